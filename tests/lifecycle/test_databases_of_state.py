@@ -170,6 +170,26 @@ def test_the_janitor_leaves_a_database_alone_that_is_being_saved(world: World) -
     assert world.instances.state(_NODE) == "running"
 
 
+def test_a_database_whose_save_a_person_ends_is_stopped_and_not_killed(world: World) -> None:
+    forced: list[bool] = []
+
+    def note(params: dict[str, Any], **_: object) -> None:
+        forced.append(params["Force"])
+
+    world.can_save = False
+    _held(world)
+    _ask(world, "release")
+    world.until(lambda: world.nodes.read(_NODE).save_token, every_s=1)
+    world.clients.ec2.meta.events.register("provide-client-params.ec2.StopInstances", note)
+    world.executions.stop(world.node_machine, world.nodes.read(_NODE).execution_name, cause="by hand")
+
+    assert world.clean()["nodes"] == [_NODE]
+    world.invoke("redis_control", {"op": "release", "node": _NODE})
+
+    world.clients.ec2.meta.events.unregister("provide-client-params.ec2.StopInstances", note)
+    assert forced == [False, False]
+
+
 def test_a_holder_that_comes_while_it_stops_finds_it_awake_again(world: World) -> None:
     _held(world)
     former = world.nodes.read(_NODE).generation

@@ -12,6 +12,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import NodeUnusedError, RedisDownError, ServiceError, SupersededError
 from burstcache.core.keys import key_hash
+from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.core.policy import CHECKS_PER_PART
 from burstcache.core.rows import Lease
 from support.faults import Died, DyingExecutions, RefusingExecutions
@@ -152,6 +153,18 @@ def test_run_whose_history_is_full_goes_on_in_its_next_part(world: World) -> Non
     assert second.execution_name in world.executions_of(world.node_machine)
     world.boot()
     assert world.ready()["checks"] == 0
+
+
+def test_a_run_whose_checks_are_far_apart_goes_on_in_its_next_part_before_its_year_is_over(world: World) -> None:
+    world.running("k")
+    at_us = world.clock.now_us()
+    in_a_day_us = at_us + 24 * 3600 * 1_000_000
+    world.store.note({key_hash("k"): [in_a_day_us - world.parameters.redis_utilization_us] * QUEUE_LENGTH})
+
+    plan = world.node_step("check_node", part=1, check_at_us=str(at_us), checks=0)
+
+    assert int(plan["check_at_us"]) > in_a_day_us
+    assert 365 > CHECKS_PER_PART / plan["checks"] > 250  # days, if each check waits for one
 
 
 def test_run_that_dies_while_it_hands_over_is_taken_up_by_a_repeat(world: World) -> None:

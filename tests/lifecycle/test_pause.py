@@ -80,6 +80,19 @@ def test_a_pause_is_over_when_a_person_ends_it(world: World, spend: Callable[[],
     assert not world.pauses.end()
 
 
+def test_a_pause_that_a_person_is_to_end_is_not_over_with_the_month(world: World, spend: Callable[[], Any]) -> None:
+    world.put_object("k")
+    begun = world.pauses.begin("by hand")
+
+    assert spend() == {}
+
+    assert world.pauses.read() == begun
+
+
+def test_a_later_message_about_the_budget_pauses_for_as_long(world: World, spend: Callable[[], Any]) -> None:
+    assert spend()["until_us"] == spend()["until_us"]
+
+
 def test_a_start_by_hand_is_refused_too(world: World, spend: Callable[[], Any]) -> None:
     spend()
     event = {"detail-type": "KeyStartRequested", "detail": {"key": "k"}}

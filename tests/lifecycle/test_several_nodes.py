@@ -119,6 +119,19 @@ def test_failed_boot_of_a_node_that_never_stops_is_not_repeated_at_once(always_o
     assert always_on.node().phase == "booting"
 
 
+def test_a_boot_that_failed_with_its_instance_on_is_repeated_by_the_janitor_and_not_by_its_stop(
+    always_on: World,
+) -> None:
+    always_on.clean()
+    always_on.boot()
+    assert always_on.node_step("abandon_node") == {"phase": "stopping"}
+
+    assert always_on.stopped() == {"phase": "stopped"}
+
+    assert always_on.clean()["nodes"] == [NODE]
+    assert always_on.node().phase == "booting"
+
+
 def test_key_of_a_stack_without_nodes_stays_in_its_cache_function(world: World) -> None:
     world.scheduler = replace(world.scheduler, node_names=[])
     world.started("k")

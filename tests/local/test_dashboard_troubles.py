@@ -136,7 +136,8 @@ def test_all_that_can_fail_is_named(browser: Browser, source: Source) -> None:
 @pytest.mark.parametrize("until_s", [0, 3600])
 def test_a_pause_is_shown_with_its_reason(browser: Browser, source: Source, until_s: int) -> None:
     until_us = round((time.time() + until_s) * 1_000_000) if until_s else 0
-    source.system.pauses.begin("the month's budget of 20 USD is spent", until_us=until_us)
+    pauses, reason = source.system.pauses, "the month's budget of 20 USD is spent"
+    pauses.begin_until(until_us, reason) if until_us else pauses.begin(reason)
 
     with serving_source(source) as url, looked_at(browser, url) as pages:
         for page in pages:

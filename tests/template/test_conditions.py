@@ -249,6 +249,7 @@ def test_of_the_gateway_endpoints_only_that_of_s3_has_ipv6(cloudformation: dict[
     }
     assert {name for name, part in endpoints.items() if "IpAddressType" in part} == {"S3Endpoint"}
     assert endpoints.keys() == {"S3Endpoint", "DynamoDbEndpoint", "ExpressEndpoint"}
+    assert resources["S3Endpoint"]["DependsOn"] == "VpcIpv6Block"  # or EC2 refuses a dual-stack one
 
 
 def test_the_order_of_the_network_is_kept_by_what_can_be_updated(cloudformation: dict[str, Any]) -> None:
@@ -477,6 +478,8 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({**YOURS, **YOUR_BALANCER, "RelayBalancerDnsName": ""}, "needs RelayBalancerDnsName"),
         ({**YOURS, **YOUR_BALANCER, "Relay": "direct"}, "is for Relay nlb"),
         ({"RelayBalancerPort": "4223"}, "goes with RelayBalancerArn"),
+        ({**YOURS, **YOUR_BALANCER, "RelayBalancerPort": "443"}, "must not be 443 or 6379"),
+        ({**YOURS, **YOUR_BALANCER, "RelayBalancerPort": "6379"}, "must not be 443 or 6379"),
     ],
     ids=lambda given: "-".join(given) if isinstance(given, dict) else None,
 )

@@ -15,6 +15,7 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.control.self_test import Function, trials_of
 from burstcache.control.trials import run
+from burstcache.core.messages.self_test import is_self_test
 from support.aws import BUCKET, BUS, REGION, TABLE, clients, make_instance, make_stack, mocked_aws
 from support.deployed import deployed
 from support.waiting import LIMIT_S
@@ -164,6 +165,13 @@ def test_the_self_test_waits_for_all_that_it_calls(cloudformation: dict[str, Any
             "SelfTestPermission",
         )  # who calls us is not tried
     }
+
+
+def test_the_schedule_asks_for_a_self_test(cloudformation: dict[str, Any]) -> None:
+    [target] = deployed(cloudformation, {})["SelfTestRule"]["Properties"]["Targets"]
+
+    assert target["Arn"] == {"Fn::GetAtt": ["SelfTestFunction", "Arn"]}
+    assert is_self_test(json.loads(target["Input"]))
 
 
 def test_a_test_is_run_again_when_code_or_what_it_depends_on_changes(cloudformation: dict[str, Any]) -> None:

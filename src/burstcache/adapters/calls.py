@@ -13,8 +13,9 @@ from burstcache.core.errors import OriginUnavailableError, ServiceError, Service
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-# What DynamoDB, Step Functions, EC2, EventBridge, Systems Manager and Lambda answer when they are asked too often.
-_THROTTLED = frozenset(
+# What DynamoDB, Step Functions, EC2, EventBridge, Systems Manager and Lambda answer when they are asked too often, or
+# while another call is under way.
+_PASSING = frozenset(
     {
         "EC2ThrottledException",
         "ProvisionedThroughputExceededException",
@@ -23,6 +24,7 @@ _THROTTLED = frozenset(
         "ThrottlingException",
         "ThrottledException",
         "TooManyRequestsException",
+        "TransactionConflictException",
     }
 )
 
@@ -46,7 +48,7 @@ def failures_named() -> Iterator[None]:
         code = error.response.get("Error", {}).get("Code", "")
         reasons = tuple(reason.get("Code", "") for reason in error.response.get("CancellationReasons", ()))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        is_passing = status >= 500 or code in _THROTTLED
+        is_passing = status >= 500 or code in _PASSING
         kind = ServiceTransientError if is_passing else ServiceError
         raise kind(str(error), code=code, reasons=reasons) from error
     except (HTTPClientError, NoConnectionError) as error:

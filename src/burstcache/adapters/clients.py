@@ -5,6 +5,7 @@ They are botocore's, as boto3's are. boto3 itself would bring resources and tran
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Mapping
 from functools import cache, cached_property
@@ -93,6 +94,8 @@ _STAND_IN_CONFIG = _EXPRESS_CONFIG.merge(Config(s3=_NO_SESSIONS))
 # Whose S3 answers somebody waits for.
 _PASSED_ON: frozenset[Profile] = frozenset({"read", "write", "caller"})
 _AT_ONCE_S = 0
+# A transaction takes some 20 ms. A wait is about so long, then twice as long each time: 0.6 s in all.
+_TRANSACTION_S, _TRIES_AFTER_TRANSACTIONS = 0.02, 6
 
 
 def _again_if_lost(caught_exception: Exception | None = None, attempts: int = 1, **_: object) -> int | None:
@@ -104,6 +107,19 @@ def _again_if_lost(caught_exception: Exception | None = None, attempts: int = 1,
         caught_exception, (ReadTimeoutError, ConnectTimeoutError)
     )
     return _AT_ONCE_S if is_lost and attempts == 1 else None
+
+
+def _again_after_the_transaction(
+    response: tuple[Any, Mapping[str, Any]] | None = None, attempts: int = 1, **_: object
+) -> float | None:
+    """Return how long to wait for the transaction that a row is in when it is written to; None: it is in none [s].
+
+    A key's row is, as its life starts: just when most reports of the key come. The SDK does not ask again by itself.
+    """
+    code = response[1].get("Error", {}).get("Code") if response is not None else ""
+    if code != "TransactionConflictException" or attempts >= _TRIES_AFTER_TRANSACTIONS:
+        return None
+    return random.uniform(0.5, 1.5) * _TRANSACTION_S * (1 << attempts - 1)
 
 
 def _is_not_for_the_slow(caught_exception: Exception | None = None, **_: object) -> bool | None:
@@ -157,6 +173,8 @@ class Clients:
             client: Any = make(service, config=config, endpoint_url=endpoint_url)
         if service == "s3" or self._profile == "write":
             client.meta.events.register_first(f"needs-retry.{service}", _is_not_for_the_slow)
+        if service == "dynamodb":
+            client.meta.events.register("needs-retry.dynamodb", _again_after_the_transaction)
         if wanted == "s3" and self._profile in _PASSED_ON:
             client.meta.events.register("needs-retry.s3", _again_if_lost)
         return client

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from burstcache.adapters.calls import ask
+from burstcache.adapters.calls import ask, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
+from burstcache.core import table
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.rows import Pause
 from burstcache.core.table import PAUSED_ITEM, PauseColumns
@@ -35,19 +36,26 @@ class Pauses:
         pause = Pause(columns["reason"], columns["since_us"], columns.get("until_us", 0))
         return None if 0 < pause.until_us <= self.clock.now_us() else pause
 
-    def begin(self, reason: str, *, until_us: int = 0) -> Pause:
-        """Pause the stack from now on, or go on doing so.
-
-        Args:
-            reason: Why, for people.
-            until_us: When the pause is over by itself; 0: never [us].
-        """
-        pause = Pause(reason, self.clock.now_us(), until_us)
+    def begin(self, reason: str) -> Pause:
+        """Pause the stack until a person ends that, for a reason that people are told."""
+        pause = Pause(reason, self.clock.now_us())
         columns = PauseColumns(reason=reason, since_us=pause.since_us)
-        if until_us:
-            columns |= PauseColumns(until_us=until_us, expires_at=until_us // US_PER_S)
         ask(self.client.put_item, TableName=self.table_name, Item=to_values({**PAUSED_ITEM, **columns}))
         return pause
+
+    def begin_until(self, until_us: int, reason: str) -> Pause | None:
+        """Pause the stack until an instant [us]; None if it is paused until a person ends that, which stays so."""
+        pause = Pause(reason, self.clock.now_us(), until_us)
+        columns = PauseColumns(
+            reason=reason, since_us=pause.since_us, until_us=until_us, expires_at=until_us // US_PER_S
+        )
+        written = write_if(
+            self.client.put_item,
+            TableName=self.table_name,
+            Item=to_values({**PAUSED_ITEM, **columns}),
+            ConditionExpression=table.IS_PAUSED_FOR_A_TIME_OR_NOT,
+        )
+        return None if written is None else pause
 
     def end(self) -> bool:
         """End the pause; False if there is none."""

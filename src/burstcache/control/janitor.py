@@ -18,7 +18,6 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pauses import Pauses
-from burstcache.core.deadlines import STOP_HANGS_S, STOP_S
 from burstcache.core.digest import RoutedKey, RunningNode
 from burstcache.core.errors import CleaningFailedError
 from burstcache.core.keys import node_execution_name
@@ -208,7 +207,7 @@ class Janitor:
         if self.clock.now_us() >= row.deadline_at_us or state in ("stopped", "terminated"):
             return False
         if (row.phase, state) == ("stopping", "stopping"):
-            return self.clock.now_us() < row.deadline_at_us - (STOP_S - STOP_HANGS_S) * US_PER_S
+            return not row.is_late_to_stop(self.clock.now_us())
         return self._has_execution(row)
 
     def _has_execution(self, row: NodeRow) -> bool:

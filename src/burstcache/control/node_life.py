@@ -34,7 +34,7 @@ from burstcache.core.messages.answers import NODE_RUN, Done, NodePlan, NodeReady
 from burstcache.core.messages.encoding import iso
 from burstcache.core.node_hours import DAY_HOURS, HOUR_US, day_of, next_day_us
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.policy import CHECK_LATENESS_US, cool_down_us, plan_check
+from burstcache.core.policy import CHECK_LATENESS_US, checks_after, cool_down_us, plan_check
 from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.core.table import NodeColumns
 from burstcache.logs import logger
@@ -126,7 +126,7 @@ class NodeLife:
             generation: The run that the check belongs to.
             part: The part of the run.
             check_at_us: The check's nominal instant, which decides; it runs a little later [us].
-            checks: How many checks this part has made before.
+            checks: How many checks this part has made before, or has had the time of.
 
         Raises:
             NodeUnusedError: Nobody uses the node any more; it is marked as stopping.
@@ -148,7 +148,7 @@ class NodeLife:
         for lease, queue_us in verdict.released:
             self.executions.succeed(lease.running, RedisOver(outcome="idle", queue_us=list(queue_us)))
             self.nodes.drop(lease)
-        return self._plan(row, verdict.look_at_us, checks=checks + 1)
+        return self._plan(row, verdict.look_at_us, checks=checks_after(checks, check_at_us, verdict.look_at_us))
 
     @contextmanager
     def _saved_before_it_stops(self) -> Iterator[None]:
@@ -208,13 +208,17 @@ class NodeLife:
         return self._switch_off(row, force=force)
 
     def stop_by_hand(self) -> NodeStopped:
-        """Stop a node and end its execution, for a person or the janitor; one that keeps stopping is forced to."""
+        """Stop a node and end its execution, for a person or the janitor; one that hangs as it stops is forced to.
+
+        No other: a database of state is saved as its instance stops.
+        """
         row = self.nodes.read(self.node)
         if row.phase == "stopped":
             self.instances.stop(self.node)  # a person may have started it elsewhere
             return NodeStopped(phase="stopped")
         self.executions.stop(self.runs.machine_arn, row.execution_name, cause="the node is stopped by hand")
-        return self.abandon(row.generation, force=row.phase == "stopping")
+        hangs = row.is_late_to_stop(self.clock.now_us()) and self.instances.state(self.node) == "stopping"
+        return self.abandon(row.generation, force=hangs)
 
     def lose(self, seen: NodeRow) -> NodeRow:
         """Take a node off the digest that did not let a copy go, then have it stop; return its row.
@@ -254,7 +258,8 @@ class NodeLife:
             return NodeStopped(phase="booting", generation=row.generation)
         if row.phase == "running":
             row = self._lose(row)
-        if not self.is_always_on or self.pauses.read():
+        has_failed = row.phase == "stopping" and self.clock.now_us() < row.not_before_us  # the janitor tries again
+        if not self.is_always_on or has_failed or self.pauses.read():
             return self._stopped_or_boot(row)
         try:
             self.instances.see_that_it_exists(self.node)

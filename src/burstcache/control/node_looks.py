@@ -62,14 +62,12 @@ class UseJudge:
         A look is on its way for seconds, in which hits that belong to it may have been pushed out. Where none is left,
         those that came instead stand for them, as if they had come as much earlier.
         """
-        worth = self.policy.worth
-        is_cut = len(noted) >= MOST_HITS and min(hit.at_us for hit in noted) > since_us
-        late_us = 0
-        if is_cut and min(hit.at_us for hit in noted) > until_us:
-            late_us = max(hit.at_us for hit in noted) - until_us
+        worth, times_us = self.policy.worth, [hit.at_us for hit in noted]
+        is_cut = len(noted) >= MOST_HITS and min(times_us) > since_us
+        late_us = max(times_us) - until_us if is_cut and min(times_us) > until_us else 0
         hits = sorted(
             (hit.at_us - late_us, worth.weight_of(hit.size_bytes))
             for hit in noted
-            if since_us < hit.at_us and hit.at_us - late_us <= until_us
+            if since_us < hit.at_us - late_us <= until_us
         )
         return learn_hits(self.policy.node, use, hits, is_cut=is_cut)

@@ -23,7 +23,7 @@ class Needs:
     pool_members: int = 0
     reserved: int = 0  # concurrency that the stack reserves for its proxy
     node_type: str = ""
-    nodes: int = 0
+    nodes: int = 0  # with those of databases of state
     task_vcpus: float = 0  # of relay and hub
 
 
@@ -82,8 +82,8 @@ def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
     if limits.node_vcpus is not None and vcpus > limits.node_vcpus:
         yield (
             f"{needs.nodes} x {needs.node_type} have {vcpus} vCPUs and the account may run {limits.node_vcpus:g}: use"
-            " fewer or smaller nodes, or ask for more under Service Quotas, Amazon EC2, Running On-Demand Standard"
-            " instances"
+            " fewer or smaller nodes and databases, or ask for more under Service Quotas, Amazon EC2, Running On-Demand"
+            " Standard instances"
         )
     if limits.task_vcpus is not None and needs.task_vcpus > limits.task_vcpus:
         yield (

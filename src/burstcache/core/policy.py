@@ -23,6 +23,8 @@ STRAGGLERS_US = 2 * US_PER_S
 # How much later than planned a check may come before the node counts as abandoned.
 CHECK_LATENESS_US = 600 * US_PER_S
 CHECKS_PER_PART = 2000  # seven history events a check, and Step Functions allows 25,000
+# It allows an execution a year as well: where checks are further apart than this, each counts as several.
+_CHECK_TAKES_US = 4 * 3600 * US_PER_S
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -216,7 +218,7 @@ def plan_check(check_at_us: int, *, checks: int) -> NodeCheck:
 
     Args:
         check_at_us: Its nominal instant [us].
-        checks: How many checks this part of the node's execution has made.
+        checks: How many checks this part of the node's execution has made, by `checks_after`.
     """
     wait_until_s = -(-(check_at_us + STRAGGLERS_US) // US_PER_S)
     return NodeCheck(
@@ -225,6 +227,20 @@ def plan_check(check_at_us: int, *, checks: int) -> NodeCheck:
         deadline_us=wait_until_s * US_PER_S + CHECK_LATENESS_US,
         is_in_successor=checks >= CHECKS_PER_PART,
     )
+
+
+def checks_after(checks: int, check_at_us: int, next_at_us: int | None) -> int:
+    """Return how many checks a part of a node's execution has made, or would have made in its time, before the next.
+
+    A hold for years takes one part to its end, and not one part after another.
+
+    Args:
+        checks: How many before this one.
+        check_at_us: This one's nominal instant.
+        next_at_us: That of the next one; None: nobody uses the node.
+    """
+    waits_us = max((next_at_us or check_at_us) - check_at_us, 0)
+    return checks + 1 + min(waits_us // _CHECK_TAKES_US, CHECKS_PER_PART // 2)
 
 
 def check_runs_us(deadline_us: int) -> int:

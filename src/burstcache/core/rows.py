@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from burstcache.core.deadlines import STOP_HANGS_S, STOP_S
 from burstcache.core.keys import key_execution_name, node_execution_name
 from burstcache.core.node_hours import used_us
 from burstcache.core.parameters import US_PER_S
@@ -117,6 +118,10 @@ class NodeRow:
     def phase_at(self, now_us: int) -> NodePhase:
         """Return the phase, or `stopped` past its deadline: nothing looks after the node any more."""
         return self.phase if now_us < self.deadline_at_us else "stopped"
+
+    def is_late_to_stop(self, now_us: int) -> bool:
+        """Whether a node that stops should be off by now."""
+        return self.phase == "stopping" and now_us >= self.deadline_at_us - (STOP_S - STOP_HANGS_S) * US_PER_S
 
     def is_barred(self, now_us: int) -> bool:
         """Whether the node is off and may not boot: cache functions serve its keys meanwhile."""

@@ -238,6 +238,7 @@ IS_COLD = "(attribute_not_exists(phase) OR phase = :s3 OR deadline_at_us < :now)
 IS_NEW_NODE = "attribute_not_exists(generation)"
 IS_NODE_AS_SEEN = "phase = :seen_phase AND generation = :seen_generation AND #part = :seen_part"
 HAS_NO_NEW_JOIN, HAS_NO_JOIN = "joins = :seen_joins", "attribute_not_exists(joins)"
+IS_PAUSED_FOR_A_TIME_OR_NOT = "attribute_not_exists(pk) OR attribute_exists(until_us)"
 IS_HELD = "held_until_us > :now"  # what has run out may be dropped at any time, so it is never extended
 HAS_ROOM = "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :most"
 HAS_NO_NEW_START = "starts = :seen"

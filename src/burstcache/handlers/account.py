@@ -47,7 +47,7 @@ def prepare(asked: Mapping[str, Any], account: Account) -> Limits:
         pool_members=int(asked["PoolMembers"]),
         reserved=int(asked["ProxyConcurrency"]),
         node_type=asked["NodeType"],
-        nodes=int(asked["Nodes"]),
+        nodes=int(asked["Nodes"]) + len([name for name in asked["Databases"].split(",") if name]),
         task_vcpus=float(asked["TaskVcpus"]),
     )
     limits = Limits(

@@ -34,6 +34,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     if "threshold" not in f"{reason} {message['Message']}".lower():
         logger().warning("a message that is not about the budget's threshold", extra={"subject": reason})
         return {}
-    pause = asdict(pauses().begin(reason, until_us=month_end_us(pauses().clock.now_us())))
+    begun = pauses().begin_until(month_end_us(pauses().clock.now_us()), reason)
+    if begun is None:
+        logger().warning("paused already, until a person ends it", extra={"subject": reason})
+        return {}
+    pause = asdict(begun)
     logger().warning("paused", extra=pause)
     return pause

@@ -20,6 +20,11 @@ _SESSION = b"""<CreateSessionResult xmlns="http://s3.amazonaws.com/doc/2006-03-0
 <SessionToken>session-token</SessionToken><SecretAccessKey>secret</SecretAccessKey><AccessKeyId>key</AccessKeyId>
 <Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></CreateSessionResult>"""
 
+_CONFLICT = (
+    b'{"__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException",'
+    b' "message": "Transaction is ongoing for the item"}'
+)
+
 
 @pytest.fixture(autouse=True)
 def region(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,6 +80,48 @@ def test_a_read_whose_connection_was_lost_asks_once_more(profile: Profile) -> No
             s3_at(s3.address, profile).get_object(Bucket="b", Key="k")
 
         assert s3.asked == 2
+
+
+def dynamodb_answering(answers: list[tuple[int, bytes]]) -> Any:
+    """Return a client that gets these answers, one after the other."""
+    session = boto3.Session("access-key", "secret-key")
+    client = Clients("control", session=session).dynamodb
+
+    def answer(request: AWSPreparedRequest, **_: object) -> Any:
+        status, body = answers.pop(0)
+        return AWSResponse(request.url, status, HTTPHeaders(), HTTPResponse(BytesIO(body), preload_content=False))
+
+    client.meta.events.register("before-send.dynamodb", answer)
+    return client
+
+
+def test_a_write_to_a_row_that_is_in_a_transaction_is_made_after_it() -> None:
+    answers = [(400, _CONFLICT), (400, _CONFLICT), (200, b"{}")]
+
+    dynamodb_answering(answers).put_item(TableName="t", Item={"pk": {"S": "KEY#1"}})
+
+    assert answers == []
+
+
+def test_a_row_that_is_in_one_transaction_after_the_other_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits_s: list[float] = []
+    monkeypatch.setattr("botocore.endpoint.time.sleep", waits_s.append)
+    answers = [(400, _CONFLICT)] * 10
+
+    with pytest.raises(ClientError, match="TransactionConflictException"):
+        dynamodb_answering(answers).put_item(TableName="t", Item={"pk": {"S": "KEY#1"}})
+
+    assert len(answers) == 4
+    assert 0.3 < sum(waits_s) < 1
+
+
+def test_a_condition_that_does_not_hold_is_not_asked_for_again() -> None:
+    answers = [(400, _CONFLICT.replace(b"TransactionConflict", b"ConditionalCheckFailed")), (200, b"{}")]
+
+    with pytest.raises(ClientError, match="ConditionalCheckFailedException"):
+        dynamodb_answering(answers).put_item(TableName="t", Item={"pk": {"S": "KEY#1"}})
+
+    assert len(answers) == 1
 
 
 def test_who_may_wait_longer_asks_more_often() -> None:

@@ -19,6 +19,7 @@ from burstcache.core.policy import (
     EVENT_LATENESS_US,
     LambdaLife,
     Request,
+    checks_after,
     cool_down_us,
     count_since,
     is_hot,
@@ -360,6 +361,15 @@ def test_check_runs_two_whole_seconds_after_its_instant_and_may_be_ten_minutes_l
     assert check.check_at_us == 60_500_001
     assert check.wait_until_s == 63  # and 2 s, rounded up
     assert check.deadline_us == 63 * S + CHECK_LATENESS_US
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"), [(None, 8), (-1, 8), (0, 8), (3, 8), (4, 9), (10, 10), (10**6, 8 + CHECKS_PER_PART // 2)]
+)
+def test_checks_that_are_far_apart_count_as_several(hours: int | None, expected: int) -> None:
+    at_us = 10**15
+
+    assert checks_after(7, at_us, None if hours is None else at_us + hours * 3600 * S) == expected
 
 
 @pytest.mark.parametrize(("checks", "expected"), [(CHECKS_PER_PART - 1, False), (CHECKS_PER_PART, True)])

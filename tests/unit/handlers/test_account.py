@@ -113,6 +113,16 @@ def test_an_account_that_is_too_small_gets_a_sentence_for_each_limit(desk: Desk)
     assert said[-1].startswith("EC2 has no t4g.micro in zone eu-west-1b")
 
 
+def test_databases_of_state_need_room_as_nodes_do(desk: Desk) -> None:
+    with Stubber(desk.quotas) as quotas:
+        for value in (5.0, 1.0):
+            quotas.add_response("get_service_quota", {"Quota": {"Value": value}})
+
+        answer = desk.ask("create", Databases="orders,carts")
+
+    assert answer["Reason"].startswith("3 x t4g.micro have 6 vCPUs and the account may run 5: use fewer or smaller")
+
+
 @pytest.mark.parametrize(("concurrency", "busy"), [(10, "8"), (1000, "800")])
 def test_the_answer_says_from_where_on_concurrency_is_nearly_used_up(desk: Desk, concurrency: int, busy: str) -> None:
     assert desk.ask("create", concurrency=concurrency)["Data"] == {"BusyConcurrency": busy}

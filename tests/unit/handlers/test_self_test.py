@@ -137,6 +137,26 @@ def test_a_person_gets_all_results_of_one_test(desk_with: Callable[[str], Desk])
     assert desk.clock.now_s == 0
 
 
+def test_what_fails_is_in_the_log_for_a_schedule_that_reads_no_answer(
+    desk_with: Callable[[str], Desk], caplog: pytest.LogCaptureFixture
+) -> None:
+    desk_with("no route")
+
+    handler.handler({"op": "self_test", "run": "daily"}, None)
+
+    [record] = [record for record in caplog.records if record.message == "self-test"]
+    assert record.levelname == "WARNING"
+    assert record.__dict__["problems"] == ["s-cache, s-proxy: bus at events.aws:443: no route"]
+
+
+def test_what_works_leaves_no_warning(desk_with: Callable[[str], Desk], caplog: pytest.LogCaptureFixture) -> None:
+    desk_with("")
+
+    handler.handler({"op": "self_test", "run": "daily"}, None)
+
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("sample", _SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_no_other_event_asks_for_a_self_test(sample: Any) -> None:
     assert not is_self_test(json.loads(sample.read_text()))
