@@ -37,7 +37,7 @@ class Pauses:
         return None if 0 < pause.until_us <= self.clock.now_us() else pause
 
     def begin(self, reason: str) -> Pause:
-        """Pause the stack until a person ends that, for a reason that people are told."""
+        """Pause the stack, for a reason that people read, until one of them ends that."""
         pause = Pause(reason, self.clock.now_us())
         columns = PauseColumns(reason=reason, since_us=pause.since_us)
         ask(self.client.put_item, TableName=self.table_name, Item=to_values({**PAUSED_ITEM, **columns}))
