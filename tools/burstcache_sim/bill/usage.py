@@ -32,7 +32,7 @@ _PROXY_HIT_MS, _PROXY_S3_MS, SCHEDULER_MS = 10, 60, 20
 _WARM_START_MS, _COLD_START_MS = 20, 600  # of a cache function, INIT and the object's load included (thesis 5.6)
 _HAND_OVER_MS = _COLD_START_MS + 1_000  # the former one holds the warm environment, and looks for the next every second
 # Imports of an early version on a busy machine; by now and on a quieter one they take a sixth to a half less
-# (`docs/evidence/measurements/rebuild.md`).
+# (`docs/evidence/measurements/reads.md`).
 _INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516
 _PROXY_MB, _SCHEDULER_MB, _JANITOR_MB = 512, 256, 256  # template.yaml
 METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
