@@ -24,6 +24,7 @@ from burstcache.pool.passage import CopyPassage, Passage
 from burstcache.pool.waking import Member
 
 _MAX_AT_THE_DOOR = 1024  # connections that have not proved anything: more than members and readers that come at once
+_MAX_WAKES = 4096  # invocations whose member has not dialled in: more than begin while one still may
 
 C = TypeVar("C", bound=FrameConnection)
 
@@ -131,6 +132,8 @@ class Hub:
         """Return what a member has to know to dial in, once."""
         wake = next(self._wake_numbers)
         self._wakes[wake] = member
+        if len(self._wakes) > _MAX_WAKES:
+            del self._wakes[next(iter(self._wakes))]
         host, port, certificate = self._address
         return {
             "id": self.id,

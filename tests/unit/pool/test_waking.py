@@ -386,6 +386,20 @@ def test_a_hub_that_is_gone_ends_the_invocation() -> None:
     run(scenario)
 
 
+def test_members_that_never_come_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.hub._MAX_WAKES", 3)
+
+    async def scenario() -> None:
+        lambda_ = Lambda()
+        async with pool(lambda_) as (hub, _):
+            for name in _NAMES:
+                hub.address_for(name)
+
+            assert list(hub._wakes.values()) == _NAMES[-3:]
+
+    run(scenario)
+
+
 class _Nobody:
     def place(self, request: int, header: Any) -> None:
         return None
