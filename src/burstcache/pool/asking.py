@@ -70,6 +70,7 @@ class SliceRead:
         return True
 
     def place(self, request: int, header: Header) -> memoryview | None:
+        self._places.pop(request, None)  # of an answer that was lost half way, and comes again
         number = header.number
         is_expected = header.kind is Kind.FOUND and number < self._slice.redundancy.chunks
         if not is_expected or header.payload_bytes != self._slice.length(number):

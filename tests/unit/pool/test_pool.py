@@ -14,6 +14,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy
+from burstcache.pool.asking import SliceRead
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import MemberConnection, serve
@@ -288,6 +289,21 @@ def test_a_silent_member_costs_its_chunk_alone() -> None:
             return await _read(pool, object_)
 
     assert asyncio.run(scenario()) == _object(300_000)[1]
+
+
+def test_an_answer_that_was_lost_half_way_has_its_place_when_it_comes_again() -> None:
+    async def scenario() -> None:
+        object_, _ = _object(1_000_003)
+        slice_ = object_.slice_at(0)
+        async with running_pool(6) as pool:
+            read = SliceRead(slice_, memoryview(bytearray(slice_.size_bytes)), pool.hub, (), ())
+            answer = Header(Kind.FOUND, 1, number=2, payload_bytes=slice_.length(2))
+
+            places = [read.place(1, answer), read.place(2, answer), read.place(1, answer)]
+
+            assert [place is not None for place in places] == [True, False, True]
+
+    asyncio.run(scenario())
 
 
 def test_too_many_silent_members_end_a_read_at_its_limit() -> None:
