@@ -131,7 +131,7 @@ def test_a_return_to_s3_takes_off_all_that_a_life_wrote() -> None:
         assert touched | kept == set(get_type_hints(table.KeyColumns)), name
 
 
-@pytest.mark.parametrize("failures", [0, 1, 2, 5, 6, 7, 30])
+@pytest.mark.parametrize("failures", [0, 1, 2, 5, 6, 7, 30, 2000])  # the last: twelve weeks of them
 def test_the_machine_cools_down_as_the_policy_does(failures: int) -> None:
     values = _MACHINES["key_lifecycle"]["ReturnToS3Failed"]["Arguments"]["ExpressionAttributeValues"]
     expression = values[":not_before"]["N"].removeprefix("{% ").removesuffix(" %}").replace("$millis()", "1000")
