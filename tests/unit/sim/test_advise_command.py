@@ -48,6 +48,23 @@ def test_burstcache_competes_with_the_policy_that_is_named(capsys: pytest.Captur
     assert found["parameter_overrides"]["Policy"] == "hazard"
 
 
+def test_a_log_without_sizes_is_billed_by_the_size_that_an_option_names(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "keys.csv"
+    path.write_text("t,key\n" + "".join(f"{second},{second % 7}\n" for second in range(700)))
+    args = ["advise", str(path), "--json", "--candidates", "8", "--readers", "internet", "--object-bytes", "1073741"]
+
+    assert main(args) == 0
+
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    lines = {line["item"]: line for line in found["systems"][0]["lines"]}
+    assert float(lines["transfer to the internet"]["quantity"]) == pytest.approx(0.7, rel=1e-3)
+    assert "The log has no sizes: every object counts as 1073741 bytes (--object-bytes)." in found["assumptions"]
+    assert "no row shows the size of an object" in told.err
+
+
 @pytest.mark.slow
 def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], log: str, tmp_path: Path) -> None:
     out = tmp_path / "report.html"

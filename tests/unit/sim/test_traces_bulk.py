@@ -115,8 +115,8 @@ def found(path: Path, **options: bool) -> tuple[object, ...]:
 def columns_of(log: Log) -> tuple[object, ...]:
     trace = log.trace
     assert trace.key_ids is not None
-    assert trace.sizes_bytes is not None
-    return trace.keys, trace.arrivals_us.tolist(), trace.key_ids.tolist(), trace.sizes_bytes.tolist()
+    sizes_bytes = None if trace.sizes_bytes is None else trace.sizes_bytes.tolist()
+    return trace.keys, trace.arrivals_us.tolist(), trace.key_ids.tolist(), sizes_bytes
 
 
 @pytest.mark.parametrize("name", FORMATS)

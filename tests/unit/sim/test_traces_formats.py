@@ -205,7 +205,7 @@ def test_where_a_line_does_not_tell_the_size_it_is_the_largest_known_of_the_key(
         combined_row("GET /never HTTP/1.0", status="304", size="0"),
     )
 
-    assert sizes_of(log.trace) == [900, 900, 900, 0]
+    assert sizes_of(log.trace) == [900, 900, 900, 900]
 
 
 def test_common_log_format_and_a_virtual_host_in_front_are_read_too(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_a_table_is_filtered_by_method_and_status(tmp_path: Path) -> None:
     log = log_of(tmp_path, "t,key,size,op,client,status\n", *rows)
 
     assert log.trace.arrivals_us.tolist() == [0, 3_000_000, 4_000_000]
-    assert sizes_of(log.trace) == [5, 5, 0]
+    assert sizes_of(log.trace) == [5, 5, 5]
     assert (log.rows, log.other_requests) == (5, 2)
 
 

@@ -17,7 +17,6 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.log_format import UNKNOWN_BYTES
 from burstcache_sim.traces.read import read_log, read_trace
 from burstcache_sim.traces.select import has_whole_seconds, of_rank
 from burstcache_sim.traces.trace import Trace
@@ -100,11 +99,31 @@ def test_sorting_many_requests_keeps_their_keys_sizes_and_the_order_of_reading()
     assert [column is not None and column.dtype.name for column in columns_read] == ["int64", "int32", "int64"]
 
 
-def test_unknown_sizes_never_stay(tmp_path: Path) -> None:
-    columns = Columns()
-    columns.add(0, b"a", UNKNOWN_BYTES)
+def test_a_log_that_shows_no_size_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "a.csv", "t,key\n", "1,a\n", "2,b\n", "3,a\n")
 
-    assert sizes_of(columns.take_trace(("a",), origin_us=0, key_id=None, has_keys=True)) == [0]
+    trace = read_trace(path)
+    one = read_trace(path, rank=1)
+
+    assert (trace.sizes_bytes, one.sizes_bytes) == (None, None)
+    assert keys_of(trace) == ["a", "b", "a"]
+    assert main(["sim", "inspect", str(path)]) == 0
+    told = capsys.readouterr()
+    assert told.err == "note: no row shows the size of an object\n"
+    assert re.search(r"^ +1 +2 +66.67 % +—  a$", told.out, re.MULTILINE)
+
+
+def test_an_object_whose_size_is_never_shown_is_as_large_as_the_others_on_average(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["1,a,10\n", "2,a,\n", "3,b,30\n", "4,c,\n", "5,a,10\n"]
+    path = write(tmp_path / "a.csv", "t,key,size\n", *rows)
+
+    assert sizes_of(read_trace(path)) == [10, 10, 30, 20, 10]
+    assert main(["sim", "inspect", str(path), "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["unsized_keys"] == 1
+    assert told.err.startswith("note: 1 object without a size in any row")
 
 
 def test_a_rank_is_one_key_on_the_clock_of_the_whole_log(tmp_path: Path) -> None:

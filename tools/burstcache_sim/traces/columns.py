@@ -178,7 +178,28 @@ class Columns:
             counts += np.bincount(key_ids[chunk], minlength=len(counts))
         return counts
 
-    def take_trace(self, names: tuple[str, ...], *, origin_us: int, key_id: int | None, has_keys: bool) -> Trace:
+    def fill_in_sizes(self) -> int:
+        """Fill in unknown sizes and return how many keys show none; if all of them, the sizes stay unknown.
+
+        A request has the largest known size of its key, or else the mean of the other keys' sizes.
+        """
+        import numpy as np
+
+        _, key_ids, sizes_bytes = self.arrays()
+        largest = np.full(len(self.ids), UNKNOWN_BYTES, np.int64)
+        for chunk in _chunks(len(sizes_bytes)):
+            np.maximum.at(largest, key_ids[chunk], sizes_bytes[chunk])
+        is_known = largest != UNKNOWN_BYTES
+        if is_known.any():
+            largest[~is_known] = round(float(largest[is_known].mean()))
+            for chunk in _chunks(len(sizes_bytes)):
+                part = sizes_bytes[chunk]
+                part[:] = np.where(part == UNKNOWN_BYTES, largest[key_ids[chunk]], part)
+        return int(np.count_nonzero(~is_known))
+
+    def take_trace(
+        self, names: tuple[str, ...], *, origin_us: int, key_id: int | None, has_keys: bool, has_sizes: bool = True
+    ) -> Trace:
         """Return the requests by arrival, those of one instant in the order of reading, and empty the columns.
 
         Args:
@@ -186,6 +207,7 @@ class Columns:
             origin_us: What becomes time 0 [us].
             key_id: Only the requests of this key; None for all.
             has_keys: False if the log has neither keys nor sizes.
+            has_sizes: False if no size is known.
         """
         import numpy as np
 
@@ -194,7 +216,6 @@ class Columns:
         sizes_bytes = np.frombuffer(self._sizes_bytes, dtype=np.int64)
         self._arrivals_us, self._key_ids, self._sizes_bytes = array("q"), array("i"), array("q")
         arrivals_us -= origin_us
-        _fill_in(sizes_bytes, key_ids, len(names))
         # Column by column from here on: each old one is freed before the next new one is made.
         if key_id is not None:
             kept = key_ids == key_id
@@ -209,7 +230,7 @@ class Columns:
             sizes_bytes = _reordered(sizes_bytes, order)
         if not has_keys:
             return Trace(arrivals_us)
-        return Trace(arrivals_us, key_ids if key_id is None else None, sizes_bytes, names)
+        return Trace(arrivals_us, key_ids if key_id is None else None, sizes_bytes if has_sizes else None, names)
 
 
 def _array(code: Literal["i", "q"], values: NDArray[Any]) -> array[int]:
@@ -220,18 +241,6 @@ def _array(code: Literal["i", "q"], values: NDArray[Any]) -> array[int]:
 
 def _chunks(length: int) -> list[slice]:
     return [slice(start, start + _CHUNK) for start in range(0, length, _CHUNK)]
-
-
-def _fill_in(sizes_bytes: NDArray[Any], key_ids: NDArray[Any], keys: int) -> None:
-    """Fill in unknown sizes with the largest known size of the same key, or 0."""
-    import numpy as np
-
-    largest = np.zeros(keys, dtype=np.int64)
-    for chunk in _chunks(len(sizes_bytes)):
-        np.maximum.at(largest, key_ids[chunk], sizes_bytes[chunk])
-    for chunk in _chunks(len(sizes_bytes)):
-        part = sizes_bytes[chunk]
-        part[:] = np.where(part == UNKNOWN_BYTES, largest[key_ids[chunk]], part)
 
 
 def _is_sorted(arrivals_us: NDArray[Any]) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from burstcache_sim.traces.read import Log
     from burstcache_sim.traces.trace import Trace
-from burstcache_terminal.text import WIDTH, rows_text, table_text
+from burstcache_terminal.text import WIDTH, count_text, rows_text, table_text
 
 _SHOWN_CHARACTERS = 72
 _CLOCK_WORD = (
@@ -55,6 +55,7 @@ def describe(log: Log, *, top: int, first_rank: int = 1) -> dict[str, Any]:
         "requests_per_min": round(len(trace) / span_s * 60, 6) if span_s else None,
         "has_whole_seconds": has_whole_seconds(trace),
         **_bytes(trace),
+        "unsized_keys": log.unsized_keys,
         "top_keys": _top_keys(trace, top, first_rank),
     }
 
@@ -88,20 +89,19 @@ def _largest(key_ids: NDArray[Any], sizes_bytes: NDArray[Any], keys: int) -> NDA
 def _top_keys(trace: Trace, top: int, first_rank: int) -> list[dict[str, Any]]:
     import numpy as np
 
-    if not trace.keys or trace.sizes_bytes is None:
+    if not trace.keys:
         return []
-    if trace.key_ids is None:
-        counts, largest = np.array([len(trace)]), trace.sizes_bytes.max(keepdims=True)
-    else:
-        counts = np.bincount(trace.key_ids, minlength=len(trace.keys))
-        largest = _largest(trace.key_ids, trace.sizes_bytes, len(trace.keys))
+    key_ids = np.zeros(len(trace), np.int32) if trace.key_ids is None else trace.key_ids
+    counts = np.bincount(key_ids, minlength=len(trace.keys))
+    sizes_bytes = trace.sizes_bytes
+    largest = None if sizes_bytes is None else _largest(key_ids, sizes_bytes, len(trace.keys))
     return [
         {
             "rank": rank,
             "key": trace.keys[id_],
             "requests": int(counts[id_]),
             "share_pct": round(100 * int(counts[id_]) / len(trace), 6),
-            "size_bytes": int(largest[id_]),
+            "size_bytes": None if largest is None else int(largest[id_]),
         }
         for rank, id_ in enumerate(ranking(counts, trace.keys)[:top], start=first_rank)
     ]
@@ -116,6 +116,15 @@ def sample_text(trace: Trace) -> str:
         f"{len(trace):,} of {trace.sample.requests:,} requests, those of {rate:.4g} of the keys, stand for the log; "
         f"expect shares of hits above 50 % to be within {error_pct:.2g} percentage points"
     )
+
+
+def sizes_text(unsized_keys: int, trace: Trace) -> str:
+    """Return how large objects count whose size no row shows; empty if each has one."""
+    if not unsized_keys:
+        return ""
+    if trace.sizes_bytes is None:
+        return "no row shows the size of an object"
+    return f"{count_text(unsized_keys, 'object')} without a size in any row, taken to be as large as the others' mean"
 
 
 def describe_text(description: dict[str, Any]) -> str:
@@ -158,7 +167,8 @@ def _top_text(top_keys: list[dict[str, Any]]) -> str:
     rows = []
     for row in top_keys:
         key = row["key"] if len(row["key"]) <= _SHOWN_CHARACTERS else row["key"][: _SHOWN_CHARACTERS - 1] + "…"
-        counts = (f"{row['rank']}", f"{row['requests']:,}", f"{row['share_pct']:.2f} %", f"{row['size_bytes']:,}")
+        size = "—" if row["size_bytes"] is None else f"{row['size_bytes']:,}"
+        counts = (f"{row['rank']}", f"{row['requests']:,}", f"{row['share_pct']:.2f} %", size)
         rows.append((*counts, _printable(key)))
     return table_text(("rank", "requests", "share", "bytes", "key"), rows, right=range(4), most=WIDTH)
 

@@ -35,6 +35,7 @@ class Log:
     other_requests: int  # another method than GET, or another status than 2xx and 304
     bad_rows: int  # skipped because they are not rows of this format
     outside: int  # requests before or after the chosen span
+    unsized_keys: int  # keys of which no row shows the size: as large as the others in the mean, if any shows one
     broken_files: tuple[str, ...]  # packed files that end early, and where; what comes before was read
     origin_us: int | None  # time 0 of the trace, since 1970 in UTC; None where the log has no dates
 
@@ -123,8 +124,13 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
     origin_us = columns.first_us() if format_.has_dates else None
     names = key_names(columns.ids, format_)
     key_id = None if rank is None else id_of_rank(columns.counts(), names, rank)
+    unsized_keys = columns.fill_in_sizes() if format_.has_keys else 0
     trace = columns.take_trace(
-        names, origin_us=origin_us or 0, key_id=key_id if format_.has_keys else None, has_keys=format_.has_keys
+        names,
+        origin_us=origin_us or 0,
+        key_id=key_id if format_.has_keys else None,
+        has_keys=format_.has_keys,
+        has_sizes=unsized_keys < len(names),
     )
     return Log(
         trace=replace(trace, sample=sample if rank is None else None),
@@ -134,6 +140,7 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
         other_requests=other_requests,
         bad_rows=counts.bad_rows,
         outside=counts.outside,
+        unsized_keys=unsized_keys,
         broken_files=tuple(counts.broken_files),
         origin_us=origin_us,
     )
