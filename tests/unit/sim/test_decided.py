@@ -49,7 +49,7 @@ def decides(setup: Setup, usd_per_hit: str = "1e-4") -> Hazard:
     return Hazard.from_options(options, weighed(TODAY, setup))
 
 
-def month(trace: Trace, setup: Setup, *, repeats: int = 30, usd_per_hit: str = "1e-4") -> RunResult:
+def month(trace: Trace, setup: Setup, *, repeats: Fraction | int = 30, usd_per_hit: str = "1e-4") -> RunResult:
     demand = demand_of(trace, object_bytes=1, period_us=DAY_US)
     locality = locality_of(trace, object_bytes=1, period_us=DAY_US)
     worth = Fraction(usd_per_hit)
@@ -77,6 +77,15 @@ def test_every_request_of_the_month_is_answered_once() -> None:
     assert found.n == 4_000 * 30
     assert found.n_memory + found.n_redis + found.n_express + found.n_s3 == found.n
     assert min(found.n_memory, found.n_redis, found.n_express, found.n_s3) > 0
+
+
+def test_a_month_of_a_longer_log_is_its_part_of_it() -> None:
+    once, half = (month(log(), NODE, repeats=repeats) for repeats in (Fraction(1), Fraction(1, 2)))
+
+    assert half.guests.loads == pytest.approx(once.guests.loads / 2, abs=1)
+    assert half.guests.loads > 0
+    for name in ("n", "n_s3", "n_redis", "redis_s", "s3_requests"):
+        assert abs(2 * getattr(half, name) - getattr(once, name)) <= 2, name
 
 
 def test_cache_functions_bridge_each_days_boot_and_take_nothing_else_from_the_node() -> None:

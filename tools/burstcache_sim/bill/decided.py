@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from burstcache_sim.bill.ladder import Asked, past_memory, with_express
-from burstcache_sim.bill.locality import Locality
+from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.setup import Setup
@@ -56,7 +56,7 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     left = Asked(is_left[: len(locality.ids)], is_left[len(locality.ids) :])
 
     def in_proportion(once: int, twice: int) -> Fraction:
-        return once + (repeats - 1) * (twice - once)
+        return mean(once, twice - once, repeats) * repeats  # a log longer than a month comes in part, from its start
 
     def in_month(name: str, once: object, twice: object) -> int:
         amount = in_proportion(int(getattr(once, name)), int(getattr(twice, name)))
