@@ -218,6 +218,22 @@ def test_a_front_door_takes_its_time_of_everybody_behind_it() -> None:
     assert far.without(2).mean_ms == pytest.approx(50)
 
 
+def test_asking_a_node_in_vain_takes_our_readers_as_long_as_a_rivals() -> None:
+    trace, clock = random_reads(2_000, 800, 1_000_000, US_PER_H), Clock()
+    setup = Setup(relay="none", nodes=1, always_on_nodes=1, instance_type="t4g.nano")
+    demand = demand_of(trace, object_bytes=1)
+    locality = locality_of(trace, object_bytes=1, period_us=demand.period_us)
+    ours = month_of(Market(demand=demand, locality=locality, prices=TODAY, setup=setup), None)
+    theirs = systems(trace)["ec2:t4g.nano"]
+
+    assert 100 * (1 - ours.n_s3 / ours.n) == pytest.approx(theirs.in_memory_pct)
+    mean_ms = 1 + 50 * ours.n_s3 / ours.n
+    assert clock.with_burstcache(ours).mean_ms == pytest.approx(mean_ms)
+    assert clock.saved_ms(ours) == pytest.approx(ours.n * (50 - mean_ms))
+    once = replace(theirs, month_in_memory_pct=theirs.in_memory_pct)
+    assert clock.mean_ms(once) == pytest.approx(mean_ms)
+
+
 def test_an_answer_that_takes_too_long_is_no_hit() -> None:
     clock = Clock(TierLatencies(), hit_within_ms=2)
     result = replace(run([0], Thesis.configured(9, 4)), n=3, n_lambda=1, n_redis=1)

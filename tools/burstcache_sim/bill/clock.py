@@ -46,8 +46,10 @@ class Clock:
 
     def with_burstcache(self, result: RunResult) -> LatencySummary:
         """Return the latencies of a run, as its readers see them."""
-        s3_ms = self.tiers.s3_ms + self._missed_ms(result) / max(result.n_s3, 1)
-        return summarise_tiers([(result.n_s3, s3_ms), *self._served(result)], self.ours)
+        asked_ms = self._node_missed_ms(result) / max(result.n_s3 + result.n_express, 1)  # of each that goes on
+        s3_ms = self.tiers.s3_ms + self._express_missed_ms(result) / max(result.n_s3, 1) + asked_ms
+        *above, (n_express, express_ms) = self._served(result)
+        return summarise_tiers([(result.n_s3, s3_ms), *above, (n_express, express_ms + asked_ms)], self.ours)
 
     def without(self, requests: int) -> LatencySummary:
         """Return the latencies of S3 read directly."""
@@ -56,7 +58,8 @@ class Clock:
     def saved_ms(self, result: RunResult) -> float:
         """Return the time that all of a run's requests save compared with S3; below 0 if they lose."""
         saved_ms = sum(n * (self.tiers.s3_ms - hit_ms) for n, hit_ms in self._served(result))
-        return saved_ms - self._missed_ms(result) - result.n * self.front_door_ms
+        missed_ms = self._express_missed_ms(result) + self._node_missed_ms(result)
+        return saved_ms - missed_ms - result.n * self.front_door_ms
 
     def mean_hit_ms(self, result: RunResult) -> float:
         """Return how long an answer without S3 takes in the mean; a cache function's time if there is none [ms]."""
@@ -70,9 +73,13 @@ class Clock:
         most_ms = self.hit_within_ms if within_ms is None else within_ms
         return sum(n for n, hit_ms in self._served(result) if hit_ms + self.front_door_ms <= most_ms)
 
-    def _missed_ms(self, result: RunResult) -> float:
+    def _express_missed_ms(self, result: RunResult) -> float:
         """Return the time for asking Express in vain, as a rival's reader does, too."""
         return EXPRESS_MS * (result.express.asks - result.n_express)
+
+    def _node_missed_ms(self, result: RunResult) -> float:
+        """Return the time for asking running nodes in vain, which then take the object in as a guest."""
+        return self.tiers.redis_ms * min(result.guests.fills, result.n_s3 + result.n_express)
 
     def _served(self, result: RunResult) -> list[tuple[int, float]]:
         """Return how many requests each tier but S3 answered, and how long that takes it."""
