@@ -232,13 +232,13 @@ def serverless(engine: str) -> Callable[[Market, str], Offer]:
         if size:
             most_bytes = min(most_bytes, _gigabytes(size) * GIB)
         misses = market.lru_misses(most_bytes, largest_bytes=LARGEST_VALUE_BYTES)
-        # A processing unit is a KB moved, and at least one per request; what was missed is written.
+        # A processing unit is a KB moved, and at least one per command: a hit moves the object out, a miss asks in vain
+        # and moves it in.
         moved = max(demand.requests, -(-demand.body_bytes // _BYTES_PER_ECPU))
-        written = misses * max(Fraction(1), Fraction(demand.body_bytes, demand.requests * _BYTES_PER_ECPU))
         return market.offer(
             f"serverless-{engine}{':' * bool(size)}{size}",
             (f"+serverless-memory:{engine}", max(least_gb, Fraction(most_bytes, GIB)) * market.hours, "memory"),
-            (f"serverless-ecpu:{engine}", moved + written, "processing units"),
+            (f"serverless-ecpu:{engine}", moved + misses, "processing units"),
             misses=misses,
             note=f"LRU at a maximum of {size}" if size else f"at least {float(least_gb):g} GB",
         )
