@@ -98,6 +98,15 @@ def test_objects_are_read_as_files_are_and_a_second_call_fetches_what_is_new(
     assert fetched[at_first + 1 :] == [new]
 
 
+def test_an_object_below_two_prefixes_is_read_once(s3: Any, tmp_path: Path) -> None:
+    for number in range(3):
+        put(s3, DAY, row(DAY), number=number)
+
+    found = read_log([f"{URL}2026-03", URL, URL], store=tmp_path / "store")
+
+    assert (found.files, found.rows) == (3, 3)
+
+
 @pytest.mark.slow
 def test_what_an_interrupted_call_has_read_is_not_fetched_again(s3: Any, tmp_path: Path, fetched: list[str]) -> None:
     for number in range(80):

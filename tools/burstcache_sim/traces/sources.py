@@ -78,8 +78,8 @@ def sources_of(paths: Sequence[str | Path], asked: Asked, store: Path | None) ->
     files = [_file(path) for path in log_files(local)] if local or not urls else []
     if urls:
         client = new_client()
-        for url in dict.fromkeys(urls):
-            files += listed(client, url, asked.first_us, asked.last_us)
+        found = (file for url in urls for file in listed(client, url, asked.first_us, asked.last_us))
+        files += {file.name: file for file in found}.values()  # once each, though one prefix may hold another
     return Sources(files, Store(store) if store and urls else None)
 
 
