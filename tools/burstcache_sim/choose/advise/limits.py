@@ -10,6 +10,7 @@ from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.samconfig import busiest_second
+from burstcache_sim.traces.select import has_whole_seconds
 from burstcache_sim.units import US_PER_H
 from burstcache_terminal.text import count_text, duration_text
 
@@ -55,8 +56,7 @@ def _odd(advice: Advice) -> list[str]:
 
 
 def _clock(advice: Advice) -> str:
-    arrivals_us = advice.workload.trace.arrivals_us
-    if len(arrivals_us) < 2 or (arrivals_us % US_PER_S).any():
+    if not has_whole_seconds(advice.workload.trace):
         return ""
     return "The log's clock has whole seconds, so requests of one second look simultaneous."
 
