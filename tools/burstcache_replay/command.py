@@ -17,7 +17,7 @@ from burstcache_replay import objects, recording
 from burstcache_replay.schedule import Send, replay
 from burstcache_replay.summary import summarise, summary_text
 from burstcache_replay.targets import Signer, client_of, front_door, library
-from burstcache_sim.commands.inputs import trace_of
+from burstcache_sim.commands.inputs import log_of, trace_in
 from burstcache_sim.traces.trace import Trace
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import count_text, duration_text
@@ -25,10 +25,11 @@ from burstcache_terminal.text import count_text, duration_text
 
 def run(args: argparse.Namespace) -> ExitCode:
     """Replay a trace, write what came of each request, and print a summary."""
-    trace = trace_of(args)
+    log = log_of(args)
+    trace = trace_in(log)
     if not len(trace):
         raise InvalidSettingError(f"{args.traces[0]}: has no request to replay")
-    keys = _keys(args, trace)
+    keys = _keys(args, trace, has_paths=log.has_paths)
     stack = None if args.url else stack_of(args)
     if args.create_objects is not None:
         _create_objects(args, stack, trace, keys)
@@ -60,18 +61,19 @@ def run(args: argparse.Namespace) -> ExitCode:
     return ExitCode.SUCCESS if summary.tiers else ExitCode.FAILURE
 
 
-def _keys(args: argparse.Namespace, trace: Trace) -> list[str]:
-    """Return the key of each request.
+def _keys(args: argparse.Namespace, trace: Trace, *, has_paths: bool) -> list[str]:
+    """Return the key of each request; that of a path is without the slash before it.
 
     Raises:
         InvalidSettingError: The trace has no keys and the options name none, or both have.
     """
+    slash = "/" if has_paths else ""
     if trace.key_ids is not None:
         if args.key:
             raise InvalidSettingError(f"--key {args.key}: is for a trace of one key; this one has {len(trace.keys):,}")
-        names = [args.prefix + key for key in trace.keys]
+        names = [args.prefix + key.removeprefix(slash) for key in trace.keys]
         return [names[number] for number in trace.key_ids.tolist()]
-    key = args.key or (trace.keys[0] if trace.keys else "")
+    key = args.key or (trace.keys[0].removeprefix(slash) if trace.keys else "")
     if not key:
         raise InvalidSettingError("--key is missing: the trace does not name the object that it asks for")
     return [args.prefix + key] * len(trace)

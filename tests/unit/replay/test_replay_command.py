@@ -67,6 +67,17 @@ def test_each_request_of_a_log_has_a_row(
     assert (replay["target"], replay["speed"], replay["requests"], replay["origin_s"]) == (url, 1000.0, 3, 100.0)
 
 
+@pytest.mark.parametrize("paths", [("/x/a", "/x/b"), ("/x/a",)])
+def test_the_path_of_a_log_is_the_key_without_its_slash(url: str, tmp_path: Path, paths: tuple[str, ...]) -> None:
+    log = tmp_path / "access.log"
+    log.write_text("".join(f'h - - [06/Feb/2019:00:00:38 +0000] "GET {path} HTTP/1.1" 200 3\n' for path in paths))
+
+    assert main(["replay", str(log), "--url", url, "--prefix", "p/", "--out", str(tmp_path / "out")]) == 0
+
+    with (tmp_path / "out" / "requests.csv").open() as lines:
+        assert sorted(row["key"] for row in csv.DictReader(lines)) == [f"p{path}" for path in paths]
+
+
 def test_a_trace_of_one_key_asks_for_the_object_that_is_named(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

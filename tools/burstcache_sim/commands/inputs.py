@@ -53,7 +53,12 @@ def log_of(args: argparse.Namespace) -> Log:
 
 def trace_of(args: argparse.Namespace) -> Trace:
     """Return the trace that the options name; a log of one object is a trace of one key."""
-    trace = log_of(args).trace
+    return trace_in(log_of(args))
+
+
+def trace_in(log: Log) -> Trace:
+    """Return a log's trace; a log of one object is a trace of one key."""
+    trace = log.trace
     return replace(trace, key_ids=None) if len(trace.keys) == 1 and not trace.sample else trace
 
 

@@ -57,4 +57,5 @@ ALB_LOG = LogFormat(
     describes="Application Load Balancer access log",
     recognises=lambda head: any(map(_LINE.match, head)),
     new_parser=lambda first_line: Parser(_parse, _FIELDS),
+    has_paths=True,
 )

@@ -133,6 +133,7 @@ CLOUDFRONT_LOG = LogFormat(
     describes="CloudFront standard log",
     recognises=lambda head: any(line.startswith((b"#Version:", _HEADER)) for line in head),
     new_parser=_new_parser,
+    has_paths=True,
 )
 
 
@@ -147,4 +148,5 @@ CLOUDFRONT_JSON = LogFormat(
     describes="CloudFront standard log v2 as JSON lines",
     recognises=lambda head: any(line.startswith(b"{") and b'"cs-uri-stem"' in line for line in head),
     new_parser=lambda first_line: Parser(_parse_json),
+    has_paths=True,
 )

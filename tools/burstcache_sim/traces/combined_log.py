@@ -64,4 +64,5 @@ COMBINED_LOG = LogFormat(
     describes="Apache or Nginx access log, common or combined",
     recognises=lambda head: any(map(_LINE.match, head)),
     new_parser=lambda first_line: Parser(_parse, _FIELDS),
+    has_paths=True,
 )

@@ -44,6 +44,7 @@ def json_log(names: FieldNames = _DEFAULT_NAMES) -> LogFormat:
         describes="JSON lines with the names of Nginx's variables (others: --fields)",
         recognises=lambda head: any(line.startswith(b"{") and _is_request(names, line) for line in head),
         new_parser=lambda first_line: Parser(parse),
+        has_paths=True,
     )
 
 

@@ -88,6 +88,7 @@ class LogFormat:
     has_dates: bool = True  # times are counted from 1970, not from the start of the trace
     has_keys: bool = True
     has_buckets: bool = False  # keys are bucket/key
+    has_paths: bool = False  # keys are paths, with a slash before the name of the object
     allows_blank_lines: bool = True
 
 

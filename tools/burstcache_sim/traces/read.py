@@ -38,6 +38,7 @@ class Log:
     unsized_keys: int  # keys of which no row shows the size: as large as the others in the mean, if any shows one
     broken_files: tuple[str, ...]  # packed files that end early, and where; what comes before was read
     origin_us: int | None  # time 0 of the trace, since 1970 in UTC; None where the log has no dates
+    has_paths: bool = False  # keys are paths, with a slash before the name of the object
 
 
 def read_trace(
@@ -143,6 +144,7 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
         unsized_keys=unsized_keys,
         broken_files=tuple(counts.broken_files),
         origin_us=origin_us,
+        has_paths=format_.has_paths,
     )
 
 
