@@ -60,20 +60,31 @@ async def replay(
 
     Returns:
         When the replay began, since 1970 [us].
+
+    Raises:
+        Exception: What `record` raised; nothing more is sent from then on.
     """
     loop = asyncio.get_running_loop()
     began_s = now_s() + _LEAD_S
     began_us = round((time.time() + _LEAD_S) * 1e6)
     under_way: set[asyncio.Task[None]] = set()
+    errors: list[BaseException] = []
 
     async def one(number: int, due: float) -> None:
         sent = now_s()
         answer = await send(number)
         record(Outcome(number, sent - due + answer.waited_s, now_s() - due, answer))
 
+    def ended(task: asyncio.Task[None]) -> None:
+        under_way.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            errors.append(error)
+
     in_a_row = 0
     try:
         for number, after_s in enumerate(due_s):
+            if errors:
+                break
             due = began_s + after_s
             wait_s = due - now_s()
             if wait_s > 0 or in_a_row == _SENT_IN_A_ROW:
@@ -82,7 +93,7 @@ async def replay(
             in_a_row += 1
             task = loop.create_task(one(number, due))
             under_way.add(task)
-            task.add_done_callback(under_way.discard)
+            task.add_done_callback(ended)
     except asyncio.CancelledError:
         pass  # ended early, in order
     if under_way:
@@ -93,4 +104,6 @@ async def replay(
             for each in left:
                 each.cancel()
             await asyncio.wait(left)
+    if errors:
+        raise errors[0]
     return began_us

@@ -51,6 +51,21 @@ def test_a_stall_shows_in_the_latency_of_each_request_that_it_delays() -> None:
     assert second.service_s == pytest.approx(second.latency_s - second.late_s)
 
 
+def test_a_replay_whose_outcomes_cannot_be_written_ends_with_the_error_and_sends_no_more() -> None:
+    sent: list[int] = []
+
+    async def send(number: int) -> Answer:
+        sent.append(number)
+        return _OK
+
+    def record(outcome: Outcome) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        asyncio.run(replay([0.0, 0.01, *[0.02] * 100], send, record))
+    assert len(sent) < 50
+
+
 def test_a_replay_that_is_cancelled_ends_when_what_is_under_way_is_answered() -> None:
     async def main() -> list[int]:
         is_sent, may_answer = asyncio.Event(), asyncio.Event()
