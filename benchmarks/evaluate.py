@@ -70,7 +70,7 @@ def main() -> int:
         for policy, each in found.items():
             same_pct, apart_pct = each["same_tier_pct"], _apart_pct(each["cache_usd"])
             is_missed |= same_pct < _LEAST_SAME_PCT or abs(apart_pct) > _MOST_APART_PCT
-            timed_pct = 100 * each["same_tier_as_timed"] / each["requests"]
+            timed_pct = 100 * each["same_tier_as_timed"] / each["predicted"]
             figures = (
                 f"{same_pct:.1f}",
                 f"{timed_pct:.1f}",

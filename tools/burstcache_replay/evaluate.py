@@ -134,8 +134,10 @@ def _ms_text(value_ms: float | None) -> str:
 
 def _same_text(found: Evaluation) -> str:
     lines = [
-        f"As predicted: {found.same_tier:,} of {count_text(found.requests, 'request')} ({found.same_tier_pct:.2f} %)"
+        f"As predicted: {found.same_tier:,} of {count_text(found.predicted, 'request')} ({found.same_tier_pct:.2f} %)"
     ]
+    if not_predicted := found.requests - found.predicted:
+        lines[0] += f"; no tier is predicted for {not_predicted:,} more"
     lines += [f"  {count:,}: {cause}" for cause, count in found.causes.items()]
     lines.append(
         f"With functions and nodes that are ready in the simulation when they were: {found.same_tier_as_timed:,}"

@@ -15,7 +15,7 @@ from burstcache_replay.differences import causes
 from burstcache_replay.executions import NodeRun
 from burstcache_replay.function_use import FunctionUse
 from burstcache_replay.measured import Measured
-from burstcache_replay.prediction import MEMORY, Prediction, Stand, predict, stand_of
+from burstcache_replay.prediction import MEMORY, Prediction, Stand, is_predicted, predict, stand_of
 from burstcache_replay.recording import Recorded
 from burstcache_replay.summary import is_failed
 from burstcache_replay.timed import booted_us, started_us, with_starts
@@ -68,7 +68,8 @@ class Evaluation:
 
     policy: str
     requests: int
-    same_tier: int
+    predicted: int  # of them: all but what the readers' memory answered, and what asked for nothing that exists
+    same_tier: int  # of those that are predicted
     same_tier_as_timed: int  # if functions and nodes had been ready in the simulation when they were
     tiers: tuple[TierShare, ...]
     failed: int
@@ -78,8 +79,8 @@ class Evaluation:
 
     @property
     def same_tier_pct(self) -> float:
-        """Share of the requests that the predicted tier served [%]."""
-        return 100 * self.same_tier / max(1, self.requests)
+        """Share of the predicted requests that the predicted tier served [%]."""
+        return 100 * self.same_tier / max(1, self.predicted)
 
     def usd(self, *, only_cache: bool) -> tuple[float, float]:
         """Return the predicted and the measured sum [USD]."""
@@ -109,6 +110,7 @@ def evaluate(recorded: Recorded, measured: Measured, timings: Timings) -> Evalua
     return Evaluation(
         policy=stand.name,
         requests=len(recorded.outcomes),
+        predicted=sum(map(is_predicted, recorded.outcomes)),
         same_tier=_same(predicted, recorded),
         same_tier_as_timed=_same_as_timed(stand, recorded, measured, timings),
         tiers=_tiers(predicted, recorded, stand),
@@ -121,7 +123,9 @@ def evaluate(recorded: Recorded, measured: Measured, timings: Timings) -> Evalua
 
 def _same(predicted: Prediction, recorded: Recorded) -> int:
     pairs = zip(predicted.tiers, recorded.outcomes, strict=True)
-    return sum(tier == outcome.answer.tier and not is_failed(outcome) for tier, outcome in pairs)
+    return sum(
+        tier == outcome.answer.tier and is_predicted(outcome) and not is_failed(outcome) for tier, outcome in pairs
+    )
 
 
 def _same_as_timed(stand: Stand, recorded: Recorded, measured: Measured, timings: Timings) -> int:

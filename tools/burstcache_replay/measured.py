@@ -20,6 +20,7 @@ MEASURED = "measured.json"
 LATE_S = 180  # metrics of the last minutes may be missing until then
 FUNCTIONS = ("ProxyFunction", "SchedulerFunction", "CacheFunction", "RedisControlFunction")
 _US_PER_MINUTE = 60_000_000
+ALWAYS_ON = "REDIS_ALWAYS_ON_NODES"  # of Redis control's environment
 _WITHOUT_REPORTS = "ProxyFunction"  # on a stack: two lines a read would cost a fifth of a hit (template.yaml)
 # What decides, of the scheduler's environment.
 _SETTINGS = (
@@ -49,8 +50,12 @@ def measure(stack: Stack, state_dir: Path, *, since_us: int, until_us: int) -> M
     """
     configuration = stack.configuration(stack.output("SchedulerFunctionName"))
     variables = configuration["Environment"]["Variables"]
+    settings = {name: variables.get(name, "") for name in _SETTINGS} | {"AWS_REGION": stack.session.region_name}
+    if control := stack.functions.get("RedisControlFunction"):
+        of_control = stack.configuration(control)["Environment"]["Variables"]
+        settings[ALWAYS_ON] = of_control.get(ALWAYS_ON, "")
     return Measured(
-        settings={name: variables.get(name, "") for name in _SETTINGS} | {"AWS_REGION": stack.session.region_name},
+        settings=settings,
         architecture={"arm64": "arm", "x86_64": "x86"}[configuration.get("Architectures", ["arm64"])[0]],
         functions=_functions(stack, state_dir, since_us, until_us),
         executions=read_executions(

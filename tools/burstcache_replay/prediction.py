@@ -15,7 +15,7 @@ from burstcache.core.policies import LivePolicy
 from burstcache.core.prices import PriceSheet
 from burstcache.core.worth import sheet_of_region
 from burstcache.settings.policy import policy_in
-from burstcache_replay.measured import Measured
+from burstcache_replay.measured import ALWAYS_ON, Measured
 from burstcache_replay.recording import Recorded
 from burstcache_replay.reported import Reported
 from burstcache_replay.schedule import Outcome
@@ -66,6 +66,10 @@ def stand_of(measured: Measured, recorded: Recorded) -> Stand:
         raise InvalidSettingError(
             "a stack with copies in S3 Express: expected one without, to be held to the simulator"
         )
+    if int(settings.get(ALWAYS_ON) or 0):
+        raise InvalidSettingError(
+            "a stack with nodes that never stop: expected one that is off before a replay, to be held to the simulator"
+        )
     live, has_relay = policy_in(settings), settings["HAS_RELAY"] == "true"
     prices = sheet_of_region(settings["AWS_REGION"])
     nodes = len(parse_nodes(settings["REDIS_NODES"]))
@@ -105,7 +109,7 @@ def predict(stand: Stand, recorded: Recorded, timings: Timings = THESIS_TIMINGS)
             warm_start_us=timings.warm_start_us + _REPORTED_LATE_US,
             redis_boot_us=timings.redis_boot_us + _REPORTED_LATE_US,
         )
-    asked = [place for place, outcome in enumerate(recorded.outcomes) if _is_simulated(outcome)]
+    asked = [place for place, outcome in enumerate(recorded.outcomes) if is_predicted(outcome)]
     result = simulate(policy, Scenario(_trace(recorded, asked), stand.nodes, timings=timings))
     tiers = [outcome.answer.tier for outcome in recorded.outcomes]
     for place, letter in zip(asked, result.tiers, strict=True):
@@ -113,7 +117,8 @@ def predict(stand: Stand, recorded: Recorded, timings: Timings = THESIS_TIMINGS)
     return Prediction(replace(result, n=len(tiers), n_memory=tiers.count(MEMORY)), tuple(tiers))
 
 
-def _is_simulated(outcome: Outcome) -> bool:
+def is_predicted(outcome: Outcome) -> bool:
+    """Whether a tier is predicted for a request: unless the readers' memory answered, or there is no such object."""
     is_refused = 400 <= outcome.answer.status < 500
     return outcome.answer.tier != MEMORY and (is_failed(outcome) or not is_refused)
 

@@ -14,8 +14,10 @@ from burstcache_cli.cli import main
 from burstcache_cli.service_use import ServiceUse
 from burstcache_replay import measured as measuring
 from burstcache_replay import recording
+from burstcache_replay.evaluation import evaluate
 from burstcache_replay.prediction import predict, stand_of
 from burstcache_replay.schedule import Answer
+from burstcache_sim.world.timings import THESIS_TIMINGS
 from support.project import ROOT
 
 RECORDED = ROOT / "tests" / "golden" / "data" / "spikes" / "breakeven-50"
@@ -71,13 +73,17 @@ def test_a_file_that_is_no_measurement_is_named(results: Path, capsys: pytest.Ca
     assert "measured.json: expected what `burstcache evaluate` writes: KeyError" in capsys.readouterr().err
 
 
-def test_a_stack_with_copies_in_express_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [({"EXPRESS_BUCKET": "copies"}, "S3 Express"), ({"REDIS_ALWAYS_ON_NODES": "1"}, "nodes that never stop")],
+)
+def test_a_stack_that_cannot_be_held_to_the_simulator_is_refused(setting: dict[str, str], message: str) -> None:
     measured, recorded = measuring.read(RECORDED), recording.read(RECORDED)
     assert measured is not None
-    with_express = replace(measured, settings={**measured.settings, "EXPRESS_BUCKET": "copies"})
+    changed = replace(measured, settings={**measured.settings, **setting})
 
-    with pytest.raises(InvalidSettingError, match="S3 Express"):
-        stand_of(with_express, recorded)
+    with pytest.raises(InvalidSettingError, match=message):
+        stand_of(changed, recorded)
 
 
 def test_what_no_tier_was_asked_for_is_not_predicted() -> None:
@@ -92,6 +98,9 @@ def test_what_no_tier_was_asked_for_is_not_predicted() -> None:
     assert found.tiers[-3:] == ("memory", "s3", "redis")
     assert (found.result.n, found.result.n_memory) == (150, 1)
     assert len(found.result.tiers) == 148
+    evaluation = evaluate(changed, measured, THESIS_TIMINGS)
+    assert (evaluation.requests, evaluation.predicted, evaluation.same_tier) == (150, 148, 147)
+    assert evaluation.same_tier_pct == pytest.approx(100 * 147 / 148)
 
 
 def test_starts_and_boots_are_those_of_a_rehearsal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
