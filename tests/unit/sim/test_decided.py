@@ -15,7 +15,7 @@ from burstcache_sim.bill.express import rule_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.policies.node_use import Hazard
 from burstcache_sim.policies.policy import Options
@@ -105,6 +105,22 @@ def test_a_node_meets_only_what_the_readers_memory_leaves() -> None:
     assert bare.redis_starts == 30
     assert under_memory.n_memory > 0.99 * under_memory.n
     assert under_memory.redis_starts <= 1  # memory stays warm, so there is nothing to boot for from the second day on
+
+
+@pytest.mark.parametrize("above", [200, 0], ids=["some are larger", "all are larger"])
+def test_objects_above_the_largest_that_is_cached_are_read_from_s3(above: int) -> None:
+    trace = log()
+    assert trace.key_ids is not None
+    assert trace.sizes_bytes is not None
+    is_large = trace.key_ids >= above
+    largest_bytes = LARGEST_OBJECT_BYTES["http-api"]
+    sized = replace(trace, sizes_bytes=np.where(is_large, largest_bytes + 1, 40_000))
+
+    found = month(sized, NODE)
+
+    assert found.n_s3 >= 30 * int(is_large.sum())
+    assert found.n_redis + found.n_s3 == found.n == 30 * len(trace)
+    assert bool(found.n_redis) == bool(above)
 
 
 def test_copies_answer_what_no_node_does() -> None:

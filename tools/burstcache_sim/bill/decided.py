@@ -15,7 +15,7 @@ from burstcache_sim.bill.ladder import Asked, past_memory, with_express
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
@@ -49,10 +49,11 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
 
     locality, repeats = market.locality, market.repeats
     asked, policy = past_memory(locality, market.setup), policy.of_sample(locality.rate)
-    indices = np.concatenate((np.flatnonzero(asked.first), np.flatnonzero(asked.again) + len(locality.ids)))
+    met, too_large = _met(asked, locality, market.setup)
+    once, again = _indices(met)
     first, both = _once_and_twice(locality, market.setup, policy)
-    is_left = np.zeros(2 * len(locality.ids), np.bool_)
-    is_left[indices] = np.frombuffer(both.tiers.encode(), np.uint8) == ord("S")
+    is_left = np.concatenate((too_large.first, too_large.again))
+    is_left[np.concatenate((once, again))] = np.frombuffer(both.tiers.encode(), np.uint8) == ord("S")
     left = Asked(is_left[: len(locality.ids)], is_left[len(locality.ids) :])
 
     def in_proportion(once: int, twice: int) -> Fraction:
@@ -70,7 +71,8 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     requests = round(market.demand.requests * repeats)
     reached = min(requests, round(asked.count(repeats) * repeats / locality.rate))
     reached = reached if market.setup.reader_memory_bytes else requests
-    counts["n_s3"] = n_s3 = min(counts["n_s3"], reached)
+    n_too_large = round(too_large.count(repeats) * repeats / locality.rate)
+    counts["n_s3"] = n_s3 = min(counts["n_s3"] + n_too_large, reached)
     served = counts["n_lambda"] + counts["n_redis"]
     n_lambda = (reached - n_s3) * counts["n_lambda"] // served if served else 0
     counts |= {"n_lambda": n_lambda, "n_redis": reached - n_s3 - n_lambda, "n_memory": requests - reached}
@@ -85,13 +87,28 @@ def _once_and_twice(locality: Locality, setup: Setup, policy: WorthPolicy) -> tu
     """Return the runs of the log and of the log twice in a row, with the tier of each request."""
     import numpy as np
 
-    asked = past_memory(locality, setup)
-    once, again = np.flatnonzero(asked.first), np.flatnonzero(asked.again) + len(locality.ids)
+    once, again = _indices(_met(past_memory(locality, setup), locality, setup)[0])
     first, both = (
         replay_each([policy], _scenario(locality, setup, indices), details=True)[0]
         for indices in (once, np.concatenate((once, again)))
     )
     return first, both
+
+
+def _met(asked: Asked, locality: Locality, setup: Setup) -> tuple[Asked, Asked]:
+    """Return the requests that the policy meets, and those for objects that are too large: S3 alone serves them."""
+    is_small = (locality.sizes_bytes <= LARGEST_OBJECT_BYTES[setup.front_door])[locality.ids]
+    return (
+        Asked(asked.first & is_small, asked.again & is_small),
+        Asked(asked.first & ~is_small, asked.again & ~is_small),
+    )
+
+
+def _indices(asked: Asked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of the requests of a repetition, and those of the next one, counted on."""
+    import numpy as np
+
+    return np.flatnonzero(asked.first), np.flatnonzero(asked.again) + len(asked.first)
 
 
 def _scenario(locality: Locality, setup: Setup, indices: NDArray[np.int64]) -> Scenario:
