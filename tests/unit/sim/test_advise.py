@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.parameters import Parameters, parameters_from_text
+from burstcache.core.parameters import US_PER_S, Parameters, parameters_from_text
 from burstcache.core.prices import price_sheet
 from burstcache_local.template.parameters import parameter_values
 from burstcache_sim.bill.clock import Clock
@@ -324,6 +324,19 @@ def test_memory_express_and_nodes_are_weighed_in_every_mixture_that_could_be_bes
     judged = [choice for choice in on_pages().further if choice.policy]
     assert {choice.policy for choice in judged} == {"breakeven", "hazard"}
     assert all(choice.setup.decides and choice.setup.nodes for choice in judged)
+
+
+def test_what_is_redirected_to_s3_does_not_pass_our_front_door() -> None:
+    ids = np.arange(100, dtype=np.int32) % 5
+    trace = Trace(np.arange(100) * US_PER_S, ids, np.full(100, 9_000_000), tuple(map(str, range(5))))
+    large = workload_of(trace, PRICES, Setup(readers="internet"), period_us=DAY_US)
+
+    bare = standing(Weighing(large, CLOCK, Value(usd_per_hit=1e-5)))[0]
+
+    requests = large.demand.requests * large.repeats_per_month
+    metered = {line.item: line.quantity for line in bare.system.month.lines}["http-api-request"]
+    assert metered == pytest.approx(requests, rel=1e-3)
+    assert bare.system.month.usd > large.demand.internet_bytes / 1024**3 * 30 * 0.09  # S3 sends them all the same
 
 
 @pytest.mark.slow

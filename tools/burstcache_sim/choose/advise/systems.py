@@ -160,7 +160,7 @@ def month_system(
         note: What it is.
     """
     clock, workload = weighing.clock, weighing.workload
-    ours, run = weighing.comparison(workload.demand).of_months(setup, month_of, note=note)
+    ours, run = weighing.comparison(workload.own_demand).of_months(setup, month_of, note=note)
     requests = workload.demand.requests * weighing.repeats
 
     def share(count: float) -> float:
