@@ -59,7 +59,7 @@ _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_P
 _LARGES_PER_S, _RESULTS_PER_S = 0.5, 2.0  # 9 MB, 10 KB each
 RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
 _WRITES_PER_READ = 0.1
-_PROXIES = 8  # as many as answer a hundred reads a second when each takes 80 ms
+_BUSIER = ("ProxyFunction", "SchedulerFunction", "OriginFunction", "RedisControlFunction")  # during faults than before
 _HEAT_SHARE = 0.5  # of the load heats keys: while many become hot at once, a machine has more to do than later
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _RECENT = 5_000  # outcomes that are looked at
@@ -102,7 +102,7 @@ class Plan:
     heat_s: float = 90.0  # at most, until caches serve hot keys
     before_s: float = BEFORE_S
     fault_s: float = FAULT_S
-    back_s: float = 45.0  # at most, until hits are back
+    back_s: float = 90.0  # at most, until hits are back: a key whose life has failed stays with S3 for a minute
     rest_s: float = 120.0  # at most, until nothing runs
 
     def of_each(self, runs: int) -> Plan:
@@ -225,8 +225,9 @@ def _put(stage: Stage, keys: Iterable[str]) -> None:
 
 def _warm(stage: Stage, plan: Plan) -> None:
     """Have environments stand ready: cold starts on a few cores keep each other waiting, and are no part of a fault."""
-    stage.cloud.provision("CacheFunction", plan.hot_keys)
-    stage.cloud.provision("ProxyFunction", _PROXIES)
+    stage.cloud.provision("CacheFunction", 2 * plan.hot_keys)  # a key's last life may end while its next one starts
+    for function in _BUSIER:
+        stage.cloud.provision(function, stage.cloud.options.limits.environments)
 
 
 @contextmanager
