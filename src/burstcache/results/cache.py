@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -18,7 +17,7 @@ from burstcache.results.layers import Layers, Packing, SharedLayer
 from burstcache.results.leases import Lease, Renewals
 from burstcache.results.meter import ResultMeter
 from burstcache.results.steps import Ask, Compute, Flow, Follow, Pause
-from burstcache.results.threads import Threads
+from burstcache.results.threads import Threads, new_lock
 
 COMPUTED, FOLLOWED = "computed", "followed"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
@@ -89,6 +88,7 @@ class Cache:
         self._renewals = Renewals()
         self._asking, self._revalidating = Threads(_ASKING), Threads(_REVALIDATING)
         self._in_background = 0
+        self._lock = new_lock(self)
 
     def now_ms(self) -> int:
         """Return the time since the epoch [ms]."""
@@ -145,18 +145,27 @@ class Cache:
 
     def submit(self, call: Callable[[], object]) -> None:
         """Do something in a thread, unless too much is waiting for one or the process ends."""
-        if self._in_background < _MOST_IN_BACKGROUND:
-            with suppress(RuntimeError):
-                self._revalidating.pool().submit(call).add_done_callback(self._one_less)
-                self._in_background += 1
+        with self._lock:
+            if self._in_background >= _MOST_IN_BACKGROUND:
+                return
+            self._in_background += 1
+        try:
+            self._revalidating.pool().submit(call).add_done_callback(self._one_less)
+        except RuntimeError:
+            self._one_less(call)
 
     @property
     def threads(self) -> Executor:
         """Threads for what would block the tasks of an event loop."""
         return self._asking.pool()
 
+    def after_fork(self) -> None:
+        """Leave to the parent what it does in the background."""
+        self._lock, self._in_background = new_lock(self), 0
+
     def _one_less(self, _: object) -> None:
-        self._in_background -= 1
+        with self._lock:
+            self._in_background -= 1
 
     def _lead(self, key: str, flight: Future[Outcome | None], rules: Rules) -> Flow[Outcome]:
         outcome, outer = None, _COMPUTING.get()

@@ -448,6 +448,18 @@ def test_a_wrapped_function_keeps_its_name_and_kind(cache: Cache) -> None:
     assert (named.__name__, named.__doc__, is_coroutine(named)) == ("named", "Say something.", True)  # type: ignore[attr-defined]
 
 
+def test_the_child_of_a_fork_does_as_much_in_the_background_as_its_parent(cache: Cache) -> None:
+    may_end, is_done = threading.Event(), threading.Event()
+    for _ in range(100):
+        cache.submit(may_end.wait)
+
+    after_fork()
+    cache.submit(is_done.set)
+
+    may_end.set()
+    assert is_done.wait(LIMIT_S)
+
+
 def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent(cache: Cache, calls: Calls) -> None:
     """What the fork copies of a lock that another thread holds, and of a computation under way, never ends there."""
     began, may_end = threading.Event(), threading.Event()
