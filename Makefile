@@ -27,7 +27,7 @@ FAST := $(filter-out %/__pycache__/,$(wildcard $(patsubst %,tests/%/,lifecycle c
 FAST_ASIDE := $(patsubst %,tests/%/,contract golden template unit/client unit/sim)
 
 help: ## show the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 setup: $(VENV)/.ready ## make .venv with the `burstcache` command (again only when pyproject.toml or the lock changes)
 
