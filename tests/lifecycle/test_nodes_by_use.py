@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from burstcache.adapters.redis_objects import Hit, RedisObjects
+from burstcache.control import node_looks
 from burstcache.core.errors import RedisDownError
 from burstcache.core.keys import key_hash
 from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS
@@ -117,6 +118,23 @@ def test_hits_that_push_out_all_that_belong_to_a_look_on_its_way_are_learned_ins
     use = by_use.uses.read(NODE).use
     assert use is not None
     assert use.last_us == at_us
+
+
+def test_of_hits_that_stand_for_those_of_a_look_none_comes_before_the_look_before_it(
+    by_use: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    booted(by_use)
+    by_use.clock.sleep(30)
+    row, at_us = by_use.node(), by_use.clock.now_us()
+    noted = [Hit(at_us + ago * S // 2, 1) for ago in reversed(range(1, MOST_HITS + 1))]  # over two minutes
+    learned: list[tuple[int, int]] = []
+    monkeypatch.setattr(RedisObjects, "hits", lambda _: noted)
+    monkeypatch.setattr(node_looks, "learn_hits", lambda _, use, hits, **__: learned.extend(hits) or use)
+
+    by_use.node_step("check_node", part=row.part, check_at_us=str(at_us), checks=0)
+
+    assert learned[-1][0] == at_us
+    assert row.ready_at_us < learned[0][0] <= row.ready_at_us + S
 
 
 def test_a_node_that_is_slow_once_is_asked_again_and_kept(by_use: World, monkeypatch: pytest.MonkeyPatch) -> None:
