@@ -11,6 +11,7 @@ from typing import Any, Literal
 from burstcache.core.policies import POLICIES
 from burstcache.core.prices import BYTES_PER_GB, PriceSheet
 from burstcache.core.rows import NodeRow
+from burstcache.core.worth import sheet_of_region
 from burstcache_cli.service_use import ServiceUse
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.source import Rows, Source
@@ -35,6 +36,7 @@ RIVALS = (
     "cloudfront",
     "perfect-automation",
 )
+_OTHERS = sheet_of_region("us-east-1")
 _COUNTED = (
     "DynamoDB, Step Functions, logs and metrics: by how often keys and nodes went through their states, as the"
     " simulator counts. The free tier is not deducted."
@@ -48,6 +50,7 @@ _METERED = (
 )
 _CHECK_S = 60  # how often a running node is looked at, by default
 _LEAST_S = 60.0  # a shorter time says nothing of a month
+_MOST_SPREAD = 1_000_000  # requests of a deployed stack: a quarter of a gigabyte and some seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,9 @@ def setup_of(parameters: Mapping[str, str]) -> Setup:
 def receipt_of(
     measured: Measured, rows: Rows, setup: Setup, prices: PriceSheet, *, policy: str | None = None, node_runs: int = 0
 ) -> Receipt:
-    """Return what a stack has cost so far, and what a month like that costs; raises `PriceMissingError`.
+    """Return what a stack has cost so far, and what a month like that costs.
+
+    What the sheet has no price for is billed at Northern Virginia's, as the stack's own policy weighs it.
 
     Args:
         measured: What it has measured.
@@ -97,13 +102,29 @@ def receipt_of(
         usage = add((usage, counted_usage(_counted(measured, usage, policy, node_runs), setup, period_us)))
     elif measured.services:
         usage = _metered(usage, measured, measured.services)
-    so_far = bill(usage, prices)
-    idle_month = bill(idle_usage(setup, HOURS_PER_MONTH * US_PER_H), prices)
+    completed = _completed(prices)
+    so_far = bill(usage, completed)
+    idle_month = bill(idle_usage(setup, HOURS_PER_MONTH * US_PER_H), completed)
     month_usd = None
     if period_us >= _LEAST_S * 1_000_000:
-        by_use = float(so_far.usd_exact - bill(standing, prices).usd_exact)
+        by_use = float(so_far.usd_exact - bill(standing, completed).usd_exact)
         month_usd = by_use * HOURS_PER_MONTH * US_PER_H / period_us + idle_month.usd
-    return Receipt(so_far, month_usd, idle_month.usd, _METERED if policy is None else _COUNTED)
+    note = f"{_METERED if policy is None else _COUNTED} {_whose(prices, so_far)}"
+    return Receipt(so_far, month_usd, idle_month.usd, note)
+
+
+def _completed(prices: PriceSheet) -> PriceSheet:
+    """Return a sheet with Northern Virginia's prices of what it leaves out."""
+    others = [row for row in _OTHERS.rows if row.item not in {row.item for row in prices.rows}]
+    return replace(prices, rows=(*prices.rows, *others))
+
+
+def _whose(prices: PriceSheet, so_far: Bill) -> str:
+    """Return which region's prices a bill has: a stack's own region may have no sheet."""
+    own = {row.item for row in prices.rows}
+    lent = [line.text for line in so_far.lines if line.item not in own]
+    apart = f", but for {', '.join(lent)}: {_OTHERS.region}'s" if lent else ""
+    return f"Prices: {prices.region}'s of {prices.looked_up}{apart}."
 
 
 def _counted(measured: Measured, usage: Usage, policy: str, node_runs: int) -> Counted:
@@ -216,8 +237,8 @@ def rivals_of(source: Source, rows: Rows, measured: Measured) -> dict[str, Any]:
 
     They are for the same time as our bill; where only the newest requests are remembered, for the time of these.
 
-    On a deployed stack nobody knows each request: as many are taken as CloudWatch counted in each slot of time, spread
-    over the keys of the table by what their rows remember.
+    On a deployed stack nobody knows each request: as many are taken as CloudWatch counted in each slot of time, up to a
+    million, spread over the keys of the table by what their rows remember.
     """
     from burstcache_sim.bill.comparison import Comparison
     from burstcache_sim.bill.demand import demand_of
@@ -229,7 +250,7 @@ def rivals_of(source: Source, rows: Rows, measured: Measured) -> dict[str, Any]:
     if not requests:
         return {"rivals": [], "requests": 0, "exact": is_exact}
     trace, setup = _trace(requests), setup_of(source.parameters)
-    is_complete = not is_exact or len(requests) >= measured.reads
+    is_complete = len(requests) >= measured.reads
     first_us = min(at_us for at_us, _, _ in requests)
     since_us = min(first_us, measured.since_us) if is_complete else first_us
     period_us = max(rows.at_us - since_us, 1)
@@ -259,14 +280,14 @@ def rivals_of(source: Source, rows: Rows, measured: Measured) -> dict[str, Any]:
 
 
 def _spread(rows: Rows, measured: Measured) -> list[tuple[int, str, int]]:
-    """Return requests in time, evenly within each slot, each key as often as its row's window suggests."""
+    """Return the newest requests, evenly within each slot of time, each key as often as its row's window suggests."""
     keys = [(row.key, row.size_bytes) for row in rows.keys for _ in range(max(1, len(row.window)))]
     if not keys:
         return []
     requests, number = [], 0
-    for start_s, counts in measured.series:
+    for start_s, counts in reversed(measured.series):
         count = sum(counts.values())
-        for place in range(count):
+        for place in range(max(0, count - (_MOST_SPREAD - number)), count):
             # A step that shares no divisor with most lengths visits all keys before it begins anew.
             key, size = keys[number * 7919 % len(keys)]
             requests.append((start_s * 1_000_000 + place * measured.slot_s * 1_000_000 // count, key, size))

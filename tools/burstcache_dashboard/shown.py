@@ -55,7 +55,7 @@ def shown(
             for row, leases in rows.nodes
         ],
         "figures": _figures(measured),
-        "series": _series(measured),
+        "series": _series(measured, rows.at_us),
         "receipt": receipt_fields(receipt) if receipt else None,
         "failures": _failures(rows, measured, failed),
     }
@@ -130,14 +130,14 @@ def _figures(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _series(measured: Measured) -> dict[str, Any]:
-    """Return reads a second by tier, with the slots in which nothing was read."""
-    by_start = dict(measured.series)
+def _series(measured: Measured, now_us: int) -> dict[str, Any]:
+    """Return reads a second by tier, with the slots in which nothing was read; a slot must be over to have a rate."""
+    step = measured.slot_s
+    last = min(measured.until_us, now_us) // 1_000_000 - step
+    by_start = {start: counts for start, counts in measured.series if start <= last}
     if not by_start:
         return {"at": [], "tiers": {}}
-    step = measured.slot_s
-    last = max(max(by_start), measured.until_us // 1_000_000 // step * step - step)
-    starts = range(min(by_start), last + step, step)
+    starts = range(min(by_start), last + 1, step)
     tiers = [tier for tier in TIERS if any(tier in counts for counts in by_start.values())]
     nothing: Mapping[str, int] = {}
     lines = {tier: [round(by_start.get(start, nothing).get(tier, 0) / step, 3) for start in starts] for tier in tiers}

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from burstcache.core.prices import BYTES_PER_GB
-from burstcache.core.rows import NodeRow
+from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.core.worth import sheet_of_region
 from burstcache_cli.service_use import ServiceUse
+from burstcache_dashboard import receipt as receipts
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
 from burstcache_dashboard.receipt import Receipt, receipt_of, rivals_of, setup_of
 from burstcache_dashboard.source import Rows
@@ -88,6 +89,21 @@ def test_relay_and_nodes_that_a_stack_lacks_cost_nothing() -> None:
     assert bare.so_far.usd == 0
 
 
+def test_node_whose_price_a_region_lacks_is_billed_at_another_regions_and_the_note_says_so() -> None:
+    frankfurt, ran = sheet_of_region("eu-central-1"), replace(NOTHING, node_s=3600.0)
+    rows = Rows(SINCE_US + US_PER_H, (), (), None)
+
+    lent = receipt_of(ran, rows, setup_of({"RedisInstanceType": "r7g.medium"}), frankfurt)
+    own = receipt_of(ran, rows, setup_of({"RedisInstanceType": "t4g.micro"}), frankfurt)
+
+    assert usd_of(lent, "Redis node r7g.medium") == pytest.approx(float(PRICES.usd("ec2:r7g.medium")))
+    assert lent.note.endswith(
+        f"Prices: eu-central-1's of {frankfurt.looked_up}, but for Redis node r7g.medium: us-east-1's."
+    )
+    assert usd_of(own, "Redis node t4g.micro") == pytest.approx(float(frankfurt.usd("ec2:t4g.micro")))
+    assert own.note.endswith(f"Prices: eu-central-1's of {frankfurt.looked_up}.")
+
+
 def test_table_events_and_machines_of_a_local_run_are_billed() -> None:
     measured = replace(
         NOTHING,
@@ -137,6 +153,20 @@ def test_rivals_for_the_newest_requests_alone_say_so() -> None:
 
     assert (found["complete"], found["requests"], found["reads"]) == (False, 2, 3)
     assert found["sinceMs"] == (SINCE_US + 2 * US_PER_H) // 1000 - 40_000
+
+
+def test_rivals_of_a_busy_deployed_stack_are_for_the_newest_requests_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipts, "_MOST_SPREAD", 5)
+    now_us, start_s = SINCE_US + US_PER_H, SINCE_US // 1_000_000
+    source: Any = SimpleNamespace(measures=SimpleNamespace(newest_requests=lambda: None), parameters={}, prices=PRICES)
+    rows = Rows(now_us, (KeyRow("0" * 32, "a", size_bytes=7),), (), None)
+    slots = ((start_s, {"s3": 9}), (start_s + 300, {"s3": 4}), (start_s + 600, {"s3": 2}))
+    measured = replace(NOTHING, tiers={"s3": TierUse(15, 10, None, None, None, None)}, series=slots, slot_s=300)
+
+    found = rivals_of(source, rows, measured)
+
+    assert (found["requests"], found["reads"], found["complete"], found["exact"]) == (5, 15, False, False)
+    assert found["sinceMs"] == (start_s + 300 + 75) * 1000  # the second of that slot's four
 
 
 METERED = ServiceUse(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from burstcache.core.policy import Request
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
 from burstcache_dashboard.measured import FunctionUse, Measured
@@ -95,6 +97,21 @@ def test_slots_without_a_read_are_drawn_as_nothing() -> None:
     series = page(measured=measured)["series"]
 
     assert series == {"at": [0, 2, 4, 6, 8], "tiers": {"redis": [0, 0, 0, 1, 0], "s3": [2, 0, 0, 0, 0]}}
+
+
+@pytest.mark.parametrize(("until_s", "rates"), [(900, [2.0, 1.0]), (899, [2.0])])
+def test_slot_has_a_rate_once_it_is_over(until_s: int, rates: list[float]) -> None:
+    slots = ((300, {"s3": 600}), (600, {"s3": 300}))
+    measured = Measured(0, until_s * 1_000_000, {}, 0, {}, {}, 0, 0.0, {}, slots, 300)
+
+    assert page(measured=measured)["series"]["tiers"] == {"s3": rates}
+
+
+def test_slot_that_cloudwatch_still_fills_has_no_rate() -> None:
+    begun_s = NOW_US // 1_000_000 - 100
+    measured = Measured(0, (begun_s + 300) * 1_000_000, {}, 0, {}, {}, 0, 0.0, {}, ((begun_s, {"s3": 9}),), 300)
+
+    assert page(measured=measured)["series"] == {"at": [], "tiers": {}}
 
 
 def test_what_has_changed_is_sent_alone() -> None:

@@ -110,7 +110,7 @@ export function showRivals(parent, found, receipt) {
   const which = found.complete ? plural(found.requests, "request") : `The newest ${count(found.requests)} of ${count(found.reads)} requests`;
   const what = found.exact
     ? `${which} since ${clock(found.sinceMs)}, each as it came`
-    : `${plural(found.requests, "request")} in the times that CloudWatch counted them, spread over the keys by what their rows remember: which key each was for is not known`;
+    : `${which} in the times that CloudWatch counted them, spread over the keys by what their rows remember: which key each was for is not known`;
   fill(parent, table("What others would have billed", columns, [own, ...rows]),
     element("p", { class: "note" }, `${what}. Readers are on the internet, through the same front door where a rival has none. Prices by the hour are for the same time.`));
 }
