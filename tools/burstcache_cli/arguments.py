@@ -116,4 +116,8 @@ def pause(parser: argparse.ArgumentParser) -> None:
 def _key(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("'': expected the name of an object in the origin bucket")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected UTF-8, as all names of objects are") from None
     return text

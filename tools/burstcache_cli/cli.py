@@ -13,6 +13,7 @@ from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache_cli.registry import COMMANDS, EXTRAS, GROUPS, Command, children
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.options import Parser, UsageError
+from burstcache_terminal.text import shown_text
 
 _MAX_WORDS = max(len(command.words.split()) for command in COMMANDS)
 
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             import traceback  # here only: without it, help comes sooner
 
             traceback.print_exc()
-        print(" ".join(_line(error, words).split()), file=sys.stderr)
+        print(shown_text(" ".join(_line(error, words).split())), file=sys.stderr)
         return ExitCode.USAGE if isinstance(error, InvalidSettingError) else ExitCode.FAILURE
 
 

@@ -23,7 +23,7 @@ def config(args: argparse.Namespace) -> ExitCode:
     """Ask on the terminal and write the file.
 
     Raises:
-        UsageError: The file, the template or the environment is missing.
+        UsageError: The file, the template or the environment is missing, or the file cannot be changed line by line.
     """
     from samtranslator.yaml_helper import yaml_parse
 
@@ -34,9 +34,18 @@ def config(args: argparse.Namespace) -> ExitCode:
     settings = tomllib.loads(text).get(args.config_env, {}).get("deploy", {}).get("parameters")
     if settings is None:
         raise UsageError(f"burstcache config: {args.file} has no section [{args.config_env}.deploy.parameters]")
-    given = overrides(settings.get("parameter_overrides", ""))
+    former = settings.get("parameter_overrides", "")
+    if not isinstance(former, str):
+        raise UsageError(f"burstcache config: {args.file}: parameter_overrides is a list; expected a text")
+    given = overrides(former)
     given |= dict(answers(template, given, input))
-    args.file.write_text(with_overrides(text, args.config_env, given))
+    written = with_overrides(text, args.config_env, given)
+    if not _is_told(written, args.config_env, given):
+        raise UsageError(
+            f"burstcache config: {args.file} is not laid out as SAM CLI does; write there yourself:"
+            f" parameter_overrides = '{_words(given)}'"
+        )
+    args.file.write_text(written)
     print(f"Written to {args.file}.")
     return ExitCode.SUCCESS
 
@@ -83,12 +92,24 @@ def overrides(text: str) -> dict[str, str]:
 def with_overrides(text: str, environment: str, given: Mapping[str, str]) -> str:
     """Return samconfig.toml with these `parameter_overrides` in an environment, and all else as it was."""
     head = f"[{environment}.deploy.parameters]"
-    words = " ".join(f'{name}="{value}"' for name, value in given.items())
     lines, section = [], ""
     for line in text.splitlines():
         section = line if line.startswith("[") else section
         if section != head or not line.startswith("parameter_overrides"):
             lines.append(line)
         if line == head:
-            lines.append(f"parameter_overrides = '{words}'")
+            lines.append(f"parameter_overrides = '{_words(given)}'")
     return "\n".join(lines) + "\n"
+
+
+def _words(given: Mapping[str, str]) -> str:
+    return " ".join(f'{name}="{value}"' for name, value in given.items())
+
+
+def _is_told(text: str, environment: str, given: Mapping[str, str]) -> bool:
+    """Whether a samconfig.toml has these `parameter_overrides`: no other line hid the section or was torn apart."""
+    try:
+        told = tomllib.loads(text)[environment]["deploy"]["parameters"]["parameter_overrides"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return False
+    return isinstance(told, str) and overrides(told) == given

@@ -15,9 +15,17 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.queries.explain import Explanation, ServedBy, explain, stack_rules
 from burstcache.queries.key_costs import Cost, Ended
 from burstcache.queries.moves import Hold, Move, Reason, Rule, StackRules, To
-from burstcache_cli.stack import Stack, StackIncompleteError, stack_of
+from burstcache_cli.stack import Stack, stack_of
 from burstcache_terminal.exit_codes import ExitCode
-from burstcache_terminal.text import NOTHING, count_text, duration_text, number_text, time_text, wrapped_text
+from burstcache_terminal.text import (
+    NOTHING,
+    count_text,
+    duration_text,
+    number_text,
+    shown_text,
+    time_text,
+    wrapped_text,
+)
 
 _COLUMN = 12  # characters before what a line says
 _TIERS: dict[To, str] = {
@@ -102,11 +110,11 @@ def rules_of(stack: Stack) -> StackRules:
 
 
 def max_object_bytes_of(stack: Stack) -> int:
-    """Return what a faster tier takes [bytes]; of a stack that is older than its rules' output, no limit is known."""
-    try:
-        return rules_of(stack).settings.max_object_bytes
-    except StackIncompleteError:
-        return sys.maxsize
+    """Return what a faster tier takes [bytes]; of a stack that is older than its rules' output, no limit is known.
+
+    Nothing else of the output is read: what only its other settings need must not keep keys from being listed.
+    """
+    return int(json.loads(stack.outputs.get("PolicySettings", "{}")).get("MAX_OBJECT_BYTES", sys.maxsize))
 
 
 def explanation_text(explanation: Explanation, *, is_wrapped: bool = True) -> str:
@@ -129,7 +137,7 @@ def _where(explanation: Explanation) -> Iterator[tuple[str, str]]:
     on = f" on {explanation.node}" if explanation.tier == "redis" else ""
     since = f" since {time_text(explanation.since_us)}" if explanation.since_us else ""
     because = [_BECAUSE[explanation.rule], *map(_compared, explanation.compared)]
-    yield "key", explanation.key
+    yield "key", shown_text(explanation.key)
     yield "served by", f"{_TIERS[explanation.tier]}{on}{since}"
     yield "because", "; ".join(filter(None, because))
     yield "policy", explanation.policy

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.pauses import Pauses
@@ -21,7 +21,7 @@ from burstcache.core.messages.events import KEY_START_REQUESTED, KeyStartRequest
 from burstcache.core.messages.operations import FollowWrite, Hold, Ping, Release, StopCache
 from burstcache_cli.stack import Stack, stack_of
 from burstcache_terminal.exit_codes import ExitCode
-from burstcache_terminal.text import time_text
+from burstcache_terminal.text import shown_text, time_text
 
 _PURGED_AT_ONCE = 8
 _MOST_NAMED = 3
@@ -164,7 +164,7 @@ def purge_keys(stack: Stack, keys: Iterable[str]) -> Outcome:
     def problem_with(key: str) -> str:
         try:
             _invoke(client, function, FollowWrite(op="follow_write", key=key))
-        except (FunctionFailedError, ClientError) as error:
+        except (FunctionFailedError, ClientError, BotoCoreError) as error:
             return f"{key}: {error}"
         return ""
 
@@ -217,5 +217,5 @@ def _print(outcome: Outcome, *, as_json: bool) -> ExitCode:
     if as_json:
         print(json.dumps(outcome.answer))
     else:
-        print(outcome.text, file=sys.stdout if outcome.is_success else sys.stderr)
+        print(shown_text(outcome.text), file=sys.stdout if outcome.is_success else sys.stderr)
     return ExitCode.SUCCESS if outcome.is_success else ExitCode.FAILURE

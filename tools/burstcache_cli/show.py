@@ -22,7 +22,7 @@ from burstcache.queries.watch import watch as follow
 from burstcache_cli.explain import max_object_bytes_of
 from burstcache_cli.stack import stack_of
 from burstcache_terminal.exit_codes import ExitCode
-from burstcache_terminal.text import NOTHING, duration_text, number_text, table_text, time_text
+from burstcache_terminal.text import NOTHING, duration_text, number_text, shown_text, table_text, time_text
 
 _DOUBTS = {
     "": "",
@@ -84,7 +84,7 @@ def watch(args: argparse.Namespace) -> ExitCode:
 def pause_text(pause: Pause) -> str:
     """Return why nothing starts, until when, and what ends that."""
     until = f" until {time_text(pause.until_us)}" if pause.until_us else ""
-    return f"paused since {time_text(pause.since_us)}{until}: {pause.reason}; `burstcache resume` ends that"
+    return f"paused since {time_text(pause.since_us)}{until}: {shown_text(pause.reason)}; `burstcache resume` ends that"
 
 
 def keys_text(views: Sequence[KeyView]) -> str:
@@ -156,7 +156,7 @@ class Lines:
             return json.dumps(asdict(entered) | previous)
         after = f"after {duration_text(lasted_s)} in {before.state}" if before and lasted_s is not None else ""
         cells = (time_text(entered.at_us, with_ms=True).ljust(24), entered.state.ljust(18), after)
-        return "  ".join(filter(None, (*cells, entered.failure, _DOUBTS[entered.doubt]))).rstrip()
+        return "  ".join(filter(None, (*cells, shown_text(entered.failure), _DOUBTS[entered.doubt]))).rstrip()
 
 
 def _key_cells(view: KeyView) -> tuple[str, ...]:

@@ -83,8 +83,8 @@ class Stack:
         """Return one output, or raise StackIncompleteError."""
         if name not in self.outputs:
             raise StackIncompleteError(
-                f"stack {self.name!r} has no output {name}: is it one of Burstcache, with the parts for this? It has"
-                f" {', '.join(sorted(self.outputs)) or 'none'}"
+                f"stack {self.name!r} ({self._described['StackStatus']}) has no output {name}: is it one of Burstcache,"
+                f" with the parts for this? It has {', '.join(sorted(self.outputs)) or 'none'}"
             )
         return self.outputs[name]
 
@@ -95,12 +95,13 @@ class Stack:
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
-        """All that it consists of."""
+        """All that it consists of by now: what is still being made has no name yet."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.name)
         return tuple(
-            Resource(each["LogicalResourceId"], each.get("PhysicalResourceId", ""), each["ResourceType"])
+            Resource(each["LogicalResourceId"], each["PhysicalResourceId"], each["ResourceType"])
             for page in pages
             for each in page["StackResourceSummaries"]
+            if each.get("PhysicalResourceId") and each["ResourceStatus"] != "DELETE_COMPLETE"
         )
 
     @property

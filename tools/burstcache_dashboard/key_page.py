@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow
 from burstcache.queries.explain import explain
@@ -57,7 +58,7 @@ def _explained(source: Source, key: str, lives: Sequence[KeyLife]) -> str:
     """Return what `burstcache explain` says of a key, or why it cannot: a stack may be older than the command."""
     try:
         return explanation_text(explain(source.system, source.rules, key, lives), is_wrapped=False)
-    except StackIncompleteError as error:
+    except (InvalidSettingError, StackIncompleteError) as error:
         return str(error)
 
 

@@ -83,6 +83,11 @@ def shortened_text(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def shown_text(text: str) -> str:
+    """Return text in which what a terminal would obey or hide, such as an escape in a key's name, is spelled out."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def wrapped_text(text: str, *, indent: str = "") -> str:
     """Return text in lines of at most 80 characters, all but the first indented; a longer word has its own line."""
     return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
@@ -112,6 +117,7 @@ def table_text(
 
 def rows_text(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), most: int | None = None) -> str:
     """Return at least one row as lines of aligned columns; arguments as for `table_text`."""
+    rows = [list(map(shown_text, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts = [i for i in range(len(widths)) if i not in right]
     if most is not None and texts:

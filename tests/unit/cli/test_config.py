@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from samtranslator.yaml_helper import yaml_parse
 
+from burstcache_cli.cli import main
 from burstcache_cli.config import answers, overrides, with_overrides
 from support.project import ROOT
 
@@ -73,3 +75,24 @@ def test_the_answers_are_what_sam_reads_and_nothing_else_changes(environment: st
     assert [line for line in _TEXT.splitlines() if line not in once] == (
         [] if environment == "default" else [line for line in _TEXT.splitlines() if "parameter_overrides" in line]
     )
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        '[default.deploy.parameters] # mine\nparameter_overrides = "A=1"\n',
+        '[default.deploy.parameters]\nparameter_overrides = """\nA=1\n"""\n',
+        '[default.deploy.parameters]\nparameter_overrides = ["A=1"]\n',
+    ],
+)
+def test_a_file_that_would_not_get_the_answers_stays_as_it_is(
+    parameters: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "samconfig.toml"
+    file.write_text(parameters)
+    monkeypatch.setattr("builtins.input", lambda question: "")
+
+    assert main(["config", "--template", str(ROOT / "template.yaml"), "--file", str(file)]) == 2
+
+    assert "parameter_overrides" in capsys.readouterr().err
+    assert file.read_text() == parameters

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import get_args
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import pytest
 
@@ -11,7 +14,7 @@ from burstcache.core.worth import Below
 from burstcache.queries.explain import Explanation, ServedBy
 from burstcache.queries.key_costs import Cost, Ended, Month
 from burstcache.queries.moves import Hold, Move, Reason, Rule
-from burstcache_cli.explain import explanation_text
+from burstcache_cli.explain import explanation_text, max_object_bytes_of
 
 NOW_US = 1_785_542_400_000_000  # 2026-08-01T00:00:00Z
 UNKNOWN = Month(None, None, None, None, 6.1, 13.7, 8.8, 19.6)
@@ -144,3 +147,17 @@ def test_each_comparison_has_a_sentence(measure: Measure, value: float | None) -
 
 def test_copy_in_express_is_named_as_what_serves_without_memory() -> None:
     assert "without     S3 Express would serve it" in explanation_text(explanation(below="express"))
+
+
+def test_limit_of_a_tier_is_known_of_a_stack_that_is_older_than_other_settings() -> None:
+    older: Any = SimpleNamespace(outputs={"PolicySettings": '{"MAX_OBJECT_BYTES": "7"}'})
+    without: Any = SimpleNamespace(outputs={})
+
+    assert max_object_bytes_of(older) == 7
+    assert max_object_bytes_of(without) == sys.maxsize
+
+
+def test_name_of_a_key_cannot_speak_to_the_terminal() -> None:
+    text = explanation_text(replace(explanation(), key="a\x1b[2Jb"))
+
+    assert text.startswith("key         a\\x1b[2Jb\n")

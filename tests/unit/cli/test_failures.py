@@ -122,6 +122,7 @@ def test_trace_of_an_error_is_shown_to_those_who_ask(
         (["redis", "start", "--for-s", "0"], "--for-s '0': expected a whole number"),
         (["lambda", "start"], "the following arguments are required: KEY"),
         (["lambda", "start", ""], "KEY '': expected the name of an object"),
+        (["explain", "caf\udce9"], "KEY 'caf\\udce9': expected UTF-8"),
         (["watch"], "one of the arguments KEY --node is required"),
         (["watch", "a", "--node", "node-1"], "--node not allowed with argument KEY"),
         (["watch", "a", "--until", "Moon"], "--until 'Moon': expected one of S3, Lambda, RestrictedLambda"),

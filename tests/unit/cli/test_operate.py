@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import boto3
 import pytest
+from botocore.exceptions import ReadTimeoutError
 from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
@@ -207,3 +209,21 @@ def test_purge_of_a_prefix_takes_every_object_under_it() -> None:
     stubber.activate()
 
     assert operate._keys_under(stack, "a/") == ["a/1", "a/2"]
+
+
+def test_purge_goes_on_after_a_function_that_answers_too_late() -> None:
+    answered: list[str] = []
+
+    def invoke(*, FunctionName: str, Payload: bytes) -> dict[str, Any]:
+        if (key := json.loads(Payload)["key"]) == "1":
+            raise ReadTimeoutError(endpoint_url="https://lambda")
+        answered.append(key)
+        return {"Payload": io.BytesIO(b"{}")}
+
+    client, settings = SimpleNamespace(invoke=invoke), json.dumps({"ORIGIN_FUNCTION_NAME": "s-origin"})
+    stack: Any = SimpleNamespace(output=lambda name: settings, client=lambda service: client)
+
+    outcome = operate.purge_keys(stack, map(str, range(20)))
+
+    assert outcome.text.startswith("copies let go: 19 of 20 keys; 1: Read timeout")
+    assert len(answered) == 19

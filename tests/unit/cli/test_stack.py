@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -108,8 +109,34 @@ def test_stack_that_does_not_exist_is_named_with_its_region() -> None:
 def test_stack_of_something_else_lacks_an_output_that_is_named() -> None:
     stack = find_stack(stack_name="mine", region="eu-west-1")
 
-    with pytest.raises(StackIncompleteError, match="'mine' has no output KeyLifecycleArn.* It has RedisNodes, StateNo"):
+    with pytest.raises(StackIncompleteError, match="'mine'.* no output KeyLifecycleArn.* It has RedisNodes, StateNo"):
         stack.output("KeyLifecycleArn")
+
+
+@pytest.mark.usefixtures("_deployed")
+def test_stack_that_is_not_complete_is_named_with_its_status() -> None:
+    stack = find_stack(stack_name="mine", region="eu-west-1")
+    vars(stack)["_described"] = {"StackStatus": "CREATE_IN_PROGRESS"}
+
+    with pytest.raises(StackIncompleteError, match=r"stack 'mine' \(CREATE_IN_PROGRESS\) has no output .* It has none"):
+        stack.output("TableName")
+
+
+@pytest.mark.usefixtures("_deployed")
+def test_what_an_update_still_makes_or_has_removed_is_not_asked_for() -> None:
+    stack = find_stack(stack_name="mine", region="eu-west-1")
+    balancer = {"LogicalResourceId": "LoadBalancer", "ResourceType": "AWS::ElasticLoadBalancingV2::LoadBalancer"}
+    function = {"LogicalResourceId": "OldFunction", "ResourceType": "AWS::Lambda::Function"}
+    summaries = [
+        {**balancer, "ResourceStatus": "CREATE_IN_PROGRESS"},
+        {**function, "PhysicalResourceId": "mine-Old-0123", "ResourceStatus": "DELETE_COMPLETE"},
+        {**function, "PhysicalResourceId": "mine-Failed-0123", "ResourceStatus": "DELETE_FAILED"},
+    ]
+    page = {"StackResourceSummaries": summaries}
+    paginator = SimpleNamespace(paginate=lambda **_: [page])
+    vars(stack)["clients"] = SimpleNamespace(make=lambda _: SimpleNamespace(get_paginator=lambda _: paginator))
+
+    assert [each.physical_id for each in stack.resources] == ["mine-Failed-0123"]
 
 
 @pytest.mark.usefixtures("_deployed")

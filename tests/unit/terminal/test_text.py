@@ -11,6 +11,7 @@ from burstcache_terminal.text import (
     fixed_text,
     footnotes,
     number_text,
+    shown_text,
     table_text,
     time_text,
     usd_text,
@@ -114,3 +115,10 @@ def test_widest_text_goes_on_in_further_lines_where_a_table_must_fit() -> None:
     assert table_text(("parameters", "n"), rows, right={1}, most=24) == (
         "parameters             n\ntick_s=1,window=3,     9\nthreshold_s=12\na/key/without/any/pl  10\nace/to/break"
     )
+
+
+def test_what_a_terminal_would_obey_is_spelled_out() -> None:
+    name = "a\x1b]0;owned\x07\n\u202etxt \u00e9 \U0001f600"
+
+    assert shown_text(name) == "a\\x1b]0;owned\\x07\\n\\u202etxt \u00e9 \U0001f600"
+    assert table_text(("KEY", "TIER"), [(name, "s3")]).splitlines()[1] == f"{shown_text(name)}  s3"
