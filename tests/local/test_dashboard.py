@@ -259,6 +259,13 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("path", ["/events", "/rivals", "/trace?key=a", "/page/main.js"])
+def test_another_sites_page_makes_the_server_do_nothing(url: str, path: str, site: str) -> None:
+    assert asked(url, path, **{"Sec-Fetch-Site": site}).status == 403
+    assert asked(url, "/", **{"Sec-Fetch-Site": site}).status == 200  # a link
+
+
 def test_page_of_another_name_is_refused(url: str) -> None:
     assert asked(url, "/", Host="burstcache.example").status == 400
 

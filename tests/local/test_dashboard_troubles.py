@@ -19,7 +19,7 @@ from burstcache_dashboard.source import Source, source_of
 from support.browser import NARROW, WIDE, chromium, mistakes, opened
 from support.dashboard import serving_source
 from support.stack_in_moto import REGION, Aws
-from support.waiting import LIMIT_S
+from support.waiting import LIMIT_S, until
 
 _KEY = f"cooling/{'0123456789abcdef' * 4}.txt"  # without a place to break it
 _SOON_US = 3_600_000_000
@@ -190,3 +190,38 @@ def test_a_server_that_is_gone_is_shown(browser: Browser, source: Source, place:
             for page in pages:
                 expect(page.locator("#connection")).to_contain_text("the dashboard's server does not answer")
                 check(page)
+
+
+def hide(page: Page, *, is_hidden: bool) -> None:
+    """Let a page believe that its tab is in the background, or back."""
+    page.evaluate("hidden => Object.defineProperty(document, 'hidden', {value: hidden, configurable: true})", is_hidden)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+@pytest.mark.parametrize("place", ["", f"#key={_KEY}"])
+def test_nothing_is_read_for_a_page_that_nobody_sees(browser: Browser, source: Source, aws: Aws, place: str) -> None:
+    server = serving_source(source)
+    with server as url, opened(browser, url + place, may_lack_answers=True) as page:  # moto has no X-Ray
+        expect(page.locator("#connection")).to_have_text("Live")
+
+        hide(page, is_hidden=True)
+        until(lambda: page.evaluate("true") and not server.watching.is_followed)
+        expect(page.locator("#connection")).to_have_text("Not followed while nobody looks")
+        source.system.pauses.begin("by hand")
+        hide(page, is_hidden=False)
+
+        expect(page.locator("#connection")).to_have_text("Live")
+        expect(page.locator("#on")).to_contain_text("Paused since")
+
+
+def test_a_page_of_another_server_at_the_same_address_is_loaded_anew(browser: Browser, source: Source) -> None:
+    with serving_source(source) as url, opened(browser, url) as page:
+        expect(page.locator("#about")).to_contain_text("mine")
+        expect(page.locator("#connection")).to_have_text("Live")
+        other = {"stack": "yours", "region": REGION, "isLocal": False, "policy": "", "isTraced": False}
+        page.route("**/about", lambda route: route.fulfill(json=other))
+
+        for is_hidden in (True, False):
+            hide(page, is_hidden=is_hidden)
+
+        expect(page.locator("#about")).to_contain_text("yours")

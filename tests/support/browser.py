@@ -39,7 +39,8 @@ def opened(
     page.goto(url)
     yield page
     context.close()
-    assert [each for each in problems if not (may_lack_answers and each.startswith("Failed to load resource"))] == []
+    found = [each for each in problems if not (may_lack_answers and each.startswith("Failed to load resource"))]
+    assert not found, found
 
 
 def mistakes(page: Page) -> list[str]:

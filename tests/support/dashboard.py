@@ -12,6 +12,7 @@ from burstcache_dashboard.app import Server
 from burstcache_dashboard.benchmarks import Benchmarks
 from burstcache_dashboard.command import listening
 from burstcache_dashboard.source import Source, source_of
+from burstcache_dashboard.watching import Watching
 from burstcache_local import state_file
 from burstcache_local.cloud import LocalCloud
 from burstcache_local.command import describe
@@ -31,6 +32,11 @@ class serving_source:
         self._server = Server(source, benchmarks)
         self._listener = listening(0)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]})
+
+    @property
+    def watching(self) -> Watching:
+        """What looks at the stack for the pages."""
+        return self._server.watching
 
     def __enter__(self) -> str:
         self._thread.start()

@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
@@ -30,6 +31,7 @@ from burstcache_dashboard.waterfall import is_traced
 
 _PAGE = Path(__file__).parent / "page"
 _HOSTS = ["127.0.0.1", "localhost"]  # a name of somebody else's that leads here is refused (DNS rebinding)
+_OTHER_SITES = ("same-site", "cross-site")  # the former is what runs at another port of this machine
 _HEADERS = (
     (b"content-security-policy", b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -46,13 +48,13 @@ class Server(uvicorn.Server):
 
     def __init__(self, source: Source, benchmarks: Benchmarks | None = None) -> None:
         """Serve a stack's page, which offers benchmarks if there are any to offer."""
-        self._watching, self._benchmarks = Watching(source), benchmarks
-        app = make_app(source, self._watching, benchmarks)
+        self.watching, self._benchmarks = Watching(source), benchmarks
+        app = make_app(source, self.watching, benchmarks)
         super().__init__(uvicorn.Config(app, log_level="warning", access_log=False))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the pages' streams, which would never end by themselves, a benchmark, and then everything."""
-        self._watching.end()
+        self.watching.end()
         if self._benchmarks:
             await asyncio.to_thread(self._benchmarks.close)
         await super().shutdown(sockets)
@@ -102,7 +104,11 @@ def make_app(source: Source, watching: Watching, benchmarks: Benchmarks | None) 
             *(_benchmark_routes(benchmarks) if benchmarks else ()),
             Mount("/page", StaticFiles(directory=_PAGE)),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS), Middleware(_WithHeaders)],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS),
+            Middleware(_WithHeaders),
+            Middleware(_OfItsOwnPage),
+        ],
     )
 
 
@@ -175,6 +181,21 @@ class _WithHeaders:
             await send(message)
 
         await self.app(scope, receive, sending)
+
+
+@dataclasses.dataclass
+class _OfItsOwnPage:
+    """Refuses what another site's page asks for, by what browsers say of it: answers cost work, and in AWS money.
+
+    A link of another site may lead to the page itself.
+    """
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_of_another = scope["type"] == "http" and Headers(scope=scope).get("sec-fetch-site") in _OTHER_SITES
+        refused = PlainTextResponse("only the page of this server may ask for that", 403)
+        await (refused if is_of_another and scope["path"] != "/" else self.app)(scope, receive, send)
 
 
 def _about(source: Source) -> dict[str, Any]:

@@ -101,7 +101,8 @@ class LocalLogs:
         return TierUse(latencies.count, self._bytes[tier], mean_ms, p50, p90, p99)
 
     def _follow_requests(self) -> None:
-        for line in self._new_text(self._folder / FILE).splitlines():
+        # Not `splitlines`, which takes a line for two at some characters of keys.
+        for line in filter(None, self._new_text(self._folder / FILE).split("\n")):
             asked = json.loads(line)
             if asked["method"] != "GET" or not (key := _key(asked["path"], asked["query"])):
                 continue

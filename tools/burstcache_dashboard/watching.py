@@ -34,6 +34,7 @@ class Watching:
     rows: Rows | None = None
     measured: Measured | None = None
     _sections: Sections | None = None
+    _trouble: bytes = b""  # the event of the last look, if it failed
     _pages: set[asyncio.Queue[_Told]] = field(default_factory=set)
     _task: asyncio.Task[None] | None = None
     _failed: Failed = field(default_factory=Failed)
@@ -44,6 +45,11 @@ class Watching:
     _scan_took_s: float = 0.0  # of a processor, within this look
     _reading: threading.Lock = field(default_factory=threading.Lock)  # a second reader waits for it
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether a page listens."""
+        return bool(self._pages)
+
     async def events(self) -> AsyncIterator[bytes]:
         """Yield everything, then what changes, until the page leaves."""
         page: asyncio.Queue[_Told] = asyncio.Queue(_MOST_WAITING)
@@ -52,7 +58,7 @@ class Watching:
             self._task = asyncio.create_task(self._watch())
         try:
             if self._sections is not None and len(self._pages) > 1:
-                yield event("all", self._sections)
+                yield self._everything()
             while True:
                 try:
                     told = await asyncio.wait_for(page.get(), _KEEP_ALIVE_S)
@@ -60,12 +66,16 @@ class Watching:
                     told = b": still here\n\n"
                 if told == "end":
                     return
-                yield event("all", self._sections or {}) if told == "anew" else told
+                yield self._everything() if told == "anew" else told
         finally:
             self._pages.discard(page)
             if not self._pages and self._task:
                 self._task.cancel()
                 self._task = None
+
+    def _everything(self) -> bytes:
+        """Return all parts of the page, and that they cannot be read now, if so."""
+        return event("all", self._sections or {}) + self._trouble
 
     def end(self) -> None:
         """End all streams."""
@@ -87,9 +97,11 @@ class Watching:
             try:
                 sections, worked_s = await asyncio.to_thread(self._sections_now)
             except Exception as error:  # whatever a service answers, the page says it and goes on
-                self._tell(event("trouble", {"what": said(error)}))
+                self._trouble = event("trouble", {"what": said(error)})
+                self._tell(self._trouble)
                 is_first = True
             else:
+                self._trouble = b""
                 former, self._sections = self._sections, sections
                 new = sections if is_first or former is None else changes(former, sections)
                 self._tell(event("all" if is_first else "change", new | {"atMs": round(time.time() * 1000)}))

@@ -92,8 +92,8 @@ def trace_of(segments: list[Segment], url: str = "") -> Trace:
 def _of_local_run(folder: Path, hash_: str) -> list[Segment]:
     try:
         with (folder / _FILE).open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
-            lines = file.read().splitlines()
+            began = file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
+            lines = file.read().split(b"\n")[bool(began) : -1]  # whole ones: the last may still be written
     except FileNotFoundError:
         return []
     needle = hash_.encode()
@@ -101,8 +101,7 @@ def _of_local_run(folder: Path, hash_: str) -> list[Segment]:
     if newest is None:
         return []
     id_ = json.loads(newest)["trace_id"].encode()
-    segments = (json.loads(line) for line in lines if id_ in line and line.startswith(b"{") and line.endswith(b"}"))
-    return list(_flat(segments))
+    return list(_flat(json.loads(line) for line in lines if id_ in line))
 
 
 def _of_xray(api: Any, row: KeyRow, now: datetime) -> list[Segment]:

@@ -36,7 +36,7 @@ class Sample:
 
 def samples(printed: str) -> list[Sample]:
     """Return the metrics in what functions have printed; what is no EMF is left out."""
-    lines = (json.loads(line) for line in printed.splitlines() if line.startswith(_BEGINNING))
+    lines = (json.loads(line) for line in printed.split("\n") if line.startswith(_BEGINNING))
     return [sample for line in lines for sample in _samples(line)]
 
 

@@ -54,6 +54,14 @@ def test_reads_are_counted_by_tier_as_they_come(logs: LocalLogs, tmp_path: Path)
     assert logs.read().series == ((0, {"s3": 1, "redis": 1}), (4, {"s3": 1}))
 
 
+def test_characters_that_python_takes_for_ends_of_lines_end_none(logs: LocalLogs, tmp_path: Path) -> None:
+    odd = json.loads(request(1_000, "/objects/a\u2028b\x85c"))
+    append(tmp_path, "requests.jsonl", json.dumps(odd, ensure_ascii=False) + "\n" + request(1_500, "/objects/d"))
+
+    assert logs.read().reads == 2
+    assert len(list(logs.reads_of("a\u2028b\x85c"))) == 1
+
+
 def test_half_a_line_waits_for_its_end(logs: LocalLogs, tmp_path: Path) -> None:
     line = request(1_000, "/objects/a")
     append(tmp_path, "requests.jsonl", line[:20])

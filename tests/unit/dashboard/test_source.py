@@ -199,3 +199,27 @@ def test_a_page_that_opens_while_the_first_look_is_under_way_waits_for_it(
     asyncio.run(both())
 
     assert not met, "both were reading at once"
+
+
+def test_a_page_that_opens_while_the_stack_cannot_be_read_is_told_so(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: Iterator[tuple[Any, float]] = iter([({"keys": {}}, 0.0)])  # and then none
+    monkeypatch.setattr(watching, "_EVERY_LOCAL_S", 0.0)
+    monkeypatch.setattr(watching.Watching, "_sections_now", lambda self: next(looks, None) or missing())
+
+    def missing() -> Any:
+        raise LookupError("no table")
+
+    async def told() -> list[bytes]:
+        page = watching.Watching(source)
+        former, later = page.events(), page.events()
+        return [await anext(former), await anext(former), await anext(later)]
+
+    live, trouble, joined = asyncio.run(told())
+
+    assert b"event: all" in live
+    assert b"trouble" not in live
+    assert b"LookupError: no table" in trouble
+    assert joined.startswith(b"event: all")
+    assert joined.endswith(trouble)

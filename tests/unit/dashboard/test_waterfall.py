@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -111,3 +112,15 @@ def test_trace_that_x_ray_has_not_processed_yet_gives_way_to_one_before_it() -> 
     xray.gives("1-1", segment("a", "proxy", 1.0, 1.01))
 
     assert xray.newest_trace() is not None
+
+
+def test_a_line_that_is_still_written_is_left_aside(tmp_path: Path) -> None:
+    read = segment("a", "proxy", 0.0, 0.01, annotations={"key_hash": ROW.hash, "tier": "redis"})
+    torn = json.dumps({**read, "trace_id": "1-2-4"})[:-2]
+    (tmp_path / "traces.jsonl").write_text(f"{json.dumps(read)}\n{torn}")
+    source: Any = SimpleNamespace(parameters={"Tracing": "Active"}, log_dir=tmp_path)
+
+    trace = newest_trace(source, ROW, NOW_US)
+
+    assert trace is not None
+    assert trace.id == "1-2-3"

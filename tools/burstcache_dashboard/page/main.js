@@ -68,11 +68,36 @@ function said(kind, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-const events = new EventSource("events");
-events.addEventListener("all", (event) => take(event, true));
-events.addEventListener("change", (event) => take(event, false));
-events.addEventListener("trouble", (event) => troubled(`not to be read: ${JSON.parse(event.data).what}`));
-events.addEventListener("error", () => troubled("the dashboard's server does not answer; trying again …"));
+// The server reads the stack, which costs money in AWS, while a page listens: one that nobody sees does not.
+let events = null;
+function follow() {
+  if (document.hidden || events) return;
+  events = new EventSource("events");
+  events.addEventListener("all", (event) => take(event, true));
+  events.addEventListener("change", (event) => take(event, false));
+  events.addEventListener("trouble", (event) => troubled(`not to be read: ${JSON.parse(event.data).what}`));
+  events.addEventListener("error", () => troubled("the dashboard's server does not answer; trying again …"));
+  events.addEventListener("open", checkServer);
+}
+function leave() {
+  events?.close();
+  events = null;
+  troubledSince = 0;
+  said("", "Not followed while nobody looks");
+}
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return leave();
+  said("", "Connecting …");
+  follow();
+  route(false);
+});
+follow();
+
+// Another server at the same address has another token, and may show another stack.
+async function checkServer() {
+  const now = await asked("about").catch(() => about);
+  if (JSON.stringify(now) !== JSON.stringify(about)) location.reload();
+}
 
 at("compare").addEventListener("click", async () => {
   at("compare").disabled = true;
@@ -103,7 +128,7 @@ async function route(isNew = true) {
     for (const id of ["key", "trace"]) at(id).replaceChildren();
     at("trace-section").hidden = true;
   }
-  if (key === null) return;
+  if (key === null || (document.hidden && !isNew)) return; // it is asked for again when the page is seen
   try {
     const isKnown = await showKey(at("key"), key, () => turn === newest);
     if (isKnown && at("trace-section").hidden) {
