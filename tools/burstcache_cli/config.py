@@ -40,7 +40,7 @@ def config(args: argparse.Namespace) -> ExitCode:
     given = overrides(former)
     given |= dict(answers(template, given, input))
     written = with_overrides(text, args.config_env, given)
-    if not _is_told(written, args.config_env, given):
+    if not _would_be_read(written, args.config_env, given):
         raise UsageError(
             f"burstcache config: {args.file} is not laid out as SAM CLI does; write there yourself:"
             f" parameter_overrides = '{_words(given)}'"
@@ -106,10 +106,10 @@ def _words(given: Mapping[str, str]) -> str:
     return " ".join(f'{name}="{value}"' for name, value in given.items())
 
 
-def _is_told(text: str, environment: str, given: Mapping[str, str]) -> bool:
+def _would_be_read(text: str, environment: str, given: Mapping[str, str]) -> bool:
     """Whether a samconfig.toml has these `parameter_overrides`: no other line hid the section or was torn apart."""
     try:
-        told = tomllib.loads(text)[environment]["deploy"]["parameters"]["parameter_overrides"]
+        found = tomllib.loads(text)[environment]["deploy"]["parameters"]["parameter_overrides"]
     except (tomllib.TOMLDecodeError, KeyError):
         return False
-    return isinstance(told, str) and overrides(told) == given
+    return isinstance(found, str) and overrides(found) == given

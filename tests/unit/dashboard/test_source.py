@@ -201,7 +201,7 @@ def test_a_page_that_opens_while_the_first_look_is_under_way_waits_for_it(
     assert not met, "both were reading at once"
 
 
-def test_a_page_that_opens_while_the_stack_cannot_be_read_is_told_so(
+def test_a_page_that_opens_while_the_stack_cannot_be_read_says_so(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: Iterator[tuple[Any, float]] = iter([({"keys": {}}, 0.0)])  # and then none
