@@ -48,6 +48,35 @@ def test_burstcache_competes_with_the_policy_that_is_named(capsys: pytest.Captur
     assert found["parameter_overrides"]["Policy"] == "hazard"
 
 
+def test_an_s3_that_takes_no_time_is_weighed_by_money(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    args = [
+        "advise",
+        log,
+        "--json",
+        "--candidates",
+        "8",
+        "--policy",
+        "thesis",
+        "--hit-value-usd",
+        "1e-6",
+        "--s3-ms",
+        "0",
+    ]
+
+    assert main(args) == 0
+
+    assert json.loads(capsys.readouterr().out)["sensitivity"]["by_s3_ms"] == []
+
+
+def test_readers_that_keep_nothing_confirm_nothing(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    args = ["advise", log, "--json", "--candidates", "8", "--policy", "thesis", "--without", "reader-memory"]
+
+    assert main(args) == 0
+
+    systems = json.loads(capsys.readouterr().out)["systems"]
+    assert not [one["name"] for one in systems if one["is_choice"] and one["name"].startswith("reader-memory")]
+
+
 def test_a_log_without_sizes_is_billed_by_the_size_that_an_option_names(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

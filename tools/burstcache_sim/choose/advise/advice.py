@@ -242,7 +242,7 @@ def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rival
     value, s3_ms = weighing.value, weighing.clock.tiers.s3_ms
     lines = [(ours.name, gain) for gain in gains] + [(rival.name, rival.gain) for rival in rivals]
     by_s3_ms: tuple[Span, ...] = ()
-    if value.usd_per_hit:  # a hit saves nearly all of S3's time, so it is worth as much more as that takes longer
+    if value.usd_per_hit and s3_ms:  # a hit saves nearly all of S3's time, and is worth more as that takes longer
         usd_per_ms = value.usd_per_hit / s3_ms
         by_s3_ms = best_buys([(name, gain.hits * usd_per_ms, gain.extra_usd) for name, gain in lines], _LEAST_S3_MS)
     elif value.usd_per_ms:

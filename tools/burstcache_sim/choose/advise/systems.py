@@ -244,7 +244,8 @@ def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: S
             compared.free_usd_per_month - s3.free_usd_per_month,
         )
     ]
-    is_out = name in without or kind in without or not set(kind.split("+")).isdisjoint(without)
+    parts = {name, kind, kind.removesuffix("-confirmed"), *kind.split("+")}  # where no reader stays, none confirms
+    is_out = not parts.isdisjoint(without)
     why_not = "left out by --without" if is_out else _NOT_FOR_SALE.get(kind, "")
     hit_ms = clock.offered_hit_ms(compared)
     return _system(weighing, compared, gains, mean_ms=mean_ms, hit_ms=hit_ms, why_not=why_not)
