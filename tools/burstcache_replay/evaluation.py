@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from burstcache.core.parameters import US_PER_S
@@ -21,7 +22,14 @@ from burstcache_replay.summary import is_failed
 from burstcache_replay.timed import booted_us, started_us, with_starts
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.cost import BILLED, Usage, bill
-from burstcache_sim.bill.usage import BILLED_BEFORE_READY_S, LEAST_NODE_S, STOP_CALL_S, live_usage, promotions
+from burstcache_sim.bill.usage import (
+    BILLED_BEFORE_READY_S,
+    LEAST_NODE_S,
+    METERED_BYTES,
+    STOP_CALL_S,
+    live_usage,
+    promotions,
+)
 from burstcache_sim.latency import FRONT_DOOR_MS
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.timings import Timings
@@ -207,7 +215,7 @@ def _usage(result: RunResult, recorded: Recorded, measured: Measured, stand: Sta
         init_gb_s=sum((_gb_s(replace(use, ran_ms=use.init_ms)) for use in functions.values()), Fraction(0)),
         function_requests=sum(use.invocations for use in others),
         transitions=executions.transitions,
-        front_door_512kb=round(services.door_requests),
+        front_door_512kb=max(round(services.door_requests), ceil(services.door_bytes / METERED_BYTES)),
         events_64kb=round(services.events),
         dynamodb_writes=Fraction(services.table_writes),
         dynamodb_reads=Fraction(services.table_reads),

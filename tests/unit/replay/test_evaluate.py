@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -50,9 +51,12 @@ def test_what_services_counted_of_a_deployed_stack_is_held_against_the_predictio
     assert main(["evaluate", str(results)]) == 0
 
     rows = {line[:15].strip(): line.split()[-3:] for line in capsys.readouterr().out.splitlines()}
-    assert rows["HTTP API"] == ["0.000150", "0.000150", "+0.0"]
+    assert rows["HTTP API"] == ["0.000150", "0.000150", "+0.0"]  # 512 KB are metered as a request
     assert rows["DynamoDB writes"][1] == "0.000056"
     assert rows["EventBridge"][1] == "0.000003"
+    measuring.write(results, replace(measured, services=replace(services, door_bytes=300 * 512 * 1024.0)))
+    assert main(["evaluate", str(results)]) == 0
+    assert re.search(r"^HTTP API +0.000150 +0.000300 ", capsys.readouterr().out, re.MULTILINE)
     assert main(["evaluate", str(RECORDED)]) == 0
     assert "DynamoDB" not in capsys.readouterr().out
 
