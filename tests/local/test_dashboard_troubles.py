@@ -128,7 +128,9 @@ def test_all_that_can_fail_is_named(browser: Browser, source: Source) -> None:
                 "execution cooling-0123456789abcdef-7 ended as ABORTED",
             ):
                 expect(failed).to_contain_text(what)
-            expect(page.get_by_role("table", name="Nodes")).to_contain_text("cooling down until")
+            expect(page.get_by_role("table", name="Nodes")).to_contain_text(
+                "cools down after 3 failed boots; off until"
+            )
             expect(page.locator("#keys").get_by_role("row").filter(has_text=_KEY)).to_contain_text("S3 (cooling down)")
             check(page)
 

@@ -10,6 +10,7 @@ import boto3
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
 from support.policies import DECIDES_BY
+from support.waiting import until
 
 REGION = "eu-west-1"
 STACK = ("--stack-name", "mine", "--region", REGION)
@@ -72,9 +73,11 @@ class Aws:
         self.put(f"KEY#{key_hash(key)}", "ROUTE", **{"key": key, "phase": "s3", "window": [], **fields})
 
     def start_life(self, name: str, *, on_redis_s: int = 1) -> None:
+        """Start an execution of a key, and return when it has entered its first state."""
         states = self.client("stepfunctions")
         machine = self.make_machine("mine-key-lifecycle", on_redis_s=on_redis_s)
-        states.start_execution(stateMachineArn=machine, name=name, input="{}")
+        life = states.start_execution(stateMachineArn=machine, name=name, input="{}")["executionArn"]
+        until(lambda: any(map(_is_entry, states.get_execution_history(executionArn=life)["events"])))
 
     def make_machine(self, name: str, *, on_redis_s: int = 1) -> str:
         """Make one that goes through the states of a key; return its ARN."""
@@ -82,3 +85,7 @@ class Aws:
         definition = json.dumps(LIFE).replace('"Seconds": 1', f'"Seconds": {on_redis_s}')
         made = self.client("stepfunctions").create_state_machine(name=name, definition=definition, roleArn=role)
         return str(made["stateMachineArn"])
+
+
+def _is_entry(event: Any) -> bool:
+    return str(event["type"]).endswith("StateEntered")

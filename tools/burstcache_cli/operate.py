@@ -44,10 +44,7 @@ _START_OUTCOMES = {
     "lost": ("{key} has just been started by its requests", True),
     "full": ("{key} stays with S3: MaxHotKeys keys are hot already", False),
     "paused": ("{key} stays with S3: the stack is paused; `burstcache resume` ends that", False),
-    "cools_down": (
-        "{key} stays with S3: its node cools down after a failed boot: see `burstcache redis status`",
-        False,
-    ),
+    "cools_down": ("{key} stays with S3: its node may not boot yet: `burstcache explain` says until when", False),
     "no_tier": ("{key} stays with S3: the stack has neither a node nor a relay", False),
     "too_large": ("{key} stays with S3: the object is larger than a cache function may hold", False),
 }

@@ -112,8 +112,8 @@ def _node(row: NodeRow, leases: tuple[Lease, ...], rows: Rows, keys: Iterable[li
         "objectBytes": sum(fields[6] for fields in keys if fields[2] == "redis" and fields[3] == row.node),
         "guests": bool(row.peers) and view.phase == "running",
         "heldMs": view.held_until_us // 1000,
-        "failures": row.failures,
-        "notBeforeMs": row.not_before_us // 1000 if row.is_barred(rows.at_us) else 0,
+        "bar": row.bar if row.is_barred(rows.at_us) else "",
+        "notBeforeMs": row.not_before_us // 1000,
     }
 
 

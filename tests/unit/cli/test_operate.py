@@ -102,7 +102,7 @@ def test_redis_ping_that_is_not_answered_says_why_and_is_not_well() -> None:
         ("paused", "cars.json stays with S3: the stack is paused; `burstcache resume` ends that", False),
         (
             "cools_down",
-            "cars.json stays with S3: its node cools down after a failed boot: see `burstcache redis status`",
+            "cars.json stays with S3: its node may not boot yet: `burstcache explain` says until when",
             False,
         ),
         ("no_tier", "cars.json stays with S3: the stack has neither a node nor a relay", False),

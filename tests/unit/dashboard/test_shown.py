@@ -41,6 +41,20 @@ def test_node_is_shown_with_what_it_holds_as_far_as_that_is_known() -> None:
     assert {node["node"]: node["capacityBytes"] for node in nodes} == {"node-1": 400, "database": 0}
 
 
+@pytest.mark.parametrize(
+    ("failures", "bar"), [(2, "cools down after 2 failed boots"), (0, "has run for as many hours")]
+)
+def test_node_that_may_not_boot_is_shown_with_the_reason(failures: int, bar: str) -> None:
+    barred = NodeRow("node-1", failures=failures, not_before_us=NOW_US + 5_000_000)
+    free = replace(barred, not_before_us=NOW_US)
+
+    (shown_barred,), (shown_free,) = (page(nodes=((row, ()),))["nodes"] for row in (barred, free))
+
+    assert shown_barred["bar"].startswith(bar)
+    assert shown_barred["notBeforeMs"] == NOW_US // 1000 + 5_000
+    assert shown_free["bar"] == ""
+
+
 def test_object_that_no_tier_takes_is_no_guest() -> None:
     large = KeyRow(HASH, "cars.json", size_bytes=1001)
 

@@ -65,7 +65,7 @@ export function showNodes(parent, nodes) {
   ];
   const rows = nodes.map((node) => [
     node.node,
-    node.notBeforeMs ? `cooling down until ${clock(node.notBeforeMs)}` : node.phase,
+    node.bar ? `${node.bar}; off until ${clock(node.notBeforeMs)}` : node.phase,
     uptime(node), count(node.keys.length), memory(node), node.guests ? "taken" : "no", clock(node.heldMs),
     node.generation || "–",
   ]);
