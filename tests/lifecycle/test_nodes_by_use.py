@@ -10,7 +10,7 @@ from burstcache.adapters.redis_objects import Hit, RedisObjects
 from burstcache.control import node_looks
 from burstcache.core.errors import RedisDownError
 from burstcache.core.keys import key_hash
-from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS
+from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS, NodeUse
 from burstcache.core.parameters import US_PER_S
 from support.functions import NODE
 from support.policies import BY_USE, policy_named
@@ -128,8 +128,13 @@ def test_of_hits_that_stand_for_those_of_a_look_none_comes_before_the_look_befor
     row, at_us = by_use.node(), by_use.clock.now_us()
     noted = [Hit(at_us + ago * S // 2, 1) for ago in reversed(range(1, MOST_HITS + 1))]  # over two minutes
     learned: list[tuple[int, int]] = []
+
+    def note(_: object, use: NodeUse, hits: list[tuple[int, int]], **__: object) -> NodeUse:
+        learned.extend(hits)
+        return use
+
     monkeypatch.setattr(RedisObjects, "hits", lambda _: noted)
-    monkeypatch.setattr(node_looks, "learn_hits", lambda _, use, hits, **__: learned.extend(hits) or use)
+    monkeypatch.setattr(node_looks, "learn_hits", note)
 
     by_use.node_step("check_node", part=row.part, check_at_us=str(at_us), checks=0)
 
