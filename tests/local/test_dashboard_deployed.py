@@ -20,6 +20,7 @@ from burstcache_cli.stack import find_stack
 from burstcache_dashboard.source import source_of
 from support.browser import NARROW, chromium, mistakes, opened
 from support.dashboard import asked, serving_source
+from support.project import ROOT
 from support.stack_in_moto import REGION, Aws
 from support.waiting import LIMIT_S, until
 
@@ -73,10 +74,22 @@ def x_ray() -> XRay:
 
 
 @pytest.fixture(scope="module")
-def url(aws: Aws, x_ray: XRay) -> Iterator[str]:
+def actions() -> set[str]:
+    """What the dashboard has asked AWS for, as policies name it."""
+    return set()
+
+
+@pytest.fixture(scope="module")
+def url(aws: Aws, x_ray: XRay, actions: set[str]) -> Iterator[str]:
     """The address of that stack's dashboard."""
+
+    def note(model: Any, **_: Any) -> None:
+        service = {"monitoring": "cloudwatch"}.get(name := model.service_model.signing_name, name)
+        actions.add(f"{service}:{model.name}")
+
     stack = find_stack(stack_name="mine", region=REGION)
     stack.session.events.register("before-call.xray", x_ray)
+    stack.session.events.register("before-parameter-build", note)
     with serving_source(source_of(stack, None)) as address:
         yield address
 
@@ -166,3 +179,14 @@ def test_axe_finds_nothing_on_a_deployed_stack(browser: Browser, url: str, place
 
         assert mistakes(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW
+
+
+def test_credentials_need_no_more_than_is_documented(browser: Browser, url: str, actions: set[str]) -> None:
+    documented = set(re.findall(r"`([a-z]+:[A-Z]\w+)`", (ROOT / "docs/use/dashboard.md").read_text()))
+
+    with opened(browser, f"{url}#key={_HOT}") as page:
+        expect(page.locator("pre")).to_contain_text("served by")
+        expect(page.locator("#connection")).to_have_text("Live")
+
+    assert {"dynamodb:Scan", "dynamodb:BatchGetItem", "states:ListExecutions"} <= actions
+    assert actions <= documented
