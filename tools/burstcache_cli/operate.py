@@ -6,9 +6,10 @@ import argparse
 import json
 import sys
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -23,7 +24,8 @@ from burstcache_cli.stack import Stack, stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import shown_text, time_text
 
-_PURGED_AT_ONCE = 8
+_PURGED_AT_ONCE = 3  # more would take what concurrency a new account has from the functions that readers wait for
+_PURGED_IN_A_ROW = 1_000  # keys that are listed at a time: a bucket may have any number
 _MOST_NAMED = 3
 
 
@@ -156,7 +158,7 @@ def stop_lambda(stack: Stack, key: str) -> Outcome:
 def purge_keys(stack: Stack, keys: Iterable[str]) -> Outcome:
     """Let every copy of some objects go, several at a time; all are tried."""
     function = json.loads(stack.output("ReaderSettings"))["ORIGIN_FUNCTION_NAME"]
-    client = stack.client("lambda")
+    client = stack.clients.like("caller").make("lambda")  # which asks again after throttling
 
     def problem_with(key: str) -> str:
         try:
@@ -165,19 +167,21 @@ def purge_keys(stack: Stack, keys: Iterable[str]) -> Outcome:
             return f"{key}: {error}"
         return ""
 
+    left, count, failed = iter(keys), 0, list[str]()
     with ThreadPoolExecutor(_PURGED_AT_ONCE) as threads:
-        problems = list(threads.map(problem_with, keys))
-    failed = [problem for problem in problems if problem]
-    text = f"copies let go: {len(problems) - len(failed)} of {len(problems)} keys"
-    answer = {"keys": len(problems), "failed": failed}
+        while row := list(islice(left, _PURGED_IN_A_ROW)):
+            count += len(row)
+            failed += filter(None, threads.map(problem_with, row))
+    text = f"copies let go: {count - len(failed)} of {count} keys"
+    answer = {"keys": count, "failed": failed}
     return Outcome("; ".join([text, *failed[:_MOST_NAMED]]), answer, is_success=not failed)
 
 
-def _keys_under(stack: Stack, prefix: str) -> list[str]:
+def _keys_under(stack: Stack, prefix: str) -> Iterator[str]:
     pages = (
         stack.client("s3").get_paginator("list_objects_v2").paginate(Bucket=stack.output("BucketName"), Prefix=prefix)
     )
-    return [each["Key"] for page in pages for each in page.get("Contents", ())]
+    return (each["Key"] for page in pages for each in page.get("Contents", ()))
 
 
 def _exists(stack: Stack, key: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import exp, log
@@ -142,20 +142,15 @@ class Slots:
     """Counts reads by tier in slots of time, the newest ones only."""
 
     def __init__(self, slot_s: int, most: int) -> None:
-        self.slot_s = slot_s
-        self._slots: deque[tuple[int, Counter[str]]] = deque(maxlen=most)
+        self.slot_s, self._most = slot_s, most
+        self._slots: dict[int, Counter[str]] = {}
 
     def add(self, at_s: float, tier: str, count: int = 1) -> None:
-        """Count reads of one instant, which is hardly ever before the newest slot."""
+        """Count reads of one instant, which may be before others: a slow read is known late."""
         start = int(at_s) // self.slot_s * self.slot_s
-        for slot_start, counts in reversed(self._slots):
-            if slot_start == start:
-                counts[tier] += count
-                return
-            if slot_start < start:
-                break
-        if not self._slots or self._slots[-1][0] < start:
-            self._slots.append((start, Counter({tier: count})))
+        self._slots.setdefault(start, Counter())[tier] += count
+        if len(self._slots) > self._most:
+            del self._slots[min(self._slots)]
 
     def __iter__(self) -> Iterator[tuple[int, Counter[str]]]:
-        return iter(self._slots)
+        return iter(sorted(self._slots.items(), key=lambda slot: slot[0]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -43,6 +44,11 @@ class FakeStack:
 
     def client(self, service: str) -> Any:
         return {"lambda": self._client, "s3": self.s3}[service]
+
+    @property
+    def clients(self) -> Any:
+        """Clients of any profile."""
+        return SimpleNamespace(like=lambda profile: SimpleNamespace(make=self.client))
 
     def answer_head(self, status: int) -> None:
         """Let S3 answer the next HEAD with a status."""
@@ -208,7 +214,7 @@ def test_purge_of_a_prefix_takes_every_object_under_it() -> None:
     stubber.add_response("list_objects_v2", {"Contents": [{"Key": "a/2"}]}, {**asked, "ContinuationToken": "t"})
     stubber.activate()
 
-    assert operate._keys_under(stack, "a/") == ["a/1", "a/2"]
+    assert list(operate._keys_under(stack, "a/")) == ["a/1", "a/2"]
 
 
 def test_purge_goes_on_after_a_function_that_answers_too_late() -> None:
@@ -221,9 +227,32 @@ def test_purge_goes_on_after_a_function_that_answers_too_late() -> None:
         return {"Payload": io.BytesIO(b"{}")}
 
     client, settings = SimpleNamespace(invoke=invoke), json.dumps({"ORIGIN_FUNCTION_NAME": "s-origin"})
-    stack: Any = SimpleNamespace(output=lambda name: settings, client=lambda service: client)
+    clients = SimpleNamespace(like=lambda profile: SimpleNamespace(make=lambda service: client))
+    stack: Any = SimpleNamespace(output=lambda name: settings, clients=clients)
 
     outcome = operate.purge_keys(stack, map(str, range(20)))
 
     assert outcome.text.startswith("copies let go: 19 of 20 keys; 1: Read timeout")
     assert len(answered) == 19
+
+
+def test_purge_of_a_large_bucket_lists_on_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operate, "_PURGED_IN_A_ROW", 4)
+    taken: list[int] = []
+    ahead: list[int] = []
+
+    def keys() -> Iterator[str]:
+        for number in range(10):
+            taken.append(number)
+            yield str(number)
+
+    def invoke(*, FunctionName: str, Payload: bytes) -> dict[str, Any]:
+        ahead.append(len(taken))
+        return {"Payload": io.BytesIO(b"{}")}
+
+    client, settings = SimpleNamespace(invoke=invoke), json.dumps({"ORIGIN_FUNCTION_NAME": "s-origin"})
+    clients = SimpleNamespace(like=lambda profile: SimpleNamespace(make=lambda service: client))
+    stack: Any = SimpleNamespace(output=lambda name: settings, clients=clients)
+
+    assert operate.purge_keys(stack, keys()).answer == {"keys": 10, "failed": []}
+    assert sorted(ahead) == [4] * 4 + [8] * 4 + [10] * 2

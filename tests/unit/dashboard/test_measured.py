@@ -28,3 +28,11 @@ def test_slots_keep_the_newest_and_take_what_comes_late() -> None:
         slots.add(at_s, "s3")
 
     assert list(slots) == [(2, Counter(s3=2)), (4, Counter(s3=1))]
+
+
+def test_a_slow_read_has_its_slot_though_no_other_was_there() -> None:
+    slots = Slots(slot_s=2, most=9)
+    for at_s in (0, 4, 2):
+        slots.add(at_s, "s3")
+
+    assert [start for start, _ in slots] == [0, 2, 4]
