@@ -172,10 +172,12 @@ class Machines(ABC):
         Where nothing happens meanwhile, nothing is asked, unless asking is an act itself.
         """
         give_up_us = self.clock.now_us() + round(within_s * US_PER_S)
-        while not (answer := ask()):
+        while True:
+            is_alone = self.clock.is_alone()  # else others may come to rest between the answer and the next rest
+            if answer := ask():
+                return answer
             assert self.clock.now_us() < give_up_us, f"it did not happen within {within_s} s of the world's time"
             if acts:
                 self.clock.sleep(every_s)
             else:
-                self.clock.look_on(every_s, give_up_us)
-        return answer
+                self.clock.look_on(every_s, give_up_us, has_missed=not is_alone)

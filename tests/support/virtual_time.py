@@ -141,14 +141,20 @@ class VirtualClock:
             self.rest(rest, at_us)
             rest.wait()
 
-    def look_on(self, every_s: float, until_us: int) -> None:
+    def is_alone(self) -> bool:
+        """Return whether everybody but the caller is at rest."""
+        with self._lock:
+            return self._active == 1
+
+    def look_on(self, every_s: float, until_us: int, *, has_missed: bool = False) -> None:
         """Rest for a number of steps: until somebody else has been at work, or until an instant at which nobody has.
 
-        Whatever others change is found at the step at which it would be if one looked at every step.
+        Whatever others change is found at the step at which it would be if one looked at every step; `has_missed` says
+        that they may have changed something since one looked last.
         """
         rest = Rest()
         with self._lock:
-            has_missed = self._active > 1
+            has_missed = has_missed or self._active > 1
             rest.has_begun = True
             step_us = math.ceil(every_s * _US_PER_S)
             self._onlookers.append(_Onlooker(rest, self._now_us, step_us, until_us, has_missed))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from support.machines import Machines
 from support.virtual_time import NothingHappensError, VirtualClock
 from support.waiting import until
 
@@ -77,6 +81,28 @@ def test_onlooker_sees_what_another_onlooker_does() -> None:
     clock.look_on(1, until_us)
 
     assert (clock.monotonic_s(), other.done()) == (5, True)
+
+
+def test_what_others_do_between_an_answer_and_the_next_rest_is_found_at_the_next_step() -> None:
+    clock, is_up, may_begin = VirtualClock(), [False], threading.Event()
+    world: Any = SimpleNamespace(clock=clock)
+
+    def live() -> None:
+        may_begin.wait()
+        is_up[0] = True
+        clock.sleep(4)
+        is_up[0] = False
+
+    def ask() -> bool:
+        answer = is_up[0]
+        may_begin.set()
+        until(clock.is_alone)
+        return answer
+
+    clock.start(live)
+
+    assert Machines.until(world, ask, within_s=10)
+    assert clock.monotonic_s() == pytest.approx(0.1)
 
 
 def test_time_stands_still_while_anybody_is_active() -> None:
