@@ -19,12 +19,15 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Where a shell has told Python to keep no bytecode, each of the many processes would compile all that it imports.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+TEST = $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # The quick tests run in two processes of about the same length. Each worker of xdist would import and collect all of them.
-QUICK = $(BIN)/python -m pytest -q -m 'not slow' --hypothesis-profile quick
+QUICK = $(PYTEST) -q -m 'not slow' --hypothesis-profile quick
 FAST := $(filter-out %/__pycache__/,$(wildcard $(patsubst %,tests/%/,lifecycle contract golden template) tests/unit/*/ tests/unit/*.py))
-FAST_ASIDE := $(patsubst %,tests/%/,contract golden template unit/client unit/sim)
+FAST_ASIDE := $(patsubst %,tests/%/,contract golden template) \
+	$(patsubst %,tests/unit/%/,adapters benchmarks cli client custom_resources dashboard examples replay sim)
 
 help: ## show the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -155,7 +158,7 @@ $(VENV)/.browser: $(VENV)/.ready
 	touch $@
 
 test: setup $(VENV)/.browser ## run all tests but those against a deployed stack
-	$(PYTEST) --ignore tests/e2e
+	$(TEST) --ignore tests/e2e
 
 test-fast: setup ## run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search
 	@mkdir -p build; $(QUICK) $(FAST_ASIDE) > build/test-fast.txt 2>&1 & aside=$$!; trap "kill $$aside" INT; \

@@ -27,6 +27,7 @@ from burstcache.adapters.pool_table import PoolTable
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.use_table import UseTable
+from burstcache.control import pool_rounds
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_tools import CacheTools
 from burstcache.control.demand import Judge, judge
@@ -45,6 +46,7 @@ from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import LivePolicy, thesis
 from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.kept import tenants
+from burstcache.core.pool.redundancy import Choice, choose
 from burstcache.core.worth import sheet_of_region
 from burstcache.handlers import cache, janitor, origin, pool_control, redis_control, scheduler, state
 from burstcache.serve.cache_function_tier import LambdaTier
@@ -94,6 +96,18 @@ class _Bus(EventPublisher):
         pass
 
 
+# By what was measured: worlds are much alike, and weighing all ways to keep a pool is most of a round.
+_CHOICES: dict[str, Choice] = {}
+
+
+def _chosen_once(*measured: Any, **present: Any) -> Choice:
+    """Choose as a round does, or return what was chosen of the same before."""
+    asked = repr((measured, present))
+    if asked not in _CHOICES:
+        _CHOICES[asked] = choose(*measured, **present)
+    return _CHOICES[asked]
+
+
 class Functions(Machines):
     """One table, one bucket, one node unless more are asked for, and the functions that work on them."""
 
@@ -134,6 +148,7 @@ class Functions(Machines):
             (pool_control, "tools", "pool"),
         ):
             patch.setattr(handler, maker, functools.partial(getattr, self, part))
+        patch.setattr(pool_rounds, "choose", _chosen_once)
         patch.setattr(cache, "environment", lambda: self._in_thread.environment)
 
     def close(self) -> None:
