@@ -62,6 +62,7 @@ _WRITES_PER_READ = 0.1
 _BUSIER = ("ProxyFunction", "SchedulerFunction", "OriginFunction", "RedisControlFunction")  # during faults than before
 _HEAT_SHARE = 0.5  # of the load heats keys: while many become hot at once, a machine has more to do than later
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
+_STEP_S, _STEPS_S = 1.5, 15.0  # at least, at most, between the steps in which a load grows
 _RECENT = 5_000  # outcomes that are looked at
 _LOOK_EVERY_S = 0.25
 _REST_LOOK_EVERY_S = 1.0  # meanwhile another fault may have the machine
@@ -280,7 +281,7 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
         if fault.begins:
             load.set(_HEAT_SHARE * plan.reads_per_s, HOT_SHARE)
             run.hot_s = waited(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
-            load.set(reads_per_s, HOT_SHARE)
+            _grow(load, _HEAT_SHARE * plan.reads_per_s, reads_per_s)
         else:
             load.set(reads_per_s, ALL_COLD)
             waited(lambda: load.outcomes, plan.heat_s)
@@ -303,6 +304,18 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
     run.rest_s = waited(lambda: not running(stage), rest_s, _REST_LOOK_EVERY_S)
     run.left, run.undelivered, run.counts = running(stage), undelivered(stage), dict(stage.counts)
     return run
+
+
+def _grow(load: Load, from_per_s: float, to_per_s: float) -> None:
+    """Double the reads of hot keys up to a rate, each time that caches serve what there is.
+
+    Readers who all connect to a node at once keep one another waiting on a few cores, and then go to S3.
+    """
+    while (from_per_s := min(2 * from_per_s, to_per_s)) < to_per_s:
+        load.set(from_per_s, HOT_SHARE)
+        time.sleep(_STEP_S)
+        waited(lambda: load.are_hits_back(0), _STEPS_S)
+    load.set(to_per_s, HOT_SHARE)
 
 
 def waited(holds: Callable[[], object], limit_s: float, look_every_s: float = _LOOK_EVERY_S) -> float | None:
