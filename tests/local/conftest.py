@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.policies import THESIS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +25,15 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
         parameters=THESIS | {"PolicyOverrides": "redis_utilization_s=3600"},
     )
     with LocalCloud(options) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of a module."""
+    from support.browser import chromium  # imports a quarter of a second of Playwright, which few tests need
+
+    with chromium() as running:
         yield running
 
 

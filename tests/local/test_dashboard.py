@@ -15,7 +15,7 @@ from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
 from burstcache.core.table import key_item
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from support.browser import NARROW, WIDE, chromium, mistakes, opened
+from support.browser import NARROW, WIDE, mistakes, opened
 from support.dashboard import asked, serving
 from support.policies import THESIS
 from support.waiting import LIMIT_S, until
@@ -45,13 +45,6 @@ def url(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp("state")
     with serving(cloud, folder) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with chromium() as running:
-        yield running
 
 
 def get(cloud: LocalCloud, key: str) -> str:

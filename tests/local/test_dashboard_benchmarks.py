@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from burstcache_dashboard.benchmarks import Benchmarks, Offer
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from support.browser import NARROW, WIDE, chromium, mistakes, opened
+from support.browser import NARROW, WIDE, mistakes, opened
 from support.dashboard import asked, serving
 from support.waiting import LIMIT_S, until
 
@@ -42,12 +42,6 @@ def benchmarks() -> Benchmarks:
 def url(cloud: LocalCloud, benchmarks: Benchmarks, tmp_path: Path) -> Iterator[str]:
     with serving(cloud, tmp_path, benchmarks) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 def run(page: Page, offer: Offer) -> None:

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Route, expect
 from burstcache import metrics
 from burstcache_cli.stack import find_stack
 from burstcache_dashboard.source import source_of
-from support.browser import NARROW, chromium, mistakes, opened
+from support.browser import NARROW, mistakes, opened
 from support.dashboard import asked, serving_source
 from support.project import ROOT
 from support.stack_in_moto import REGION, Aws
@@ -92,13 +92,6 @@ def url(aws: Aws, x_ray: XRay, actions: set[str]) -> Iterator[str]:
     stack.session.events.register("before-parameter-build", note)
     with serving_source(source_of(stack, None)) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with chromium() as running:
-        yield running
 
 
 def put_reads(aws: Aws, tier: str, count: int, latency_ms: float) -> None:

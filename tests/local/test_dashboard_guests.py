@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
-from support.browser import chromium, opened
+from support.browser import opened
 from support.dashboard import asked, serving
 from support.waiting import LIMIT_S, until
 
@@ -18,12 +17,6 @@ _KEY = "guest.txt"
 _OF_KEY = re.compile(r"/key\?key=")
 
 expect.set_options(timeout=LIMIT_S * 1000)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
 
 
 def in_a_former_run(route: Route) -> None:

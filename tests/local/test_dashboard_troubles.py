@@ -16,7 +16,7 @@ from burstcache_cli.stack import find_stack
 from burstcache_dashboard import watching
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
 from burstcache_dashboard.source import Source, source_of
-from support.browser import NARROW, WIDE, chromium, mistakes, opened
+from support.browser import NARROW, WIDE, mistakes, opened
 from support.dashboard import serving_source
 from support.stack_in_moto import REGION, Aws
 from support.waiting import LIMIT_S, until
@@ -88,13 +88,6 @@ def source(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Source:
     outputs: Mapping[str, str] = {**stack.outputs, "FailedEventsQueueUrl": queue}
     vars(stack)["outputs"] = outputs
     return replace(source_of(stack, None), measures=Counted())
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with chromium() as running:
-        yield running
 
 
 @contextmanager
