@@ -65,7 +65,7 @@ _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for h
 _STEP_S, _STEPS_S = 1.5, 15.0  # at least, at most, between the steps in which a load grows
 _RECENT = 5_000  # outcomes that are looked at
 _LOOK_EVERY_S = 0.25
-_REST_LOOK_EVERY_S = 1.0  # meanwhile another fault may have the machine
+_REST_LOOK_EVERY_S = 3.0  # another fault may have the machine, and a look takes some of it
 _TESTS = Path(__file__).parents[1]
 
 
