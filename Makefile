@@ -12,6 +12,9 @@ SAM = SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(SAM_VENV)/bin:$$PATH" sam
 PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
+# Where a shell has told Python to keep no bytecode, each of the many processes would compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup lock run stop demo picture thesis paper map load evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy invoke test test-fast check audit lint format types clean
@@ -19,12 +22,10 @@ PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-# Where a shell has told Python to keep no bytecode, each of the many processes would compile all that it imports.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
-TEST = $(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+TEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # The quick tests run in two processes of about the same length. Each worker of xdist would import and collect all of them.
-QUICK = $(PYTEST) -q -m 'not slow' --hypothesis-profile quick
+QUICK = $(BIN)/python -m pytest -q -m 'not slow' --hypothesis-profile quick
 FAST := $(filter-out %/__pycache__/,$(wildcard $(patsubst %,tests/%/,lifecycle contract golden template) tests/unit/*/ tests/unit/*.py))
 FAST_ASIDE := $(patsubst %,tests/%/,contract golden template) \
 	$(patsubst %,tests/unit/%/,adapters benchmarks cli client custom_resources dashboard examples replay sim)
