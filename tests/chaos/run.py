@@ -301,8 +301,8 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
     load_ended()
     run.outcomes = load.outcomes
     rest_s = plan.rest_s + _POOL_KEEP_S * stage.has_pool
-    run.rest_s = waited(lambda: not running(stage), rest_s, _REST_LOOK_EVERY_S)
-    run.left, run.undelivered, run.counts = running(stage), undelivered(stage), dict(stage.counts)
+    run.rest_s = waited(lambda: not any(running(stage)), rest_s, _REST_LOOK_EVERY_S)
+    run.left, run.undelivered, run.counts = [*running(stage)], undelivered(stage), dict(stage.counts)
     return run
 
 

@@ -59,8 +59,8 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
                 breaks.append(broken(stage, fault, _FAULT_S))
                 time.sleep(max(0.0, ends_s - time.monotonic()))
                 look()
-        rest_s = waited(lambda: not running(stage), _REST_S)
-        left, owed = running(stage), undelivered(stage)
+        rest_s = waited(lambda: not any(running(stage)), _REST_S)
+        left, owed = [*running(stage)], undelivered(stage)
     reads = [each for each in load.outcomes if each.way != "write"]
     all_failed = [each for each in reads if each.is_failed]
     failed = unexcused(all_failed, breaks)

@@ -27,7 +27,7 @@ def test_no_read_fails_or_is_wrong_during_faults_and_nothing_is_left(tmp_path: P
             for fault in _FAULTS:
                 until(lambda: load.are_hits_back(0, ["redis"]))
                 breaks.append(broken(stage, fault, _FAULT_S))
-        until(lambda: not running(stage))
+        until(lambda: not any(running(stage)))
         owed = undelivered(stage)
 
     reads = [each for each in load.outcomes if each.way != "write"]
