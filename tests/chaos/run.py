@@ -59,7 +59,9 @@ _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_P
 _LARGES_PER_S, _RESULTS_PER_S = 0.5, 2.0  # 9 MB, 10 KB each
 RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
 _WRITES_PER_READ = 0.1
-_BUSIER = ("ProxyFunction", "SchedulerFunction", "OriginFunction", "RedisControlFunction")  # during faults than before
+# Environments that stand ready of functions that are busier during faults: a read holds one while S3 takes two seconds.
+_ENVIRONMENTS = 32
+_READY = {"ProxyFunction": _ENVIRONMENTS, "SchedulerFunction": 16, "OriginFunction": 16, "RedisControlFunction": 16}
 _HEAT_SHARE = 0.5  # of the load heats keys: while many become hot at once, a machine has more to do than later
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _STEP_S, _STEPS_S = 1.5, 15.0  # at least, at most, between the steps in which a load grows
@@ -210,7 +212,7 @@ def staged(
     named = {**POLICIES[policy], "MaxHotKeys": str(HOT_KEYS), **(parameters or {})}
     for part in parts:
         named |= _PARTS[part]
-    limits = LambdaLimits(retry_delays_s=retry_delays_s)
+    limits = LambdaLimits(environments=_ENVIRONMENTS, retry_delays_s=retry_delays_s)
     with LocalCloud(LocalOptions(boot_s=1.0, stop_s=0.5, parameters=named, limits=limits, run_dir=run_dir)) as cloud:
         stage = Stage(policy, cloud, Random(policy), frozenset(parts))
         _put(stage, (*KEYS, *(LARGE_KEYS if stage.has_pool else ())))
@@ -227,8 +229,8 @@ def _put(stage: Stage, keys: Iterable[str]) -> None:
 def _warm(stage: Stage, plan: Plan) -> None:
     """Have environments stand ready: cold starts on a few cores keep each other waiting, and are no part of a fault."""
     stage.cloud.provision("CacheFunction", 2 * plan.hot_keys)  # a key's last life may end while its next one starts
-    for function in _BUSIER:
-        stage.cloud.provision(function, stage.cloud.options.limits.environments)
+    for function, environments in _READY.items():
+        stage.cloud.provision(function, environments)
 
 
 @contextmanager
