@@ -26,6 +26,7 @@ from burstcache_sim.bill.usage import (
     BILLED_BEFORE_READY_S,
     LEAST_NODE_S,
     METERED_BYTES,
+    RUNNING_AFTER_S,
     STOP_CALL_S,
     live_usage,
     promotions,
@@ -231,9 +232,13 @@ def _gb_s(use: FunctionUse) -> Fraction:
 
 def _billed_s(run: NodeRun) -> int:
     """Return the seconds that EC2 bills of a run: its history does not say when the instance was `running`."""
-    if not (run.ready_us and run.stop_us):
+    if not run.stop_us:
         return LEAST_NODE_S
-    return max(LEAST_NODE_S, BILLED_BEFORE_READY_S + -(-(run.stop_us - run.ready_us) // US_PER_S) + STOP_CALL_S)
+    if run.ready_us:
+        running_us = run.ready_us - BILLED_BEFORE_READY_S * US_PER_S
+    else:
+        running_us = run.boot_us + RUNNING_AFTER_S * US_PER_S
+    return max(LEAST_NODE_S, -(-(run.stop_us - running_us) // US_PER_S) + STOP_CALL_S)
 
 
 def _ready_late_us(result: RunResult, runs: Sequence[NodeRun], began_us: int) -> int | None:

@@ -78,10 +78,10 @@ def node_runs_of(parts: Sequence[tuple[str, Sequence[Step]]]) -> tuple[NodeRun, 
 
 
 def _node_run(node: str, steps: Sequence[Step]) -> NodeRun:
-    def first_us(state: str) -> int:
-        return next((step.at_us for step in steps if step.state == state), 0)
+    def first_us(*states: str) -> int:
+        return next((step.at_us for step in steps if step.state in states), 0)
 
-    return NodeRun(node, first_us("BootNode"), first_us("RedisNodeRunning"), first_us("StopNode"))
+    return NodeRun(node, first_us("BootNode"), first_us("RedisNodeRunning"), first_us("StopNode", "AbandonNode"))
 
 
 def _executions(states: Any, machine_arn: str, since_us: int) -> Iterator[dict[str, Any]]:

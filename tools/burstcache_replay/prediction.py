@@ -28,7 +28,7 @@ from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.simulate import simulate
-from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
+from burstcache_sim.world.timings import THESIS_TIMINGS, Timings, begun_late
 from burstcache_sim.world.world import Decider
 
 TIER_NAMES = {"S": "s3", "X": "express", "L": "lambda", "R": "redis"}
@@ -103,12 +103,7 @@ def predict(stand: Stand, recorded: Recorded, timings: Timings = THESIS_TIMINGS)
     if stand.policy.takes_guests and recorded.replay.target != "client":
         policy = Reported(stand.policy)
     elif stand.policy.takes_guests:
-        timings = replace(
-            timings,
-            cold_start_us=timings.cold_start_us + _REPORTED_LATE_US,
-            warm_start_us=timings.warm_start_us + _REPORTED_LATE_US,
-            redis_boot_us=timings.redis_boot_us + _REPORTED_LATE_US,
-        )
+        timings = begun_late(timings, starts_us=_REPORTED_LATE_US, boots_us=_REPORTED_LATE_US)
     asked = [place for place, outcome in enumerate(recorded.outcomes) if is_predicted(outcome)]
     result = simulate(policy, Scenario(_trace(recorded, asked), stand.nodes, timings=timings))
     tiers = [outcome.answer.tier for outcome in recorded.outcomes]

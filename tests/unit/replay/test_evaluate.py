@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
 from burstcache_cli.service_use import ServiceUse
+from burstcache_replay import evaluate as command
 from burstcache_replay import measured as measuring
 from burstcache_replay import recording
 from burstcache_replay.evaluation import evaluate
+from burstcache_replay.executions import NodeRun
 from burstcache_replay.prediction import predict, stand_of
 from burstcache_replay.schedule import Answer
 from burstcache_sim.world.timings import THESIS_TIMINGS
@@ -59,6 +64,48 @@ def test_what_services_counted_of_a_deployed_stack_is_held_against_the_predictio
     assert re.search(r"^HTTP API +0.000150 +0.000300 ", capsys.readouterr().out, re.MULTILINE)
     assert main(["evaluate", str(RECORDED)]) == 0
     assert "DynamoDB" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("run", "billed_s"),
+    [
+        (NodeRun("node-1", boot_us=0, ready_us=30_000_000, stop_us=90_000_000), 14 + 60 + 1),
+        (NodeRun("node-1", boot_us=1_000_000, ready_us=0, stop_us=601_000_000), 600 - 16 + 1),
+        (NodeRun("node-1", boot_us=1_000_000, ready_us=0, stop_us=2_000_000), 60),
+        (NodeRun("node-1", boot_us=1_000_000, ready_us=0, stop_us=0), 60),
+    ],
+    ids=["ready", "never ready", "given up at once", "no history of its end"],
+)
+def test_a_node_is_billed_from_when_it_runs_until_it_is_stopped(run: NodeRun, billed_s: int) -> None:
+    measured, recorded = measuring.read(RECORDED), recording.read(RECORDED)
+    assert measured is not None
+    measured = replace(measured, executions=replace(measured.executions, node_runs=(run,)))
+
+    items = evaluate(recorded, measured, THESIS_TIMINGS).items
+
+    (node,) = (item for item in items if item.text.startswith("Redis node"))
+    usd_per_h = float(stand_of(measured, recorded).prices.usd("ec2:t4g.micro"))
+    assert node.measured_usd == pytest.approx(billed_s / 3600 * usd_per_h)
+
+
+@pytest.mark.parametrize(("is_deployed", "earlier_us"), [(True, 5_000_000), (False, 0)])
+def test_what_a_stack_began_by_a_clock_that_is_behind_is_measured(
+    monkeypatch: pytest.MonkeyPatch, is_deployed: bool, earlier_us: int
+) -> None:
+    asked_us: list[int] = []
+    stack: Any = SimpleNamespace(clients=SimpleNamespace(states=None), outputs={}, is_deployed=is_deployed)
+
+    def nothing_runs(*_: Any, since_us: int) -> list[str]:
+        asked_us.append(since_us)
+        return []
+
+    monkeypatch.setattr(command, "running", nothing_runs)
+    monkeypatch.setattr(measuring, "measure", lambda *_, since_us, until_us: asked_us.append(since_us))
+    recorded = recording.read(RECORDED)
+
+    command._measured(stack, Namespace(state_dir=RECORDED), recorded, lambda _: None)
+
+    assert asked_us == [recorded.replay.began_us - earlier_us] * 2
 
 
 def test_a_quicker_boot_is_an_option(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

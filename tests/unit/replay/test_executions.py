@@ -20,12 +20,12 @@ def test_lives_are_counted_by_the_states_that_they_entered() -> None:
     assert found == Lives(functions_us=(("a-1", 11), ("a-2", 51)), promotions=2, failures=1)
 
 
-def test_a_run_of_a_node_goes_on_in_further_executions() -> None:
+def test_a_run_of_a_node_goes_on_in_further_executions_and_ends_where_it_is_stopped_or_abandoned() -> None:
     first = ("node-1-7-9", steps("BootNode", "NodeReady", "RedisNodeRunning", "CheckNodeUse", ""))
     second = ("node-1-7-10", steps("BootNode", "NodeReady", "RedisNodeRunning", "StopNode", "", from_us=100))
     other = ("node-2-8-1", steps("BootNode", "AbandonNode", "", from_us=5))
 
     assert node_runs_of([second, other, first]) == (
-        NodeRun("node-2", boot_us=5, ready_us=0, stop_us=0),
+        NodeRun("node-2", boot_us=5, ready_us=0, stop_us=6),
         NodeRun("node-1", boot_us=10, ready_us=12, stop_us=103),
     )

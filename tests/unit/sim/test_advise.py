@@ -34,7 +34,7 @@ from burstcache_sim.choose.advise.samconfig import (
     template_parameters,
 )
 from burstcache_sim.choose.advise.systems import Weighing, choices
-from burstcache_sim.choose.advise.text import advice_text, best_of_each_kind, shown, the_rest
+from burstcache_sim.choose.advise.text import advice_text, best_of_each_kind, month_text, shown, the_rest
 from burstcache_sim.choose.advise.verdict import change_lines, verdict_lines
 from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, pays
 from burstcache_sim.choose.tune.front import Tried
@@ -284,6 +284,18 @@ def test_the_bill_is_the_one_of_the_comparison() -> None:
     lines = found.ours.system.bill.lines
     assert {"NLB of the relay", "Step Functions", "INIT of all functions"} <= {line.text for line in lines}
     assert found.ours.system.usd_per_month == pytest.approx(tuned_for(found).usd_per_month)
+
+
+@pytest.mark.parametrize(
+    ("requests", "period_us", "told"), [(41, None, "2.5 % too often"), (41, DAY_US, ""), (200, None, "")]
+)
+def test_a_log_of_few_requests_says_how_much_too_often_they_come(
+    requests: int, period_us: int | None, told: str
+) -> None:
+    found = advice(workload_of(Trace(np.arange(requests) * 10_000_000), PRICES, Setup(), period_us=period_us))
+
+    assert ("too often" in month_text(found)) == bool(told)
+    assert told in month_text(found)
 
 
 def test_one_request_is_answered_too() -> None:

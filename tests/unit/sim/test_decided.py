@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from burstcache.core.prices import price_sheet
-from burstcache_sim.bill.decided import month_under
+from burstcache_replay.reported import Reported
+from burstcache_sim.bill.decided import TIMINGS, month_under
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.express import rule_of
 from burstcache_sim.bill.locality import locality_of
@@ -63,12 +64,25 @@ def test_once_without_memory_is_the_simulators_run(setup: Setup) -> None:
     capacity_bytes = node_capacity_bytes(setup.instance_type)
 
     found = month(log(), setup, repeats=1)
-    simulated = simulate(decides(setup), Scenario(log(), setup.nodes, capacity_bytes))
+    simulated = simulate(decides(setup), Scenario(log(), setup.nodes, capacity_bytes, timings=TIMINGS))
 
     for name in COUNTED:
         assert getattr(found, name) == getattr(simulated, name), name
     assert found.redis_starts >= setup.nodes
     assert bool(found.invocations) == (setup.relay != "none")
+
+
+def test_a_short_burst_has_no_more_hits_than_a_proxy_that_gathers_its_reports_gives_it() -> None:
+    draw = np.random.default_rng(3)
+    times_us = np.sort(draw.integers(0, 60_000_000, 1_200))  # a minute
+    ids = draw.integers(0, 200, 1_200).astype(np.int32)
+    trace = Trace(times_us, ids, np.full(1_200, 10_000), tuple(map(str, range(200))))
+
+    found = month(trace, NODE, repeats=1)
+    at_once, reported = (simulate(policy, Scenario(trace)) for policy in (decides(NODE), Reported(decides(NODE))))
+
+    assert found.n_redis < 0.75 * at_once.n_redis
+    assert 0.85 * reported.n_redis < found.n_redis <= reported.n_redis
 
 
 def test_every_request_of_the_month_is_answered_once() -> None:

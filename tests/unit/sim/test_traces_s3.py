@@ -17,6 +17,7 @@ from botocore.response import StreamingBody
 from burstcache_cli.cli import main
 from burstcache_sim.traces import remote
 from burstcache_sim.traces.errors import BadLogError
+from burstcache_sim.traces.part import Settled
 from burstcache_sim.traces.read import Log, read_log
 from burstcache_sim.traces.reading import LogFile
 from burstcache_sim.traces.store import Store, default_folder
@@ -275,6 +276,31 @@ def test_the_store_keeps_what_was_used_last_and_a_damaged_file_is_read_anew(s3: 
     assert len(read(tmp_path).trace) == 5
     Store(tmp_path / "store").trim(most_bytes=2 * files[0].stat().st_size)
     assert len(list((tmp_path / "store").iterdir())) == 2
+
+
+@pytest.mark.parametrize("harm", ["damaged", "trimmed"])
+def test_what_was_kept_and_cannot_be_loaded_is_fetched_again(
+    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    put(s3, DAY, row(DAY), row(DAY))
+    read(tmp_path)
+    (kept,) = (tmp_path / "store").iterdir()
+    is_kept = Settled.is_kept
+
+    def trimmed(settled: Settled, file: LogFile) -> bool:
+        found = is_kept(settled, file)
+        kept.unlink()
+        return found
+
+    if harm == "damaged":
+        content = bytearray(kept.read_bytes())
+        content[200] ^= 1  # in the first array
+        kept.write_bytes(content)
+    else:
+        monkeypatch.setattr(Settled, "is_kept", trimmed)
+
+    assert len(read(tmp_path).trace) == 2
+    assert Store(tmp_path / "store").load(kept) is not None
 
 
 def test_the_store_is_a_folder_of_the_user_s_cache(monkeypatch: pytest.MonkeyPatch) -> None:

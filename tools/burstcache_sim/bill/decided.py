@@ -2,6 +2,7 @@
 
 The policy meets what the readers' memory leaves; what no node answers asks Express. Nodes, memory and copies are as the
 repetition before has left them: the log is replayed once and twice in a row, the second is what every further one is.
+Readers gather what they report, so what a request decides begins later.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from burstcache.core.gathering import AT_LEAST_US
 from burstcache_sim.bill.ladder import Asked, past_memory, with_express
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
@@ -20,6 +22,7 @@ from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
 from burstcache_sim.world.scenario import Scenario
+from burstcache_sim.world.timings import THESIS_TIMINGS, begun_late
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from burstcache_sim.policies.policy import WorthPolicy
     from burstcache_sim.world.express import CopyRules
 
+# A burst's first request begins a report, and the one that pays for a boot comes soon after it. Cache functions start
+# all through the burst, on average in the middle of the time that a report gathers.
+TIMINGS = begun_late(THESIS_TIMINGS, starts_us=AT_LEAST_US // 2, boots_us=AT_LEAST_US)
 _COUNTS = tuple(field.name for field in fields(RunResult) if field.type == "int")
 # Of these a log has as many times more as keys than a sample.
 _OF_KEYS = {
@@ -122,4 +128,4 @@ def _scenario(locality: Locality, setup: Setup, indices: NDArray[np.int64]) -> S
         tuple(map(str, range(len(locality.sizes_bytes)))),
     )
     capacity_bytes = int((node_capacity_bytes(setup.instance_type) or 0) * locality.rate)
-    return Scenario(trace, setup.nodes, max(1, capacity_bytes), always_on=setup.always_on_nodes)
+    return Scenario(trace, setup.nodes, max(1, capacity_bytes), timings=TIMINGS, always_on=setup.always_on_nodes)

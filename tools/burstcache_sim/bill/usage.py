@@ -21,7 +21,8 @@ THESIS_MEMORY_MB = 1024
 
 # EC2 bills from `running`, 16 s after the start; the rules' boot of 30 s lasts until Redis answers. At the end the
 # check waits 2 s for stragglers, and StopNode asks EC2 within a second; what stops is not billed.
-BILLED_BEFORE_READY_S = 30 - 16
+RUNNING_AFTER_S = 16
+BILLED_BEFORE_READY_S = 30 - RUNNING_AFTER_S
 STOP_CALL_S = 1
 _BILLED_AFTER_STOP_S = 2 + STOP_CALL_S
 LEAST_NODE_S = 60

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from zipfile import is_zipfile
 
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.reading import Asked, Counts, LogFile, Reading
+from burstcache_sim.traces.remote import fetch, new_client
 from burstcache_sim.traces.sampling import Threshold
 from burstcache_sim.traces.store import Store
 
@@ -59,10 +61,13 @@ class Settled:
         if self.store and (kept := self.store.load(self._path(self.store, file))):
             return Part(*kept)
         reading = self._reading(replace(self.asked, first_us=None, last_us=None, threshold=Threshold()))
-        reading.read(file)
+        if file.path == Path():  # what was kept is damaged, or was trimmed meanwhile
+            _read_anew(file, reading)
+        else:
+            reading.read(file)
+            file.path.unlink()
         if self.store:
             self.store.save(self._path(self.store, file), reading.columns, reading.counts)
-        file.path.unlink()
         return Part(reading.columns, reading.counts)
 
     def _path(self, store: Store, file: LogFile) -> Path:
@@ -72,3 +77,10 @@ class Settled:
         reading = Reading(asked, guessed_by=self.guessed_by)
         reading.format = next(format_ for format_ in reading.candidates if format_.describes == self.format_describes)
         return reading
+
+
+def _read_anew(file: LogFile, reading: Reading) -> None:
+    with TemporaryDirectory(prefix="burstcache-") as folder:
+        here = replace(file, path=Path(folder) / "object")
+        fetch(new_client(), file, here.path)
+        reading.read(here)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import BadZipFile
 
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.reading import Asked, Counts, LogFile
@@ -77,7 +78,7 @@ class Store:
                 rows, bad_rows, broken = kept["numbers"].tolist()
                 texts = kept["broken"].tobytes().decode().split("\n") if broken else []
             os.utime(path)
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             return None
         return columns, Counts(rows, bad_rows, 0, texts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from burstcache.core.parameters import US_PER_S
 
@@ -20,6 +20,17 @@ class Timings:
 
 
 THESIS_TIMINGS = Timings()
+
+
+def begun_late(timings: Timings, *, starts_us: int, boots_us: int) -> Timings:
+    """Return timings under which cache functions and boots begin that much later, as reports wait [us]."""
+    return replace(
+        timings,
+        warm_start_us=timings.warm_start_us + starts_us,
+        cold_start_us=timings.cold_start_us + starts_us,
+        redis_boot_us=timings.redis_boot_us + boots_us,
+    )
+
 
 # A cache function leaves 10 s before its 15 minutes are over, and has the next one started a minute before.
 SERVES_ALONE_US = (900 - 10 - 60) * US_PER_S

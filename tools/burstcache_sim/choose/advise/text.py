@@ -15,6 +15,7 @@ from burstcache_sim.choose.advise.systems import System, choices
 from burstcache_sim.choose.advise.verdict import best_of, break_even_lines, by_net_value, change_lines, verdict_lines
 from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS
 from burstcache_sim.choose.tune.search import Tuned
+from burstcache_sim.choose.tune.workload import excess_text
 from burstcache_sim.latency import LatencySummary
 from burstcache_terminal.text import (
     WIDTH,
@@ -87,7 +88,8 @@ def month_text(advice: Advice) -> str:
     what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
     lasts = duration_text((demand.last_us - demand.first_us) / US_PER_S)
     times = f"{number_text(repeats, digits=3)} times" if repeats != 1 else "once"
-    return f"{what} in {lasts}; a month has them {times}, {number_text(demand.requests * repeats)} requests."
+    month = f"a month has them {times}, {number_text(demand.requests * repeats)} requests."
+    return f"{what} in {lasts}; {month}{excess_text(advice.workload)}"
 
 
 def value_text(advice: Advice) -> str:

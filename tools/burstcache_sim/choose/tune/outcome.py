@@ -12,7 +12,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache_sim.choose.tune.front import Tried, spread
 from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS, HoldOut
 from burstcache_sim.choose.tune.search import Tuned
-from burstcache_sim.choose.tune.workload import Workload
+from burstcache_sim.choose.tune.workload import Workload, excess_text
 from burstcache_sim.output import write_lines
 from burstcache_sim.policies.registry import SIMULATED
 from burstcache_terminal.text import WIDTH, count_text, duration_text, number_text, table_text, wrapped_text
@@ -43,6 +43,7 @@ def found_text(found: Found) -> str:
         wrapped_text(
             f"{what} in {duration_text((demand.last_us - demand.first_us) / US_PER_S)};"
             f" a month counts as this log {number_text(float(workload.repeats_per_month))} times."
+            f"{excess_text(workload)}"
         ),
         wrapped_text(
             f"{tuned.candidates:,} candidates{before} of the {found.policy} policy tried. Best for {found.aim}"

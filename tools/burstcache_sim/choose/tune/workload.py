@@ -16,6 +16,7 @@ from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay_each
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.scenario import Scenario
+from burstcache_terminal.text import fixed_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
 
 _WORKERS = 2
+_MUCH_PCT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,16 @@ class Workload:
     def repeats_per_month(self) -> Fraction:
         """How often the log comes in a month, back to back."""
         return Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
+
+    @property
+    def excess_pct(self) -> float:
+        """By how much its requests come too often in a month, were they evenly spaced [%].
+
+        A log that is repeated without a pause ends with its last request: N requests have N - 1 gaps.
+        """
+        demand = self.demand
+        is_whole = demand.period_us == demand.last_us - demand.first_us
+        return 100 / (demand.requests - 1) if is_whole and demand.requests > 1 else 0.0
 
     def replay(self, policies: Sequence[Policy]) -> list[RunResult]:
         """Replay the log under each policy, without details."""
@@ -161,3 +173,13 @@ def may_be_cached(trace: Trace, setup: Setup) -> NDArray[np.bool_]:
     of_key_bytes = np.zeros(int(trace.key_ids.max()) + 1, dtype=np.int64)
     np.maximum.at(of_key_bytes, trace.key_ids, trace.sizes_bytes)
     return np.asarray(of_key_bytes[trace.key_ids] <= largest_bytes)
+
+
+def excess_text(workload: Workload) -> str:
+    """Return what a person should know of a log of few requests; empty if there are enough."""
+    if workload.excess_pct < _MUCH_PCT:
+        return ""
+    return (
+        " The log ends with its last request: evenly spaced, its requests come"
+        f" {fixed_text(workload.excess_pct, 1)} % too often (--period-hours)."
+    )
