@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from burstcache_terminal.options import number, whole
 
@@ -20,7 +21,7 @@ def stack(parser: argparse.ArgumentParser) -> None:
 def which_stack(parser: argparse.ArgumentParser) -> None:
     """Add which stack is meant."""
     group = parser.add_argument_group("which stack", "Without --stack-name the one that `burstcache local up` runs.")
-    group.add_argument("--stack-name", metavar="NAME", default="", help="a stack deployed to AWS")
+    group.add_argument("--stack-name", action=_Named, metavar="NAME", default="", help="a stack deployed to AWS")
     group.add_argument("--region", default="", help="its region, if not the one that environment or profile name")
     group.add_argument("--profile", default="", help="profile of the AWS configuration to use for it")
     group.add_argument(
@@ -111,6 +112,19 @@ def pause(parser: argparse.ArgumentParser) -> None:
     """Add why."""
     parser.add_argument("--reason", metavar="TEXT", default="by hand", help="what people read of it (%(default)s)")
     stack(parser)
+
+
+class _Named(argparse.Action):
+    """Takes a name, and no empty one: a shell variable that is not set must not stand for the local run."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        """Set the option; raise ArgumentError without a name."""
+        if not values:
+            told = "'': expected the name of a deployed stack; leave the option out for the local run"
+            raise argparse.ArgumentError(self, told)
+        setattr(namespace, self.dest, values)
 
 
 def _key(text: str) -> str:

@@ -138,6 +138,26 @@ def test_wrong_call_is_one_line_that_names_the_value_and_what_is_accepted(
     assert line in call_wrongly(argv, capsys)
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["doctor"],
+        ["keys"],
+        ["purge", "a.json"],
+        ["redis", "stop"],
+        ["dashboard"],
+        ["replay", "log.csv"],
+        ["evaluate", "log.csv"],
+    ],
+)
+def test_empty_name_of_a_stack_does_not_stand_for_the_local_run(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = call_wrongly([*argv, "--stack-name", ""], capsys)
+
+    assert "--stack-name '': expected the name of a deployed stack; leave the option out" in line
+
+
 @pytest.mark.usefixtures("aws")
 def test_unknown_stack_and_unknown_node_are_wrong_calls(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--stack-name yours: there is no such stack" in call_wrongly(
