@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -13,12 +15,12 @@ from moto import mock_aws
 from playwright.sync_api import Browser, Page, expect
 
 from burstcache_cli.stack import find_stack
-from burstcache_dashboard import watching
+from burstcache_dashboard import app, watching
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
 from burstcache_dashboard.source import Source, source_of
 from support.browser import NARROW, WIDE, mistakes, opened
-from support.dashboard import serving_source
-from support.stack_in_moto import REGION, Aws
+from support.dashboard import asked, serving_source
+from support.stack_in_moto import REGION, TEMPLATE, Aws
 from support.waiting import LIMIT_S, until
 
 _KEY = f"cooling/{'0123456789abcdef' * 4}.txt"  # without a place to break it
@@ -142,6 +144,28 @@ def test_a_pause_is_shown_with_its_reason(browser: Browser, source: Source, unti
             check(page)
 
 
+def test_what_cannot_be_read_is_named_where_it_belongs_and_all_else_is_shown(
+    browser: Browser, source: Source, aws: Aws
+) -> None:
+    def read() -> Measured:
+        raise PermissionError(f"not authorized to perform GetMetricData on {'0123456789abcdef' * 4}")
+
+    aws.client("sqs").delete_queue(QueueUrl=source.stack.outputs["FailedEventsQueueUrl"])
+    measures = Counted()
+    measures.read = read  # type: ignore[method-assign]
+
+    with serving_source(replace(source, measures=measures)) as url, looked_at(browser, url) as pages:
+        for page in pages:
+            expect(page.locator("#connection")).to_have_text("Live")
+            expect(page.locator("#keys").get_by_role("row").filter(has_text=_KEY)).to_be_visible()
+            expect(page.get_by_role("table", name="What failed")).to_contain_text("ended as ABORTED")
+            for place in ("on", "reads", "failed", "bill"):
+                figures = re.compile(r"Since [\d:/ ]+ not to be read: figures: PermissionError: not authorized")
+                expect(page.locator(f"#{place}-trouble")).to_have_text(figures)
+            expect(page.locator("#failed-trouble")).to_contain_text("not to be read: queues: QueueDoesNotExist")
+            check(page)
+
+
 @pytest.mark.parametrize("place", ["", f"#key={_KEY}"])
 def test_a_table_that_is_gone_is_shown_with_since_when(browser: Browser, source: Source, aws: Aws, place: str) -> None:
     with serving_source(source) as url, looked_at(browser, url + place, may_lack_answers=True) as pages:
@@ -167,7 +191,7 @@ def test_a_page_that_opens_when_the_stack_is_gone_says_so(browser: Browser, sour
     with serving_source(source) as url, looked_at(browser, url, may_lack_answers=True) as pages:
         for page in pages:
             expect(page.locator("#connection")).to_have_text(
-                re.compile(r"Since [\d:/ ]+ not to be read: .*mine does not exist")
+                re.compile(r"Since [\d:/ ]+ not to be read: --stack-name mine: there is no such stack")
             )
             check(page)
 
@@ -220,3 +244,40 @@ def test_a_page_of_another_server_at_the_same_address_is_loaded_anew(browser: Br
             hide(page, is_hidden=is_hidden)
 
         expect(page.locator("#about")).to_contain_text("yours")
+
+
+def test_page_of_a_stack_that_was_updated_is_loaded_anew(
+    browser: Browser, source: Source, aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_STACK_EVERY_S", 0.0)
+    with serving_source(source) as url, opened(browser, url) as page:
+        expect(page.locator("#about")).to_have_text(f"mine, {REGION}")
+        expect(page.locator("#connection")).to_have_text("Live")
+        parameters = {"Policy": {"Type": "String", "Default": "breakeven"}}
+
+        aws.update({**TEMPLATE, "Parameters": parameters})
+
+        expect(page.locator("#about")).to_have_text(f"mine, {REGION}, policy breakeven")
+
+
+def test_server_that_ends_does_not_wait_for_a_comparison(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end, threads = threading.Event(), threading.Event(), []
+
+    def compare(*_: object) -> dict[str, object]:
+        threads.append(threading.current_thread())
+        begun.set()
+        may_end.wait(LIMIT_S)
+        may_end.set()
+        return {}
+
+    monkeypatch.setattr(app, "rivals_of", compare)
+    with ThreadPoolExecutor(1) as pool:
+        with serving_source(source) as url:
+            answer = pool.submit(asked, url, "/rivals")
+            assert begun.wait(LIMIT_S)
+        was_waited_for = may_end.is_set()
+        may_end.set()
+
+    assert not was_waited_for
+    assert answer.result().status == 503
+    assert [thread.daemon for thread in threads] == [True], "Python waits for all others when it ends"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import boto3
@@ -60,6 +61,12 @@ class Aws:
         cloudformation.create_stack(StackName="mine", TemplateBody=json.dumps(TEMPLATE))
         outputs = cloudformation.describe_stacks(StackName="mine")["Stacks"][0]["Outputs"]
         self.table_name = next(o["OutputValue"] for o in outputs if o["OutputKey"] == "TableName")
+
+    def update(self, template: Mapping[str, Any], **parameters: str) -> None:
+        """Deploy another template, or other parameters."""
+        given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
+        body = json.dumps(template)
+        self.client("cloudformation").update_stack(StackName="mine", TemplateBody=body, Parameters=given)
 
     @staticmethod
     def client(service: str) -> Any:

@@ -67,6 +67,17 @@ class Stack:
         return created.timestamp()
 
     @cached_property
+    def parameters(self) -> Mapping[str, str]:
+        """The parameters that it was made with, or updated last."""
+        return {each["ParameterKey"]: each["ParameterValue"] for each in self._described.get("Parameters", [])}
+
+    @property
+    def version(self) -> tuple[Any, ...]:
+        """What differs once the stack was updated, and again once that is over, or was made anew."""
+        described = self._described
+        return described["StackId"], described.get("LastUpdatedTime"), described["StackStatus"]
+
+    @cached_property
     def _described(self) -> Mapping[str, Any]:
         try:
             answer = self.client("cloudformation").describe_stacks(StackName=self.name)

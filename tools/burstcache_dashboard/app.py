@@ -24,9 +24,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from burstcache_dashboard.benchmarks import BenchmarkRunningError, Benchmarks
 from burstcache_dashboard.key_page import key_page, trace_fields
+from burstcache_dashboard.parts import said
 from burstcache_dashboard.receipt import rivals_of
 from burstcache_dashboard.source import Source
-from burstcache_dashboard.watching import Watching, said
+from burstcache_dashboard.threads import in_thread
+from burstcache_dashboard.watching import Watching
 from burstcache_dashboard.waterfall import is_traced
 
 _PAGE = Path(__file__).parent / "page"
@@ -49,49 +51,90 @@ class Server(uvicorn.Server):
     def __init__(self, source: Source, benchmarks: Benchmarks | None = None) -> None:
         """Serve a stack's page, which offers benchmarks if there are any to offer."""
         self.watching, self._benchmarks = Watching(source), benchmarks
-        app = make_app(source, self.watching, benchmarks)
+        self._answering = _Answering()
+        app = make_app(self.watching, benchmarks, self._answering)
         super().__init__(uvicorn.Config(app, log_level="warning", access_log=False))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the pages' streams, which would never end by themselves, a benchmark, and then everything."""
-        self.watching.end()
+        """End a benchmark, the pages' streams, which would never end by themselves, long answers, then everything."""
         if self._benchmarks:
             await asyncio.to_thread(self._benchmarks.close)
+        self.watching.end()
+        self._answering.end()
         await super().shutdown(sockets)
 
 
-def make_app(source: Source, watching: Watching, benchmarks: Benchmarks | None) -> Starlette:
+class _Answering:
+    """The requests whose answers take time: they end with the server, which does not wait for what they wait for."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._is_over = False
+
+    def end(self) -> None:
+        """Answer all of them now, and those that come later."""
+        self._is_over = True
+        for task in self._tasks:
+            task.cancel()
+
+    def or_why_not(self, endpoint: _Endpoint) -> _Endpoint:
+        """Have an endpoint answer with what went wrong, whatever a service said, for the page to say."""
+
+        @wraps(endpoint)
+        async def answering(request: Request) -> Response:
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.add(task)
+            try:
+                return _ended() if self._is_over else await endpoint(request)
+            except asyncio.CancelledError:
+                if not self._is_over:
+                    raise
+                return _ended()
+            except Exception as error:
+                return PlainTextResponse(said(error), 503)
+            finally:
+                self._tasks.discard(task)
+
+        return answering
+
+
+def _ended() -> Response:
+    return PlainTextResponse("the dashboard's server has ended", 503)
+
+
+def make_app(watching: Watching, benchmarks: Benchmarks | None, answering: _Answering) -> Starlette:
     """Return the application that shows a stack."""
 
     async def page(request: Request) -> Response:
         return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
 
-    @_or_why_not
+    @answering.or_why_not
     async def about(request: Request) -> Response:
         token = benchmarks.token if benchmarks else None
-        return JSONResponse(await asyncio.to_thread(_about, source) | {"benchmarkToken": token})
+        return JSONResponse(await in_thread(_about, watching.source) | {"benchmarkToken": token})
 
     async def events(request: Request) -> Response:
         return StreamingResponse(
             watching.events(), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
-    @_or_why_not
+    @answering.or_why_not
     async def key(request: Request) -> Response:
-        rows, _ = await watching.look()
-        found = await asyncio.to_thread(key_page, source, rows, request.query_params.get("key", ""))
+        rows = await watching.look()
+        found = await in_thread(key_page, watching.source, rows, request.query_params.get("key", ""))
         return JSONResponse(found)
 
-    @_or_why_not
+    @answering.or_why_not
     async def trace(request: Request) -> Response:
-        rows, _ = await watching.look()
-        found = await asyncio.to_thread(trace_fields, source, rows, request.query_params.get("key", ""))
+        rows = await watching.look()
+        found = await in_thread(trace_fields, watching.source, rows, request.query_params.get("key", ""))
         return JSONResponse(found)
 
-    @_or_why_not
+    @answering.or_why_not
     async def rivals(request: Request) -> Response:
-        rows, measured = await watching.look()
-        return JSONResponse(await asyncio.to_thread(rivals_of, source, rows, measured))
+        rows = await watching.look()
+        return JSONResponse(await in_thread(rivals_of, watching.source, rows))
 
     return Starlette(
         routes=[
@@ -110,19 +153,6 @@ def make_app(source: Source, watching: Watching, benchmarks: Benchmarks | None) 
             Middleware(_OfItsOwnPage),
         ],
     )
-
-
-def _or_why_not(endpoint: _Endpoint) -> _Endpoint:
-    """Have an endpoint answer with what went wrong, whatever a service said, for the page to say."""
-
-    @wraps(endpoint)
-    async def answering(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except Exception as error:
-            return PlainTextResponse(said(error), 503)
-
-    return answering
 
 
 def _benchmark_routes(benchmarks: Benchmarks) -> list[Route]:

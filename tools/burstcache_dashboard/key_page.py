@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from burstcache.core.errors import InvalidSettingError
 from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow
 from burstcache.queries.explain import explain
@@ -14,7 +13,7 @@ from burstcache.queries.history import History
 from burstcache.queries.lives import KeyLife, lives_of
 from burstcache.queries.places import is_ever_guest, node_of, place_of
 from burstcache_cli.explain import explanation_text
-from burstcache_cli.stack import StackIncompleteError
+from burstcache_dashboard.parts import Part, said
 from burstcache_dashboard.source import Rows, Source
 from burstcache_dashboard.waterfall import newest_trace
 
@@ -28,7 +27,8 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
     if row is None and not reads:
         return None
     row = row or KeyRow(hash_, key)  # a guest needs none
-    lives = lives_of(source.system, hash_)
+    known: Part[list[KeyLife]] = Part("lives", [], ("lives",))
+    lives = known.read(lambda: lives_of(source.system, hash_))
     return {
         "key": key,
         "hash": hash_,
@@ -40,6 +40,7 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
         "areReadsKnown": reads is not None,
         "explained": _explained(source, key, lives),
         "lives": [_life(source, life) for life in reversed(lives)],
+        "trouble": known.trouble,
         "isEverGuest": is_ever_guest(hash_, [node for node, _ in rows.nodes]),
         "guestSinceMs": _guest_since_us(source, row, rows) // 1000,
         "nowMs": rows.at_us // 1000,
@@ -55,11 +56,11 @@ def trace_fields(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
 
 
 def _explained(source: Source, key: str, lives: Sequence[KeyLife]) -> str:
-    """Return what `burstcache explain` says of a key, or why it cannot: a stack may be older than the command."""
+    """Return what `burstcache explain` says of a key, or why it cannot: a stack may be older, or a right be missing."""
     try:
         return explanation_text(explain(source.system, source.rules, key, lives), is_wrapped=False)
-    except (InvalidSettingError, StackIncompleteError) as error:
-        return str(error)
+    except Exception as error:  # the rest of the page is shown
+        return said(error)
 
 
 def _guest_since_us(source: Source, row: KeyRow, rows: Rows) -> int:

@@ -232,7 +232,7 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
     }
 
 
-def rivals_of(source: Source, rows: Rows, measured: Measured) -> dict[str, Any]:
+def rivals_of(source: Source, rows: Rows) -> dict[str, Any]:
     """Return what others would have billed for the requests so far, cheapest first; takes seconds at first.
 
     They are for the same time as our bill; where only the newest requests are remembered, for the time of these.
@@ -244,6 +244,7 @@ def rivals_of(source: Source, rows: Rows, measured: Measured) -> dict[str, Any]:
     from burstcache_sim.bill.demand import demand_of
     from burstcache_sim.bill.locality import locality_of
 
+    measured = source.measures.read()
     requests, is_exact = source.measures.newest_requests(), True
     if requests is None:
         requests, is_exact = _spread(rows, measured), False

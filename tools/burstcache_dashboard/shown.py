@@ -26,7 +26,7 @@ Sections = dict[str, Any]  # the page's parts by name; `keys` is a table of its 
 
 def shown(
     rows: Rows,
-    measured: Measured,
+    measured: Measured | None,
     receipt: Receipt | None,
     failed: Failed,
     *,
@@ -37,8 +37,8 @@ def shown(
 
     Args:
         rows: The table.
-        measured: What the stack has measured.
-        receipt: Its bill; None: there is none.
+        measured: What the stack has measured; None: it could not be read yet.
+        receipt: Its bill; None: likewise.
         failed: What failed apart from that.
         max_object_bytes: What a faster tier takes [bytes].
         node_bytes: What nodes hold, by name, as far as that is known [bytes].
@@ -54,10 +54,10 @@ def shown(
             _node(row, leases, rows, keys.values()) | {"capacityBytes": (node_bytes or {}).get(row.node, 0)}
             for row, leases in rows.nodes
         ],
-        "figures": _figures(measured),
-        "series": _series(measured, rows.at_us),
+        "figures": _figures(measured) if measured else None,
+        "series": _series(measured, rows.at_us) if measured else None,
         "receipt": receipt_fields(receipt) if receipt else None,
-        "failures": _failures(rows, measured, failed),
+        "failures": [*(_failures(measured) if measured else ()), *_failures_elsewhere(rows, failed)],
     }
 
 
@@ -144,8 +144,8 @@ def _series(measured: Measured, now_us: int) -> dict[str, Any]:
     return {"at": list(starts), "tiers": lines}
 
 
-def _failures(rows: Rows, measured: Measured, failed: Failed) -> list[dict[str, Any]]:
-    """Return what went wrong, the newest first; what has no time stands first."""
+def _failures(measured: Measured) -> list[dict[str, Any]]:
+    """Return what the figures say of what went wrong, which has no time."""
     found: list[dict[str, Any]] = []
     if measured.failed_reads:
         found.append({"atMs": 0, "what": f"answered with an error (5xx): {count_text(measured.failed_reads, 'read')}"})
@@ -158,6 +158,12 @@ def _failures(rows: Rows, measured: Measured, failed: Failed) -> list[dict[str, 
             found.append({"atMs": 0, "what": f"{name}: {use.errors:,} of {use.invocations:,} invocations failed"})
         if use.throttles:
             found.append({"atMs": 0, "what": f"{name}: {count_text(use.throttles, 'invocation')} throttled"})
+    return found
+
+
+def _failures_elsewhere(rows: Rows, failed: Failed) -> list[dict[str, Any]]:
+    """Return what else went wrong, the newest first; what has no time stands first."""
+    found: list[dict[str, Any]] = []
     for queue, count in failed.events.items():
         if count:
             found.append({"atMs": 0, "what": f"queue {queue}: {count_text(count, 'event')} that {_WAITING[queue]}"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,15 +106,15 @@ class Source:
         """What a faster tier takes [bytes]."""
         return max_object_bytes_of(self.stack)
 
-    @cached_property
-    def parameters(self) -> dict[str, str]:
-        """The parameters that the stack was made with."""
-        (described,) = self.stack.client("cloudformation").describe_stacks(StackName=self.stack.name)["Stacks"]
-        return {each["ParameterKey"]: each["ParameterValue"] for each in described.get("Parameters", [])}
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """The parameters of the stack."""
+        return self.stack.parameters
 
-    def failed(self, since_us: int) -> Failed:
-        """Return what has failed since an instant, and the events that wait in queues now."""
-        return Failed(self._failed_executions(since_us), self._waiting_events())
+    def renewed(self) -> Source:
+        """Return this source, or a new one if the deployed stack is another by now: all that is kept may be wrong."""
+        stack = replace(self.stack)  # which has asked nothing yet
+        return self if stack.version == self.stack.version else source_of(stack, None)
 
     def node_runs(self) -> int:
         """Return how many executions the nodes have had; a run of several days has several."""
@@ -123,7 +123,8 @@ class Source:
         pages = self.stack.clients.states.get_paginator("list_executions").paginate(stateMachineArn=arn)
         return sum(len(page["executions"]) for page in pages)
 
-    def _failed_executions(self, since_us: int, most: int = 20) -> tuple[ExecutionListItemTypeDef, ...]:
+    def failed_executions(self, since_us: int, most: int = 20) -> tuple[ExecutionListItemTypeDef, ...]:
+        """Return the newest executions of keys and nodes that have failed since an instant."""
         found: list[ExecutionListItemTypeDef] = []
         for arn in filter(None, (self.system.key_machine_arn, self.system.node_machine_arn)):
             for status in _FAILED:
@@ -133,7 +134,8 @@ class Source:
                 found += (each for each in answer["executions"] if each["stopDate"].timestamp() * 1e6 >= since_us)
         return tuple(sorted(found, key=lambda each: each["stopDate"], reverse=True)[:most])
 
-    def _waiting_events(self) -> dict[str, int]:
+    def waiting_events(self) -> Mapping[str, int]:
+        """Return how many events wait for a person, by queue."""
         found, name = {}, "ApproximateNumberOfMessages"
         for queue in _QUEUES:
             if url := self.stack.outputs.get(f"{queue}QueueUrl"):

@@ -5,22 +5,28 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from burstcache.core.errors import BurstcacheError
 from burstcache_dashboard.measured import Measured
-from burstcache_dashboard.receipt import receipt_of, setup_of
+from burstcache_dashboard.parts import Part, said
+from burstcache_dashboard.receipt import Receipt, receipt_of, setup_of
 from burstcache_dashboard.shown import Sections, changes, event, shown
 from burstcache_dashboard.source import Failed, Rows, Source
+from burstcache_dashboard.threads import in_thread
 from burstcache_sim.bill.nodes import node_capacity_bytes
+
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
 
 _EVERY_LOCAL_S, _EVERY_DEPLOYED_S = 1.0, 5.0
 # However large the table is, scans take a fortieth of a core at most, and a fifth of the time of what answers (here the
 # local run). Reading the rows that have probably changed takes no more. Figures do not wait for what answers slowly.
 _PAUSE_PER_WORK, _PAUSE_PER_WAIT = 40, 4
 _FAILED_EVERY_S = 10.0
+_STACK_EVERY_S = 60.0  # whether a deployed stack was updated
+_DAY_US = 24 * 3600 * 1_000_000
 _KEEP_ALIVE_S = 15.0
 _MOST_WAITING = 8  # changes that a page may not have taken yet; a slower one gets everything anew
 _Told = bytes | Literal["anew", "end"]  # an event; or everything anew; or that the stream ends
@@ -28,18 +34,29 @@ _Told = bytes | Literal["anew", "end"]  # an event; or everything anew; or that 
 
 @dataclass
 class Watching:
-    """The newest state of a stack. Without a page that listens nothing is read."""
+    """The newest state of a stack. Without a page that listens nothing is read.
+
+    Without its table there is nothing to show. All else is read in parts, each of which may fail by itself.
+    """
 
     source: Source
     rows: Rows | None = None
-    measured: Measured | None = None
     _sections: Sections | None = None
     _trouble: bytes = b""  # the event of the last look, if it failed
     _pages: set[asyncio.Queue[_Told]] = field(default_factory=set)
     _task: asyncio.Task[None] | None = None
-    _failed: Failed = field(default_factory=Failed)
-    _node_runs: int = 0  # of a local run's nodes
+    _is_over: bool = False
+    _figures: Part[Measured | None] = field(
+        default_factory=lambda: Part("figures", None, ("on", "reads", "failed", "bill"))
+    )
+    _executions: Part[tuple[ExecutionListItemTypeDef, ...]] = field(
+        default_factory=lambda: Part("executions", (), ("failed",))
+    )
+    _events: Part[Mapping[str, int]] = field(default_factory=lambda: Part("queues", {}, ("failed",)))
+    _node_runs: Part[int] = field(default_factory=lambda: Part("runs of nodes", 0, ("bill",)))  # of a local run
+    _receipt: Part[Receipt | None] = field(default_factory=lambda: Part("bill", None, ("bill",)))
     _failed_at_s: float = -_FAILED_EVERY_S
+    _stack_at_s: float = -_STACK_EVERY_S  # when it was last looked at whether the stack was updated
     _scan_at_s: float = 0.0  # not before
     _rows_at_s: float = 0.0  # likewise, of rows that have probably changed
     _scan_took_s: float = 0.0  # of a processor, within this look
@@ -50,8 +67,15 @@ class Watching:
         """Whether a page listens."""
         return bool(self._pages)
 
+    @property
+    def measured(self) -> Measured | None:
+        """The newest figures; None: they could not be read yet."""
+        return self._figures.value
+
     async def events(self) -> AsyncIterator[bytes]:
         """Yield everything, then what changes, until the page leaves."""
+        if self._is_over:
+            return
         page: asyncio.Queue[_Told] = asyncio.Queue(_MOST_WAITING)
         self._pages.add(page)
         if self._task is None:
@@ -78,24 +102,25 @@ class Watching:
         return event("all", self._sections or {}) + self._trouble
 
     def end(self) -> None:
-        """End all streams."""
+        """End all streams, also those that begin later."""
+        self._is_over = True
         for page in self._pages:
             while page.full():
                 page.get_nowait()
             page.put_nowait("end")
 
-    async def look(self) -> tuple[Rows, Measured]:
-        """Return rows and figures, read anew unless a page has them read all the time."""
-        if self._task is None or self.rows is None or self.measured is None:
-            return await asyncio.to_thread(self._read)
-        return self.rows, self.measured
+    async def look(self) -> Rows:
+        """Return rows, read anew unless a page has them read all the time."""
+        if self._task is None or self.rows is None:
+            return await in_thread(self._read)
+        return self.rows
 
     async def _watch(self) -> None:
-        is_first = True
+        is_first, source = True, self.source
         while True:
             worked_s = 0.0
             try:
-                sections, worked_s = await asyncio.to_thread(self._sections_now)
+                sections, worked_s = await in_thread(self._sections_now)
             except Exception as error:  # whatever a service answers, the page says it and goes on
                 self._trouble = event("trouble", {"what": said(error)})
                 self._tell(self._trouble)
@@ -106,6 +131,9 @@ class Watching:
                 new = sections if is_first or former is None else changes(former, sections)
                 self._tell(event("all" if is_first else "change", new | {"atMs": round(time.time() * 1000)}))
                 is_first = False
+            if source is not self.source:
+                source = self.source
+                self._tell(event("updated", {}))
             await asyncio.sleep(self._pause_s(worked_s))
 
     def _tell(self, told: bytes) -> None:
@@ -120,30 +148,57 @@ class Watching:
     def _sections_now(self) -> tuple[Sections, float]:
         """Return the page's parts, and how much of a processor they have taken apart from a scan [s]."""
         began_s, self._scan_took_s = time.thread_time(), 0.0
-        rows, measured = self._read()
-        source = self.source
+        rows, source = self._read(), self.source
+        measured = self.measured
         if time.monotonic() - self._failed_at_s >= _FAILED_EVERY_S:
-            self._failed, self._failed_at_s = source.failed(measured.since_us), time.monotonic()
-            self._node_runs = source.node_runs() if source.log_dir else 0
-        policy = source.parameters.get("Policy") if source.log_dir else None
+            since_us = measured.since_us if measured else rows.at_us - _DAY_US
+            self._executions.read(lambda: source.failed_executions(since_us))
+            self._events.read(source.waiting_events)
+            if source.log_dir:
+                self._node_runs.read(source.node_runs)
+            self._failed_at_s = time.monotonic()
         setup = setup_of(source.parameters)
-        receipt = receipt_of(measured, rows, setup, source.prices, policy=policy, node_runs=self._node_runs)
-        node_bytes = dict.fromkeys(source.stack.node_names, node_capacity_bytes(setup.instance_type) or 0)
+        if measured:
+            policy = source.parameters.get("Policy") if source.log_dir else None
+            runs = self._node_runs.value
+            self._receipt.read(lambda: receipt_of(measured, rows, setup, source.prices, policy=policy, node_runs=runs))
         sections = shown(
-            rows, measured, receipt, self._failed, max_object_bytes=source.max_object_bytes, node_bytes=node_bytes
+            rows,
+            measured,
+            self._receipt.value,
+            Failed(self._executions.value, self._events.value),
+            max_object_bytes=source.max_object_bytes,
+            node_bytes=dict.fromkeys(source.stack.node_names, node_capacity_bytes(setup.instance_type) or 0),
         )
-        return sections, time.thread_time() - began_s - self._scan_took_s
+        return sections | {"troubles": self._troubles()}, time.thread_time() - began_s - self._scan_took_s
 
-    def _read(self) -> tuple[Rows, Measured]:
+    def _troubles(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Return which parts cannot be read, by place of the page."""
+        parts = (self._figures, self._executions, self._events, self._node_runs, self._receipt)
+        return {
+            place: [part.trouble for part in parts if part.trouble and place in part.places]
+            for place in self._figures.places
+        }
+
+    def _read(self) -> Rows:
         with self._reading:
-            self.measured = self.source.measures.read()
+            self._renew()
+            self._figures.read(self.source.measures.read)
             if self.rows is None or time.monotonic() >= self._scan_at_s:
                 self.rows = self._scanned()
             elif time.monotonic() >= self._rows_at_s:
                 began_s = time.monotonic()
                 self.rows = self.source.rows_after(self.rows)
                 self._rows_at_s = time.monotonic() + _PAUSE_PER_WAIT * (time.monotonic() - began_s)
-            return self.rows, self.measured
+            return self.rows
+
+    def _renew(self) -> None:
+        """Take a new source if the stack was updated."""
+        if self.source.log_dir or time.monotonic() - self._stack_at_s < _STACK_EVERY_S:
+            return
+        source, self._stack_at_s = self.source.renewed(), time.monotonic()
+        if source is not self.source:
+            self.source, self.rows = source, None
 
     def _scanned(self) -> Rows:
         worked_s, began_s = time.thread_time(), time.monotonic()
@@ -155,8 +210,3 @@ class Watching:
     def _pause_s(self, worked_s: float, waited_s: float = 0.0) -> float:
         every_s = _EVERY_LOCAL_S if self.source.log_dir else _EVERY_DEPLOYED_S
         return max(every_s, _PAUSE_PER_WORK * worked_s, _PAUSE_PER_WAIT * waited_s)
-
-
-def said(error: Exception) -> str:
-    """Return what the page says of a failure."""
-    return str(error) if isinstance(error, BurstcacheError) else f"{type(error).__name__}: {error}"

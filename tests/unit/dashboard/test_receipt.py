@@ -130,11 +130,15 @@ def rivals(*, since_us: int, reads: int) -> dict[str, Any]:
     """Return what others would have billed for two reads in the last minute; `reads` are all that there were."""
     now_us = SINCE_US + 2 * US_PER_H
     requests = [(now_us - 40_000_000, "a", 10), (now_us - 20_000_000, "a", 10)]
-    source: Any = SimpleNamespace(
-        measures=SimpleNamespace(newest_requests=lambda: requests), parameters={}, prices=PRICES
-    )
     read = {"s3": TierUse(reads, 10, None, None, None, None)}
-    return rivals_of(source, Rows(now_us, (), (), None), replace(NOTHING, since_us=since_us, tiers=read))
+    measured = replace(NOTHING, since_us=since_us, tiers=read)
+    return rivals_of(source_with(measured, requests), Rows(now_us, (), (), None))
+
+
+def source_with(measured: Measured, requests: list[tuple[int, str, int]] | None) -> Any:
+    """Return what has measured that, and knows these of the requests."""
+    measures = SimpleNamespace(read=lambda: measured, newest_requests=lambda: requests)
+    return SimpleNamespace(measures=measures, parameters={}, prices=PRICES)
 
 
 def ec2_usd(found: dict[str, Any]) -> float:
@@ -158,12 +162,11 @@ def test_rivals_for_the_newest_requests_alone_say_so() -> None:
 def test_rivals_of_a_busy_deployed_stack_are_for_the_newest_requests_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receipts, "_MOST_SPREAD", 5)
     now_us, start_s = SINCE_US + US_PER_H, SINCE_US // 1_000_000
-    source: Any = SimpleNamespace(measures=SimpleNamespace(newest_requests=lambda: None), parameters={}, prices=PRICES)
     rows = Rows(now_us, (KeyRow("0" * 32, "a", size_bytes=7),), (), None)
     slots = ((start_s, {"s3": 9}), (start_s + 300, {"s3": 4}), (start_s + 600, {"s3": 2}))
     measured = replace(NOTHING, tiers={"s3": TierUse(15, 10, None, None, None, None)}, series=slots, slot_s=300)
 
-    found = rivals_of(source, rows, measured)
+    found = rivals_of(source_with(measured, None), rows)
 
     assert (found["requests"], found["reads"], found["complete"], found["exact"]) == (5, 15, False, False)
     assert found["sinceMs"] == (start_s + 300 + 75) * 1000  # the second of that slot's four

@@ -136,7 +136,7 @@ def test_executions_that_failed_are_of_the_time_that_is_shown(source: Source) ->
     stack: Any = SimpleNamespace(clients=SimpleNamespace(states=states), outputs={})
     looked_at = replace(source, stack=stack, system=replace(source.system, key_machine_arn="keys"))
 
-    assert [each["name"] for each in looked_at.failed(NOW_S * 1_000_000).executions] == ["new"]
+    assert [each["name"] for each in looked_at.failed_executions(NOW_S * 1_000_000)] == ["new"]
 
 
 def test_runs_of_nodes_are_counted_on_all_pages(source: Source) -> None:
@@ -157,7 +157,7 @@ def test_events_that_wait_for_a_person_are_counted_in_both_queues(source: Source
         client=lambda service: sqs, outputs={f"{name}QueueUrl": url for name, url in urls.items()}
     )
 
-    assert replace(source, stack=stack).failed(0).events == {"UndeliveredEvents": 0, "FailedEvents": 1}
+    assert replace(source, stack=stack).waiting_events() == {"UndeliveredEvents": 0, "FailedEvents": 1}
 
 
 def test_figures_do_not_wait_for_a_table_that_answers_slowly(
@@ -171,8 +171,8 @@ def test_figures_do_not_wait_for_a_table_that_answers_slowly(
         put("live", size_bytes, "redis_running")
         with (tmp_path / "requests.jsonl").open("a") as log:
             log.write(json.dumps(REQUEST) + "\n")
-        rows, measured = asyncio.run(page.look())
-        looks.append((sizes(rows)["live"], measured.reads))
+        rows = asyncio.run(page.look())
+        looks.append((sizes(rows)["live"], page.measured.reads if page.measured else 0))
 
     assert looks == [(1, 1), (2, 2), (2, 3)]
 

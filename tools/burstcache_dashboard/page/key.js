@@ -97,6 +97,7 @@ function summary(found, served, first) {
 }
 
 function lives(found) {
+  if (found.trouble) return element("p", { class: "bad" }, `They cannot be read: ${found.trouble.what}`);
   if (!found.lives.length) return element("p", {}, "It has had none: S3 has served it, or a node as a guest.");
   const columns = [{ name: "State" }, { name: "Entered" }, { name: "Lasted", number: true }];
   const made = found.lives.toReversed().map((life) => {

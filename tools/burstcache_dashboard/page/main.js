@@ -5,7 +5,7 @@ import { Chart } from "./chart.js";
 import { Diagram } from "./diagram.js";
 import { showKey } from "./key.js";
 import { Keys } from "./keys.js";
-import { showBill, showFailures, showFigures, showNodes, showRivals, showStatus, showTiers } from "./panels.js";
+import { showBill, showFailures, showFigures, showNodes, showRivals, showStatus, showTiers, showTroubles } from "./panels.js";
 import { asked, clock } from "./text.js";
 import { showTrace } from "./trace.js";
 
@@ -36,12 +36,13 @@ async function knownAbout() {
 function show(news) {
   if (news.states) { diagram.show(news.states); keys.states(news.states); }
   if (news.status) showStatus(at("on"), news.status);
-  if (news.figures || news.receipt) showFigures(at("figures"), at("figures-note"), state.figures, state.receipt, about.isLocal);
+  if (state.figures && (news.figures || news.receipt)) showFigures(at("figures"), at("figures-note"), state.figures, state.receipt, about.isLocal);
   if (news.figures) showTiers(at("tiers"), state.figures);
   if (news.series) chart.show(news.series);
-  if (news.failures) showFailures(at("failed"), news.failures);
+  if (news.failures || news.troubles) showFailures(at("failed"), state.failures, state.troubles.failed.length > 0);
   if (news.nodes) showNodes(at("nodes"), news.nodes);
-  if ("receipt" in news) showBill(at("bill"), news.receipt);
+  if (news.receipt) showBill(at("bill"), news.receipt);
+  for (const [place, troubles] of Object.entries(news.troubles ?? {})) showTroubles(at(`${place}-trouble`), troubles);
 }
 
 function take(event, isAll) {
@@ -78,6 +79,7 @@ function follow() {
   events.addEventListener("trouble", (event) => troubled(`not to be read: ${JSON.parse(event.data).what}`));
   events.addEventListener("error", () => troubled("the dashboard's server does not answer; trying again …"));
   events.addEventListener("open", checkServer);
+  events.addEventListener("updated", checkServer);
 }
 function leave() {
   events?.close();
@@ -93,7 +95,7 @@ document.addEventListener("visibilitychange", () => {
 });
 follow();
 
-// Another server at the same address has another token, and may show another stack.
+// Another server at the same address has another token, and may show another stack; a stack that was updated, another policy.
 async function checkServer() {
   const now = await asked("about").catch(() => about);
   if (JSON.stringify(now) !== JSON.stringify(about)) location.reload();

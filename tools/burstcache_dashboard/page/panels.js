@@ -15,6 +15,11 @@ export function showStatus(parent, status) {
   if (parent.textContent !== said) parent.textContent = said;
 }
 
+// What a section lacks, and since when; what it had by then stays.
+export function showTroubles(parent, troubles) {
+  fill(parent, ...troubles.map(({ name, sinceMs, what }) => element("span", {}, `Since ${clock(sinceMs)} not to be read: ${name}: ${what}`)));
+}
+
 export function showFigures(parent, note, figures, receipt, isLocal) {
   const { reads, savedMs } = figures;
   const each = savedMs !== null && reads ? ` ${milliseconds(savedMs / reads)} a read` : "";
@@ -51,8 +56,9 @@ export function showTiers(parent, figures) {
   fill(parent, rows.length ? table("Share and latency by tier", columns, rows) : element("p", { class: "note" }, "No reads yet."));
 }
 
-export function showFailures(parent, failures) {
-  if (!failures.length) return fill(parent, element("p", {}, "Nothing."));
+// With `isPartial` a line above names what cannot be read: then nobody knows that nothing failed.
+export function showFailures(parent, failures, isPartial) {
+  if (!failures.length) return fill(parent, ...(isPartial ? [] : [element("p", {}, "Nothing.")]));
   const columns = [{ name: "When" }, { name: "What", wide: true }];
   fill(parent, table("What failed", columns, failures.map(({ atMs, what }) => [clock(atMs), what])));
 }
@@ -85,7 +91,6 @@ function uptime(node) {
 }
 
 export function showBill(parent, receipt) {
-  if (!receipt) return fill(parent, element("p", {}, "No prices for this stack."));
   const columns = [{ name: "Item", wide: true }, { name: "Quantity", number: true }, { name: "Unit", minor: true }, { name: "So far", number: true }];
   const rows = receipt.lines.map((line) => [
     line.text + (line.idle ? " (always)" : ""), line.quantity.toLocaleString("en-GB", { maximumSignificantDigits: 4 }), line.unit, usd(line.usd),
