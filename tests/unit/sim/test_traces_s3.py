@@ -294,7 +294,7 @@ def test_what_was_kept_and_cannot_be_loaded_is_fetched_again(
 
     if harm == "damaged":
         content = bytearray(kept.read_bytes())
-        content[200] ^= 1  # in the first array
+        content[content.index(b"\n") + 1] ^= 1  # the first array's first byte, behind its header
         kept.write_bytes(content)
     else:
         monkeypatch.setattr(Settled, "is_kept", trimmed)
