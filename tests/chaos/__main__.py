@@ -27,7 +27,17 @@ from chaos.faults import FAULTS
 from chaos.rate import SHARE, measured_per_s
 from chaos.report import draw, sentences, table
 from chaos.results import Results, Rows, exit_code, parsed, write
-from chaos.run import BEFORE_S, CACHED_PER_S, FAULT_S, POLICIES, Plan, Run, Turn, hot_keys, module_environment, turns
+from chaos.run import (
+    BEFORE_S,
+    FAULT_S,
+    POLICIES,
+    Plan,
+    Run,
+    Turn,
+    hot_keys,
+    module_environment,
+    turns,
+)
 
 _TESTS = Path(__file__).parents[1]
 _LIMIT_S = 420.0  # a run ends by itself long before
@@ -43,9 +53,7 @@ def main() -> int:
     add("--only", nargs="+", choices=_NAMES, default=_NAMES, metavar="FAULT", help="do these alone, anew")
     add("--out", type=Path, default=_TESTS.parent / "build/chaos", metavar="DIR", help="where results go")
     add("--reads-per-s", type=float, metavar="N", help="instead of what is measured first")
-    add(
-        "--cached-per-s", type=float, default=CACHED_PER_S, metavar="N", help="reads where a tier stands (default: 200)"
-    )
+    add("--cached-per-s", type=float, metavar="N", help="reads where a tier stands (default: twice S3's, at most 200)")
     add("--before-s", type=float, default=BEFORE_S, metavar="S", help="loaded before the fault (default: 15)")
     add("--fault-s", type=float, default=FAULT_S, metavar="S", help="how long it lasts (default: 30)")
     arguments = parser.parse_args()
@@ -66,7 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
     load_per_s = SHARE * reads_per_s
     plan = Plan(
         load_per_s,
-        arguments.cached_per_s,
+        arguments.cached_per_s or cached_per_s(reads_per_s),
         hot_keys(load_per_s / len(POLICIES)),
         before_s=arguments.before_s,
         fault_s=arguments.fault_s,

@@ -263,6 +263,14 @@ def hot_keys(reads_per_s: float) -> int:
     return min(HOT_KEYS, max(2, round(reads_per_s)))
 
 
+def cached_per_s(s3_per_s: float) -> float:
+    """Return how many reads there are a second where a cached tier stands: more than S3 alone serves.
+
+    Not always 200: what makes S3 slow, other work on the machine, makes the tiers slow, too.
+    """
+    return min(CACHED_PER_S, 2 * s3_per_s)
+
+
 def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], object]) -> Run:
     """Load a local run, let a fault befall it, and return what came of it when nothing runs any more.
 
