@@ -27,17 +27,7 @@ from chaos.faults import FAULTS
 from chaos.rate import SHARE, measured_per_s
 from chaos.report import draw, sentences, table
 from chaos.results import Results, Rows, exit_code, parsed, write
-from chaos.run import (
-    BEFORE_S,
-    FAULT_S,
-    POLICIES,
-    Plan,
-    Run,
-    Turn,
-    hot_keys,
-    module_environment,
-    turns,
-)
+from chaos.run import BEFORE_S, FAULT_S, POLICIES, Plan, Run, Turn, cached_per_s, hot_keys, module_environment, turns
 
 _TESTS = Path(__file__).parents[1]
 _LIMIT_S = 420.0  # a run ends by itself long before
