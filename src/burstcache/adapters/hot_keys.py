@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Admission = Literal["started", "lost", "full"]
 
 _ATTEMPTS = 8
+_FULL_FOR_S = 1.0
 _HOT = to_values(HOT_ITEM)
 
 
@@ -38,7 +40,8 @@ class HotKeys:
     client: DynamoDBClient
     clock: Clock
     chance: Callable[[], float] = random.random  # from 0 to 1: spreads out the attempts of starts that collided
-    _swept_at_s: float = float("-inf")
+    _full_of: AbstractSet[str] = frozenset()  # hashes that were hot when the set was last found full …
+    _found_full_at_s: float = float("-inf")  # … which was then
 
     def start(self, life: KeyRow, *, former_epoch: int, now_us: int, take_over: bool = False) -> Admission:
         """Write the first row of a life if the key is cold and there is room.
@@ -55,6 +58,8 @@ class HotKeys:
         Raises:
             ContendedRowTransientError: The rows changed under every attempt.
         """
+        if life.hash not in self._full_of and self._is_known_full():
+            return "full"
         for attempt in range(_ATTEMPTS):
             outcome = self._try_start(life, former_epoch, now_us, take_over)
             if outcome == "full" and not self._sweep(now_us):
@@ -92,16 +97,20 @@ class HotKeys:
         answer = ask(self.client.get_item, TableName=self.keys.table_name, Key=_HOT, ConsistentRead=True)
         return cast(HotColumns, to_plain(answer.get("Item", {})))
 
+    def _is_known_full(self) -> bool:
+        """Whether a sweep of the last second found no cold key: DynamoDB charges for refused transactions, too."""
+        return self.clock.monotonic_s() - self._found_full_at_s < _FULL_FOR_S
+
     def _sweep(self, now_us: int) -> bool:
         """Remove cold keys from the full set, at most once a second; return whether another attempt makes sense."""
-        if self.clock.monotonic_s() - self._swept_at_s < 1:
+        if self._is_known_full():
             return False
         hot = self._read()
         started = hot.get("live", set())
         rows = self.keys.read_many(started)
         cold = {hash_ for hash_ in started if hash_ not in rows or not rows[hash_].is_live(now_us)}
         if not cold:
-            self._swept_at_s = self.clock.monotonic_s()
+            self._full_of, self._found_full_at_s = started, self.clock.monotonic_s()
             return False
         write_if(  # a start in between may be one of the cold keys: then the next attempt looks again
             self.client.update_item,

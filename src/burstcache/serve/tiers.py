@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock
@@ -16,6 +17,18 @@ from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 
 FellBack = Callable[[Exception | None], None]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """How many reads a tier has answered and failed; one that threads lose does no harm."""
+
+    answered: int = 0
+    failed: int = 0
+
+    def is_well_since(self, before: _Asked) -> bool:
+        """Whether it has answered more reads than it has failed since then: one late answer of many is no end."""
+        return self.answered - before.answered > self.failed - before.failed
 
 
 class Tiers:
@@ -34,6 +47,7 @@ class Tiers:
         self._fell_back = fell_back
         self._patience = patience
         self._tiers: dict[Route, Tier] = {}
+        self._asked: dict[Route, _Asked] = {}
         self._breakers = Breakers(clock)
 
     def find(self, route: Route) -> Tier:
@@ -52,11 +66,14 @@ class Tiers:
     def ask(self, route: Route, request: Request) -> Entry | Fill | None:
         """Return what the tier's `fetch` does, the object for a GET whole; None also if it fails."""
         is_fair, is_trial = self._patience.is_fair, self._breakers.is_tried(route, request.hash)
+        asked = self._asked.setdefault(route, _Asked())
+        before = replace(asked)
         try:
             with self._patience.waiting(is_trial=is_trial):
                 found = self.find(route).fetch(request)
             if isinstance(found, Entry):
                 _check_is_whole(request, found)
+            asked.answered += 1
             self._breakers.succeed(route, request.hash)
             return found
         except Exception as error:  # whatever it is, S3 has the object
@@ -67,7 +84,11 @@ class Tiers:
             elif isinstance(error, FAILURES_OF_ONE_KEY):
                 self._breakers.succeed(route)
             else:
-                self._blame(route, is_fair=is_fair)
+                asked.failed += 1
+                if asked.is_well_since(before):
+                    self._breakers.release(route)
+                else:
+                    self._blame(route, is_fair=is_fair)
             self._fell_back(error)
             logger().warning(
                 "tier failed, S3 serves", tier=route.tier, reason=repr(error), key=request.key, key_hash=request.hash

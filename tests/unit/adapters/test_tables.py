@@ -5,17 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from typing import get_args
+from unittest.mock import Mock
 
 import pytest
 
 from burstcache.adapters.hot_keys import HotKeys
+from burstcache.adapters.items import to_values
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.errors import IllegalPhaseError
 from burstcache.core.phases import KEY_PHASES_BEFORE, NODE_PHASES_BEFORE, KeyPhase, NodePhase
 from burstcache.core.policy import Request
 from burstcache.core.rows import KeyRow, NodeRow
-from burstcache.core.table import KeyColumns
+from burstcache.core.table import HOT_ITEM, KeyColumns
 from support.aws import TABLE, clients, make_stack, mocked_aws, put_row
 from support.clock import ManualClock
 
@@ -108,3 +110,30 @@ def test_row_of_a_key_that_was_hot_outlives_its_longest_phase_whatever_is_asked_
         keys.learn(life, b"use", _REQUEST, etag="", size_bytes=1)
 
     assert started_s == _expires_in_s(hash_) > 30 * 24 * 3600
+
+
+def test_full_set_of_hot_keys_is_asked_once_a_second_and_a_key_of_it_at_once(
+    keys: KeyTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, clock = clients().dynamodb, ManualClock(_NOW_S)
+    hot = HotKeys(keys, 1, client, clock)
+    transact = Mock(wraps=client.transact_write_items)
+    monkeypatch.setattr(client, "transact_write_items", transact)
+
+    def start(hash_: str, former_epoch: int = 0) -> str:
+        life = KeyRow(hash_, "k", "lambda", former_epoch + 1, deadline_at_us=2**62, trigger=_REQUEST)
+        return hot.start(life, former_epoch=former_epoch, now_us=0)
+
+    client.delete_item(TableName=TABLE, Key=to_values(HOT_ITEM))
+    for hash_ in ("first", "second"):
+        keys.append(hash_, "k", [_REQUEST], etag="", size_bytes=1, keep=2, within_us=0)
+    assert [start("first"), *(start("second") for _ in range(5))] == ["started", *["full"] * 5]
+    assert transact.call_count == 2
+
+    keys.update("first", epoch=1, set_=KeyColumns(phase="s3"))
+    assert start("first", former_epoch=1) == "started"
+
+    keys.update("first", epoch=2, set_=KeyColumns(phase="s3"))
+    assert start("second") == "full"
+    clock.sleep(1)
+    assert start("second") == "started"

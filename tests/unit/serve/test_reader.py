@@ -83,6 +83,32 @@ def test_a_tier_that_fails_is_asked_once_and_for_no_key_until_its_breaker_closes
     assert tier.asked == ["a", "b"]
 
 
+@dataclass
+class Meanwhile(Tier):
+    """Is asked for other keys by other threads before it fails."""
+
+    asking: Reader | None = None
+    others: str = ""
+
+    def fetch(self, request: Request) -> Entry | None:
+        if request.key == "late" and self.asking:
+            with ThreadPoolExecutor(1) as thread:
+                [*thread.map(self.asking.read, map(get, self.others))]
+        return super().fetch(request)
+
+
+@pytest.mark.parametrize(("others", "is_asked_again"), [("bc", True), ("b", False), ("", False)])
+def test_a_tier_that_answers_more_reads_than_it_fails_meanwhile_is_asked_again(
+    others: str, is_asked_again: bool
+) -> None:
+    tier = Meanwhile({"late": RedisDownError("no answer")}, others=others)
+    tier.asking = asking = reader(tier, ManualClock())
+
+    served = [asking.read(get(key)).body for key in ("late", "z")]
+
+    assert served == [b"from S3", b"body" if is_asked_again else b"from S3"]
+
+
 @pytest.mark.parametrize("error", [SilentHolderError("silent"), ValueError("no entry")], ids=repr)
 def test_what_concerns_one_key_leaves_the_tiers_other_keys_alone(error: Exception) -> None:
     tier = Tier({"a": error})
