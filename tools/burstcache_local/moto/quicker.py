@@ -6,12 +6,15 @@ Each change names what it saves. They depend on moto's internals, as the repairs
 from __future__ import annotations
 
 import base64
+import copy
 import functools
 import gc
 import itertools
 import os
 import string
 from collections import deque
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -19,6 +22,7 @@ from botocore import parsers
 from moto import backend_index
 from moto.core import base_backend, parse, responses, serialize
 from moto.core.utils import get_value
+from moto.dynamodb import models
 from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.parsing import ast_nodes
 from moto.dynamodb.parsing.expressions import UpdateExpressionParser
@@ -76,6 +80,9 @@ def apply() -> None:
     base_backend.BaseBackend.urls = property(_remembered_urls(base_backend.BaseBackend.urls.fget))
     # Whether a host names the bucket, a matter of fifteen patterns that is asked six times a request.
     S3Response.subdomain_based_buckets = staticmethod(_remembered_hosts(S3Response.subdomain_based_buckets))
+    # A copy of whole tables per transaction, for the case that it is refused: of the items that it changes.
+    models.copy = SimpleNamespace(deepcopy=_copy_but_tables)
+    models.DynamoDBBackend.transact_write_items = _put_back_if_refused(models.DynamoDBBackend.transact_write_items)
     # The search for the service of a request, through 230 patterns in the order of their names.
     backend_index.backend_url_patterns.sort(key=lambda pattern: pattern[0] not in _OURS)
 
@@ -255,6 +262,35 @@ def _items_as_they_are(serialized: Any) -> Any:
 
 def _base64(value: bytes) -> str:
     return base64.b64encode(value).decode()
+
+
+def _copy_but_tables(value: Any) -> Any:
+    return value if isinstance(value, models.Table) else copy.deepcopy(value)
+
+
+def _put_back_if_refused(transact: Any) -> Any:
+    def transacted(self: Any, transact_items: Any) -> None:
+        before = [*_items(self, transact_items)]
+        try:
+            transact(self, transact_items)
+        except Exception:
+            for table, hash_value, range_value, item in before:
+                table.delete_item(hash_value, range_value)
+                if item is not None:
+                    place, name = (table.items[hash_value], range_value) if range_value else (table.items, hash_value)
+                    place[name] = item
+            raise
+
+    return transacted
+
+
+def _items(backend: Any, transact_items: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield tables, keys, and copies of the items that are there, of all that a transaction may change."""
+    for operation in itertools.chain.from_iterable(map(dict.values, transact_items)):
+        table = backend.tables.get(operation.get("TableName"))
+        if table is not None:
+            key = backend.get_keys_value(table, operation.get("Key") or operation["Item"])
+            yield table, *key, copy.deepcopy(table.get_item(*key))
 
 
 def _named(enrich: Any) -> Any:

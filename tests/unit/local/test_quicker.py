@@ -1,0 +1,44 @@
+"""moto's DynamoDB, quicker: a transaction that is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from moto.dynamodb.models import Table
+
+from support.aws import TABLE, clients, make_stack, mocked_aws
+
+
+def _key(name: str) -> dict[str, Any]:
+    return {"pk": {"S": name}, "sk": {"S": "s"}}
+
+
+def test_a_refused_transaction_changes_nothing_and_copies_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    with mocked_aws():
+        make_stack()
+        dynamodb = clients().dynamodb
+        before = [{**_key(name), "n": {"N": "1"}} for name in ("deleted", "replaced", "updated")]
+        for item in before:
+            dynamodb.put_item(TableName=TABLE, Item=item)
+        add = {"UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}}
+        operations: dict[str, dict[str, dict[str, Any]]] = {
+            "replaced": {"Put": {"Item": _key("replaced")}},
+            "put": {"Put": {"Item": _key("put")}},
+            "deleted": {"Delete": {"Key": _key("deleted")}},
+            "updated": {"Update": {"Key": _key("updated"), **add}},
+            "made": {"Update": {"Key": _key("made"), **add}},
+            "refused": {"ConditionCheck": {"Key": _key("none"), "ConditionExpression": "attribute_exists(pk)"}},
+        }
+        items: list[Any] = [
+            {name: {"TableName": TABLE, **operation} for name, operation in each.items()}
+            for each in operations.values()
+        ]
+        monkeypatch.setattr(Table, "__deepcopy__", None, raising=False)
+
+        with pytest.raises(ClientError, match=r"\[None, None, None, None, None, ConditionalCheckFailed\]"):
+            dynamodb.transact_write_items(TransactItems=items)
+
+        left = sorted(dynamodb.scan(TableName=TABLE)["Items"], key=lambda item: item["pk"]["S"])
+        assert left == before
