@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from random import Random
 from typing import Any, Literal
 
@@ -30,8 +31,7 @@ class Stage:
 
     def client(self, service: str) -> Any:
         """Return a client that no fault befalls."""
-        session = boto3.Session(OBSERVER, "local", region_name=self.cloud.region)
-        return session.client(service, endpoint_url=self.cloud.endpoint_url)
+        return _client(service, self.cloud.region, self.cloud.endpoint_url)
 
     @property
     def has_pool(self) -> bool:
@@ -42,3 +42,8 @@ class Stage:
     def machines(self) -> list[str]:
         """ARNs of the state machines that the stack has."""
         return [self.cloud.outputs[name] for name in _MACHINES if name in self.cloud.outputs]
+
+
+@cache
+def _client(service: str, region: str, endpoint_url: str) -> Any:
+    return boto3.Session(OBSERVER, "local", region_name=region).client(service, endpoint_url=endpoint_url)
