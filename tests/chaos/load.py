@@ -39,7 +39,7 @@ from support.versions import Versions, value_of
 
 KEYS = tuple(f"key-{number:02d}" for number in range(100))
 HOT_KEYS = 12  # usually
-HOT_SHARE = 0.9  # of the reads, usually
+HOT_SHARE = 0.95  # of the reads, usually
 ALL_COLD = -1.0  # as a share: keys are read that never get hot …
 COLD_KEYS = tuple(f"cold-{number:03d}" for number in range(500))  # … which are not written
 _RESULTS = 10  # how many there are; each is asked for several times before it ends
