@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Admission = Literal["started", "lost", "full"]
 
 _ATTEMPTS = 8
-_FULL_FOR_S = 1.0
+_FULL_FOR_S = 5.0
 _HOT = to_values(HOT_ITEM)
 
 
@@ -58,8 +58,6 @@ class HotKeys:
         Raises:
             ContendedRowTransientError: The rows changed under every attempt.
         """
-        if life.hash not in self._full_of and self._is_known_full():
-            return "full"
         for attempt in range(_ATTEMPTS):
             outcome = self._try_start(life, former_epoch, now_us, take_over)
             if outcome == "full" and not self._sweep(now_us):
@@ -87,6 +85,11 @@ class HotKeys:
             return "full" if hot_reason == "ConditionalCheckFailed" else "collided"
         return "started"
 
+    def is_full_for(self, hash_: str) -> bool:
+        """Whether a start in vain has just found no room for such a key: DynamoDB charges for refused ones, too."""
+        is_recent = self.clock.monotonic_s() - self._found_full_at_s < _FULL_FOR_S
+        return is_recent and hash_ not in self._full_of
+
     def live(self, now_us: int) -> frozenset[str]:
         """Return the hashes of the keys that count for the limit, once those that are cold at this instant are gone."""
         started = self._read().get("live", set())
@@ -97,14 +100,8 @@ class HotKeys:
         answer = ask(self.client.get_item, TableName=self.keys.table_name, Key=_HOT, ConsistentRead=True)
         return cast(HotColumns, to_plain(answer.get("Item", {})))
 
-    def _is_known_full(self) -> bool:
-        """Whether a sweep of the last second found no cold key: DynamoDB charges for refused transactions, too."""
-        return self.clock.monotonic_s() - self._found_full_at_s < _FULL_FOR_S
-
     def _sweep(self, now_us: int) -> bool:
-        """Remove cold keys from the full set, at most once a second; return whether another attempt makes sense."""
-        if self._is_known_full():
-            return False
+        """Remove cold keys from the full set; return whether another attempt makes sense."""
         hot = self._read()
         started = hot.get("live", set())
         rows = self.keys.read_many(started)

@@ -167,6 +167,8 @@ class Scheduler:
         """
         if not (self.node_names or self.has_relay):
             return "no_tier"
+        if self.hot_keys.is_full_for(row.hash):
+            return "full"
         if self.pauses.read():
             return "paused"
         node = node_for(row.hash, self.node_names) if self.node_names else ""

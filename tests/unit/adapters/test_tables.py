@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from typing import get_args
-from unittest.mock import Mock
 
 import pytest
 
@@ -112,28 +111,24 @@ def test_row_of_a_key_that_was_hot_outlives_its_longest_phase_whatever_is_asked_
     assert started_s == _expires_in_s(hash_) > 30 * 24 * 3600
 
 
-def test_full_set_of_hot_keys_is_asked_once_a_second_and_a_key_of_it_at_once(
-    keys: KeyTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_set_of_hot_keys_is_known_for_five_seconds_to_have_no_room_for_other_keys(keys: KeyTable) -> None:
     client, clock = clients().dynamodb, ManualClock(_NOW_S)
     hot = HotKeys(keys, 1, client, clock)
-    transact = Mock(wraps=client.transact_write_items)
-    monkeypatch.setattr(client, "transact_write_items", transact)
 
-    def start(hash_: str, former_epoch: int = 0) -> str:
-        life = KeyRow(hash_, "k", "lambda", former_epoch + 1, deadline_at_us=2**62, trigger=_REQUEST)
-        return hot.start(life, former_epoch=former_epoch, now_us=0)
+    def start(hash_: str) -> str:
+        life = KeyRow(hash_, "k", "lambda", 1, deadline_at_us=2**62, trigger=_REQUEST)
+        return hot.start(life, former_epoch=0, now_us=0)
 
     client.delete_item(TableName=TABLE, Key=to_values(HOT_ITEM))
     for hash_ in ("first", "second"):
         keys.append(hash_, "k", [_REQUEST], etag="", size_bytes=1, keep=2, within_us=0)
-    assert [start("first"), *(start("second") for _ in range(5))] == ["started", *["full"] * 5]
-    assert transact.call_count == 2
+    assert start("first") == "started"
+    assert not hot.is_full_for("second")
 
-    keys.update("first", epoch=1, set_=KeyColumns(phase="s3"))
-    assert start("first", former_epoch=1) == "started"
-
-    keys.update("first", epoch=2, set_=KeyColumns(phase="s3"))
     assert start("second") == "full"
-    clock.sleep(1)
+    assert (hot.is_full_for("first"), hot.is_full_for("second")) == (False, True)
+
+    clock.sleep(5)
+    assert not hot.is_full_for("second")
+    keys.update("first", epoch=1, set_=KeyColumns(phase="s3"))
     assert start("second") == "started"
