@@ -42,3 +42,28 @@ def test_a_refused_transaction_changes_nothing_and_copies_no_table(monkeypatch: 
 
         left = sorted(dynamodb.scan(TableName=TABLE)["Items"], key=lambda item: item["pk"]["S"])
         assert left == before
+
+
+def test_a_query_looks_at_the_items_of_its_key_alone_and_returns_them_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    with mocked_aws():
+        make_stack()
+        dynamodb = clients().dynamodb
+        for name in "ab":
+            for sort in "213":
+                dynamodb.put_item(TableName=TABLE, Item={"pk": {"S": name}, "sk": {"S": sort}})
+        looked_at: list[int] = []
+        every = Table.all_items
+        monkeypatch.setattr(Table, "all_items", lambda self: (looked_at.append(len(found := every(self))), found)[1])
+
+        def query(name: str, **more: Any) -> list[str]:
+            values = {":pk": {"S": name}}
+            found = dynamodb.query(
+                TableName=TABLE, KeyConditionExpression="pk = :pk", ExpressionAttributeValues=values, **more
+            )
+            return [item["sk"]["S"] for item in found["Items"]]
+
+        assert query("a") == ["1", "2", "3"]
+        assert query("b", ScanIndexForward=False, Limit=2) == ["3", "2"]
+        assert query("c") == []
+        assert looked_at == [3, 3, 0]
+        assert len(dynamodb.scan(TableName=TABLE)["Items"]) == 6

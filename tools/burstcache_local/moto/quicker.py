@@ -9,6 +9,7 @@ import base64
 import copy
 import functools
 import gc
+import inspect
 import itertools
 import os
 import string
@@ -83,6 +84,8 @@ def apply() -> None:
     # A copy of whole tables per transaction, for the case that it is refused: of the items that it changes.
     models.copy = SimpleNamespace(deepcopy=_copy_but_tables)
     models.DynamoDBBackend.transact_write_items = _put_back_if_refused(models.DynamoDBBackend.transact_write_items)
+    # All items of a table, sorted, to find those of a key.
+    models.Table.query = _of_one_key(models.Table.query)
     # The search for the service of a request, through 230 patterns in the order of their names.
     backend_index.backend_url_patterns.sort(key=lambda pattern: pattern[0] not in _OURS)
 
@@ -291,6 +294,20 @@ def _items(backend: Any, transact_items: Any) -> Iterator[tuple[Any, ...]]:
         if table is not None:
             key = backend.get_keys_value(table, operation.get("Key") or operation["Item"])
             yield table, *key, copy.deepcopy(table.get_item(*key))
+
+
+def _of_one_key(query: Any) -> Any:
+    parameters = inspect.signature(query)
+
+    def found(self: Any, *args: Any, **named: Any) -> Any:
+        asked = parameters.bind(self, *args, **named).arguments
+        key = asked["hash_key"]
+        if key is not None and not asked.get("index_name"):
+            items, self = self.items, copy.copy(self)
+            self.items = {key: items[key]} if key in items else {}
+        return query(self, *args, **named)
+
+    return found
 
 
 def _named(enrich: Any) -> Any:

@@ -51,7 +51,7 @@ class MotoServer:
         application = _with_raw_paths(self._before_moto(_application(self._services)))
         self._server = Server(("127.0.0.1", self._port), application, numthreads=self._threads, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
-        self._server.keep_alive_conn_limit = 100_000
+        self._server.keep_alive_conn_limit = None  # which would have each request count them all
         try:
             self._server.prepare()
         except OSError:
