@@ -60,7 +60,7 @@ _POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": f"{_POOL_KEEP_S
 _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
 _LARGES_PER_S, _RESULTS_PER_S = 0.5, 2.0  # 9 MB, 10 KB each
 RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
-_WRITES_PER_READ = 0.1
+_WRITES_PER_READ = 0.05
 # Environments that stand ready of functions that are busier during faults: a read holds one while S3 takes two seconds.
 _ENVIRONMENTS = 32
 _READY = {"ProxyFunction": _ENVIRONMENTS, "SchedulerFunction": 16, "OriginFunction": 16, "RedisControlFunction": 16}
