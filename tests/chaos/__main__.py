@@ -114,11 +114,12 @@ def _in_turn(wanted: Iterable[Turn], results: Results) -> Generator[tuple[Turn, 
     """
     with ExitStack() as interrupted:
         before: tuple[Turn, Ended] | None = None
+        former = os.open(os.devnull, os.O_RDONLY)  # what ends with the runs of the turn before
         for turn in wanted:
             if results.are_current(turn):
                 ended: Ended = partial(results.of_turn, turn)
             else:
-                ended = _begun(turn, results, interrupted.enter_context(ExitStack()))
+                ended, former = _begun(turn, results, interrupted.enter_context(ExitStack()), former)
             if before:
                 yield before
             before = turn, ended
@@ -126,25 +127,31 @@ def _in_turn(wanted: Iterable[Turn], results: Results) -> Generator[tuple[Turn, 
             yield before
 
 
-def _begun(turn: Turn, results: Results, running: ExitStack) -> Ended:
-    """Do a turn, each policy in a process of its own, until the loads have ended."""
+def _begun(turn: Turn, results: Results, running: ExitStack, former: int) -> tuple[Ended, int]:
+    """Do a turn, each policy in a process of its own, until the loads have ended; return what ends with its runs, too.
+
+    Args:
+        turn: What is done.
+        results: Where results go.
+        running: Ends the runs when it closes.
+        former: A descriptor that ends with the runs of the turn before; it is closed.
+    """
     name, plan = turn.fault.name, json.dumps(asdict(results.plan.of_each(len(turn.policies))))
     started: dict[Path, subprocess.Popen[bytes]] = {}
-    ends: list[int] = []
+    ends, end = os.pipe()
     for policy in turn.policies:
         path = results.folder / f"{name}.{policy}.run"
         log = path.with_suffix(".log")
         log.unlink(missing_ok=True)
-        end, write_end = os.pipe()
-        command = [sys.executable, "-m", "chaos.run", name, policy, plan, str(path), str(write_end)]
-        started[path] = processes.start(command, env=module_environment(), log=log, pass_fds=[write_end])
+        command = [sys.executable, "-m", "chaos.run", name, policy, plan, str(path), str(end), str(former)]
+        started[path] = processes.start(command, env=module_environment(), log=log, pass_fds=[end, former])
         running.callback(processes.stop, started[path], grace_s=_GRACE_S)
-        os.close(write_end)
-        ends.append(end)
-    for end in ends:
-        select.select([end], [], [], _LIMIT_S)  # a run that fails, too, ends what is read here
-        os.close(end)
-    return partial(_ended, turn, started, running, results)
+    os.close(end)
+    os.close(former)
+    for _ in started:  # a run that fails, too, ends what is read here
+        if select.select([ends], [], [], _LIMIT_S)[0]:
+            os.read(ends, 1)
+    return partial(_ended, turn, started, running, results), ends
 
 
 def _ended(

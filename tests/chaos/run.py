@@ -1,8 +1,9 @@
 """One fault in one local run: load, fault, and what is left when the load has ended.
 
-python -m chaos.run FAULT POLICY PLAN RESULT DESCRIPTOR
+python -m chaos.run FAULT POLICY PLAN RESULT ENDED FORMER
 
-It writes a byte to the descriptor when the load has ended.
+It writes a byte to the descriptor ENDED when the load has ended, and closes it when it ends itself. Once keys are hot
+it waits until the descriptor FORMER, of the runs before it, ends: a hundred environments that end keep cores busy.
 """
 
 from __future__ import annotations
@@ -279,7 +280,9 @@ def cached_per_s(s3_per_s: float) -> float:
     return min(CACHED_PER_S, 2 * s3_per_s)
 
 
-def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], object]) -> Run:
+def befall(
+    stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], object], alone: Callable[[], object] = lambda: None
+) -> Run:
     """Load a local run, let a fault befall it, and return what came of it when nothing runs any more.
 
     Args:
@@ -287,6 +290,7 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
         fault: What befalls it.
         plan: How much load, and for how long.
         load_ended: Called when there is no load any more.
+        alone: Waits until other runs have ended; called when keys are hot.
     """
     reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
     run = Run(fault.name, stage.policy, reads_per_s)
@@ -299,11 +303,13 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
         if fault.begins:
             load.set(_HEAT_SHARE * plan.reads_per_s, HOT_SHARE)
             run.hot_s = waited(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
+            alone()
             _use_all(stage)
             _grow(load, _HEAT_SHARE * plan.reads_per_s, reads_per_s)
         else:
             load.set(reads_per_s, ALL_COLD)
             waited(lambda: load.outcomes, plan.heat_s)
+            alone()
         run.began_s = time.time()
         time.sleep(plan.before_s)
         with fault.breaks(stage):
@@ -347,14 +353,25 @@ def waited(holds: Callable[[], object], limit_s: float, look_every_s: float = _L
     return time.monotonic() - began_s
 
 
+def _wait_for_end(descriptor: int) -> None:
+    while os.read(descriptor, 1):
+        pass
+
+
 def main() -> None:
     """Run a fault, and write what came of it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started is ended first
-    name, policy, plan, path, descriptor = sys.argv[1:]
+    name, policy, plan, path, ended, former = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     code = code_of()
     with staged(policy, parts=fault.parts) as stage:
-        run = befall(stage, fault, Plan(**json.loads(plan)), lambda: os.write(int(descriptor), b"."))
+        run = befall(
+            stage,
+            fault,
+            Plan(**json.loads(plan)),
+            load_ended=lambda: os.write(int(ended), b"."),
+            alone=lambda: _wait_for_end(int(former)),
+        )
     run.machine, run.code = environment(), code
     Path(path).write_text(json.dumps(asdict(run)))
 
