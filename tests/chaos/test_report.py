@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,7 @@ def test_the_next_turn_is_loaded_while_one_rests_and_no_more_than_one_does(
 ) -> None:
     happened: list[str] = []
 
-    def begun(turn: Turn, *_: object) -> Ended:
+    def begun(turn: Turn, _results: Results, _running: ExitStack, former: int) -> tuple[Ended, int]:
         name = f"{turn.fault.name} {' '.join(turn.policies)}"
         happened.append(f"loaded {name}")
 
@@ -184,7 +185,7 @@ def test_the_next_turn_is_loaded_while_one_rests_and_no_more_than_one_does(
             happened.append(f"rested {name}")
             return []
 
-        return rested
+        return rested, former
 
     monkeypatch.setattr(command, "_begun", begun)
     results = Results(tmp_path, Plan(10.0))

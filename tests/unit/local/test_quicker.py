@@ -55,7 +55,7 @@ def test_a_query_looks_at_the_items_of_its_key_alone_and_returns_them_in_order(m
         every = Table.all_items
 
         def counted(table: Table) -> list[Item]:
-            found = every(table)
+            found: list[Item] = every(table)
             looked_at.append(len(found))
             return found
 

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, cast
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from cheroot.wsgi import Server
@@ -51,7 +51,7 @@ class MotoServer:
         application = _with_raw_paths(self._before_moto(_application(self._services)))
         self._server = Server(("127.0.0.1", self._port), application, numthreads=self._threads, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
-        self._server.keep_alive_conn_limit = None  # which would have each request count them all
+        self._server.keep_alive_conn_limit = cast(Any, None)  # with one, each request counts all connections
         try:
             self._server.prepare()
         except OSError:
