@@ -6,13 +6,13 @@ that has imported everything but repaired nothing: that is what costs the time.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib
 import json
 import os
 import tempfile
 import threading
+import time
 import traceback
 import urllib.request
 from collections.abc import Callable
@@ -59,37 +59,27 @@ def refusal(call: Callable[..., object], **arguments: Any) -> str:
 
 
 def items_change_one_at_a_time(services: Services) -> None:
-    """A refused transaction during writes: moto restores the table as it was before, and the writes are lost."""
-    dynamodb = services.client("dynamodb")
+    """Callers who each put an item unless it is there: where they look and write in turns, more than one succeeds."""
+    from moto.dynamodb.models import Table
+
+    dynamodb, callers, rows, look = services.client("dynamodb"), 8, 20, Table.get_item
     create_table(services, "items")
-    for i in range(300):  # what takes long to copy
-        dynamodb.put_item(TableName="items", Item={"pk": {"S": str(i)}, "filling": {"S": "x" * 100}})
-    refused = {
-        "Update": {
-            "TableName": "items",
-            "Key": {"pk": {"S": "other"}},
-            "UpdateExpression": "SET a = :a",
-            "ConditionExpression": "attribute_exists(never)",
-            "ExpressionAttributeValues": {":a": {"S": "x"}},
-        }
-    }
 
-    def write(i: int) -> None:
-        if i % 2:
-            with contextlib.suppress(ClientError):
-                dynamodb.transact_write_items(TransactItems=[refused])
-        else:
-            dynamodb.update_item(
-                TableName="items",
-                Key={"pk": {"S": "counter"}},
-                UpdateExpression="ADD n :one",
-                ExpressionAttributeValues={":one": {"N": "1"}},
-            )
+    def look_and_pause(*arguments: Any, **named: Any) -> Any:
+        found = look(*arguments, **named)
+        time.sleep(0.01)  # others have their turn
+        return found
 
-    with ThreadPoolExecutor(16) as callers:
-        list(callers.map(write, range(200)))
-    counted = dynamodb.get_item(TableName="items", Key={"pk": {"S": "counter"}})["Item"]["n"]["N"]
-    assert counted == "100"
+    Table.get_item = look_and_pause  # type: ignore[method-assign]
+
+    def is_first(number: int) -> bool:
+        row = {"pk": {"S": str(number // callers)}}
+        return not refusal(
+            dynamodb.put_item, TableName="items", Item=row, ConditionExpression="attribute_not_exists(pk)"
+        )
+
+    with ThreadPoolExecutor(callers) as threads:
+        assert sum(threads.map(is_first, range(rows * callers))) == rows
 
 
 def objects_are_no_forms(services: Services) -> None:
