@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +17,8 @@ from burstcache.traces import carried
 T = TypeVar("T")
 
 LEAST_S, MOST_S = 0.25, 1.0
-_FIRST_S = 0.5  # before S3 has been asked
+_UNKNOWN_S = 0.35  # where S3 has not been asked lately
+_LATELY_S = 10.0
 _TIMES = 4  # what S3 takes: below that a slow answer may still be the sooner one
 _WEIGHT = 1 / 8  # of the newest answer of S3
 _WORKERS = 2  # one call at a time, and one that was given up
@@ -37,7 +39,9 @@ class Patience:
     """A wait in proportion to what S3 takes here and now, from 0.25 to 1 s. Threads may share it.
 
     On a machine with idle cores a part that hangs is left before a client notices; on one that is busy all answers are
-    late, those of S3 too, and nothing is wrong with the part. All parts that one read asks share one wait.
+    late, those of S3 too, and nothing is wrong with the part. What S3 took longer ago than 10 s says nothing of now: a
+    reader whose one read from S3 was its first, with connections to make, would wait for a second ever after. All parts
+    that one read asks share one wait.
     """
 
     def __init__(self, *, least_s: float = LEAST_S, most_s: float = MOST_S, clock: Clock | None = None) -> None:
@@ -45,8 +49,8 @@ class Patience:
         self._least_s, self._most_s = least_s, most_s
         self._clock = clock or SystemClock()
         self._read = _Read()
-        self._s3_s = _FIRST_S / _TIMES
-        self._is_first = True
+        self._s3_s = 0.0
+        self._s3_asked_s = -math.inf
 
     @property
     def wait_s(self) -> float:
@@ -57,7 +61,12 @@ class Patience:
 
     @property
     def _whole_s(self) -> float:
-        return min(max(_TIMES * self._s3_s, self._least_s), self._most_s)
+        wait_s = _TIMES * self._s3_s if self._is_s3_known else _UNKNOWN_S
+        return min(max(wait_s, self._least_s), self._most_s)
+
+    @property
+    def _is_s3_known(self) -> bool:
+        return self._clock.monotonic_s() - self._s3_asked_s <= _LATELY_S
 
     def begin(self) -> None:
         """Begin a read in this thread, which has all of its wait before it."""
@@ -99,8 +108,8 @@ class Patience:
 
     def s3_took(self, duration_s: float) -> None:
         """Note how long S3 has taken to answer [s]."""
-        weight = 1.0 if self._is_first else _WEIGHT
-        self._is_first = False
+        weight = _WEIGHT if self._is_s3_known else 1.0
+        self._s3_asked_s = self._clock.monotonic_s()
         self._s3_s += weight * (min(duration_s, self._most_s) - self._s3_s)
 
 

@@ -94,8 +94,20 @@ def test_one_slow_answer_of_s3_changes_the_wait_a_little() -> None:
     assert LEAST_S < patience.wait_s < 0.6
 
 
-def test_before_s3_was_asked_the_wait_is_half_a_second() -> None:
-    assert Patience().wait_s == 0.5
+def test_what_s3_took_long_ago_says_nothing_of_now() -> None:
+    clock = ManualClock()
+    patience = Patience(clock=clock)
+    unknown_s = patience.wait_s
+
+    patience.s3_took(0.2)
+    clock.now_s += 10
+    assert patience.wait_s == pytest.approx(0.8)
+    clock.now_s += 1
+    assert patience.wait_s == unknown_s
+    patience.s3_took(0.1)
+
+    assert unknown_s < 0.4  # by which a read is to be over that meets a part which hangs
+    assert patience.wait_s == pytest.approx(0.4)
 
 
 def test_a_call_in_time_gives_its_answer_or_its_error() -> None:
