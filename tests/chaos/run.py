@@ -2,7 +2,7 @@
 
 python -m chaos.run FAULT POLICY PLAN RESULT ENDED FORMER
 
-It writes a byte to the descriptor ENDED when the load has ended, and closes it when it ends itself. Once keys are hot
+It writes a byte to the descriptor ENDED when the load has ended, and closes it when it ends itself. Before the rate grows
 it waits until the descriptor FORMER, of the runs before it, ends: a hundred environments that end keep cores busy.
 """
 
@@ -59,7 +59,7 @@ CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 15.0, 30.0
 _POOL_KEEP_S = 60  # after the last use, which a hub reports once a minute
 _POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": f"{_POOL_KEEP_S}"}
 _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
-_LARGES_PER_S, _RESULTS_PER_S = 0.5, 2.0  # 9 MB, 10 KB each
+_LARGES_PER_S, _RESULTS_PER_S = 0.25, 2.0  # 9 MB, 10 KB each
 RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
 _WRITES_PER_READ = 0.05
 # Environments that stand ready of functions that are busier during faults: a read holds one while S3 takes two seconds.
@@ -290,7 +290,8 @@ def befall(
         fault: What befalls it.
         plan: How much load, and for how long.
         load_ended: Called when there is no load any more.
-        alone: Waits until other runs have ended; called when keys are hot.
+        alone: Waits until other runs have ended; called when keys are hot, or before cold ones are read: many of those,
+            for long, would be worth a node.
     """
     reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
     run = Run(fault.name, stage.policy, reads_per_s)
@@ -298,6 +299,7 @@ def befall(
     _warm(stage, plan)
     if not fault.begins:
         _put(stage, COLD_KEYS)
+        alone()
     # While nodes are silent, keys stay with their cache functions.
     with stage.cloud.faults.of_nodes() if fault.begins == "lambda" else nullcontext(), loaded(stage, plan) as load:
         if fault.begins:
@@ -309,7 +311,6 @@ def befall(
         else:
             load.set(reads_per_s, ALL_COLD)
             waited(lambda: load.outcomes, plan.heat_s)
-            alone()
         run.began_s = time.time()
         time.sleep(plan.before_s)
         with fault.breaks(stage):

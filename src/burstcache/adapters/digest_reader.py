@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from burstcache.adapters.breaker import Breakers
+from burstcache.adapters.breaker import FIRST_S, Breakers
 from burstcache.adapters.calls import ask
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.items import to_plain
@@ -145,7 +145,7 @@ class DigestReader:
         self._tried_at_s = self._forced_at_s = _NEVER_S
         self._missed: dict[str, RoutedKey] = {}
         self._reading = threading.Lock()
-        self._breakers = Breakers(clock)
+        self._breakers = Breakers(clock, first_s=FIRST_S)
         self._is_lost = False
 
     def follow(self, follower: Callable[[Digest], None]) -> None:

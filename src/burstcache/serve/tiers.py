@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from burstcache.adapters.breaker import Breakers
+from burstcache.adapters.breaker import FIRST_S, Breakers
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.patience import Patience
 from burstcache.core.digest import Route
@@ -48,7 +48,7 @@ class Tiers:
         self._patience = patience
         self._tiers: dict[Route, Tier] = {}
         self._asked: dict[Route, _Asked] = {}
-        self._breakers = Breakers(clock)
+        self._breakers = Breakers(clock, first_s=FIRST_S)
 
     def find(self, route: Route) -> Tier:
         """Return the tier, made now if it is its first use; raises what that fails with."""

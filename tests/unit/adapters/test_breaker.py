@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from burstcache.adapters.breaker import Breakers
 from support.clock import ManualClock, SleptClock
 from support.waiting import LIMIT_S
@@ -132,6 +134,40 @@ def test_doubt_shortens_no_pause() -> None:
     breakers.doubt("relay")
 
     assert breakers.is_open("relay")
+
+
+def test_each_pause_is_twice_as_long_as_the_one_before() -> None:
+    clock = ManualClock()
+    breakers = Breakers(clock, first_s=1, open_s=5)
+    pauses_s: list[float] = []
+
+    for _ in range(5):
+        failed_s = clock.now_s
+        breakers.fail("redis")
+        breakers.fail("redis")  # asked before the first one failed
+        while breakers.is_open("redis"):
+            clock.now_s += 0.5
+        pauses_s.append(clock.now_s - failed_s)
+
+    assert pauses_s == [1, 2, 4, 5, 5]
+
+
+@pytest.mark.parametrize(("well_for_s", "is_open"), [(4.5, True), (5.0, False)])
+def test_a_part_that_fails_soon_after_it_was_found_well_is_left_alone_for_longer(
+    well_for_s: float, is_open: bool
+) -> None:
+    clock = ManualClock()
+    breakers = Breakers(clock, first_s=1, open_s=5)
+    breakers.fail("redis")
+    clock.now_s += 1
+    breakers.is_open("redis")
+    breakers.succeed("redis")
+
+    clock.now_s += well_for_s
+    breakers.fail("redis")
+    clock.now_s += 1
+
+    assert breakers.is_open("redis") == is_open
 
 
 def test_who_needs_two_parts_tries_neither_while_one_is_left_alone() -> None:

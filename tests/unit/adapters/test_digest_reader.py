@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from burstcache.adapters import digest_reader
-from burstcache.adapters.breaker import OPEN_S
+from burstcache.adapters.breaker import FIRST_S
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.patience import Patience
 from burstcache.core.digest import MAX_AGE_S, Digest, Route, RoutedKey
@@ -109,12 +109,12 @@ def test_an_environment_that_slept_by_the_wall_clock_alone_reads_anew(desk: Desk
 def test_a_digest_that_cannot_be_read_is_asked_for_once_until_the_breaker_closes(desk: Desk) -> None:
     desk.table.is_dead = True
 
-    found = [desk.route_at(now_s) for now_s in (0, 1, 2, 3, 4)]
+    found = [desk.route_at(now_s) for now_s in (0, 0.1, 0.2, 0.3, 0.4)]
     readings = desk.table.readings
     desk.table.is_dead = False
 
     assert (found, readings) == ([None] * 5, 1)
-    assert desk.route_at(OPEN_S) == Route("lambda")
+    assert desk.route_at(FIRST_S) == Route("lambda")
 
 
 def test_what_fails_in_the_background_is_tried_again_by_the_read_that_needs_it(desk: Desk) -> None:
@@ -163,7 +163,7 @@ def test_while_one_read_tries_a_lost_digest_again_no_other_one_waits() -> None:
     reader.route(_HASH)
     table.begun.clear()
     table.may_end.clear()
-    clock.now_s = OPEN_S
+    clock.now_s = FIRST_S
     trying = threading.Thread(target=reader.route, args=(_HASH,))
     trying.start()
     assert table.begun.wait(LIMIT_S)
