@@ -69,6 +69,7 @@ class Fault:
         excuse: Which failures are no finding; None: each is one.
         refuses_writes: Whether what a write cannot do without fails.
         delay_s: How long it has answers of S3 wait [s].
+        proxies: How many environments the proxy may have, all of which stand ready.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Fault:
     excuse: Excuse | None = None
     refuses_writes: bool = False
     delay_s: float = 0.0
+    proxies: int = 32
 
     def excuses(self, outcome: Outcome) -> bool:
         """Whether a failure may be one that it causes by what it is."""
@@ -175,6 +177,7 @@ FAULTS = (
         stands="redis",
         parts=_POOL,
         delay_s=2,
+        proxies=96,  # a key that is written is read from S3 for two seconds: at times half of the hot ones
     ),
     Fault(
         "s3-failing",

@@ -2,8 +2,8 @@
 
 python -m chaos.run FAULT POLICY PLAN RESULT ENDED FORMER
 
-It writes a byte to the descriptor ENDED when the load has ended, and closes it when it ends itself. Before the rate grows
-it waits until the descriptor FORMER, of the runs before it, ends: a hundred environments that end keep cores busy.
+It writes a byte to the descriptor ENDED when the load has ended, and closes it when it ends itself. Before its load
+grows it waits until FORMER, the descriptor of the runs before it, ends: a hundred environments that end take cores.
 """
 
 from __future__ import annotations
@@ -62,9 +62,8 @@ _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_P
 _LARGES_PER_S, _RESULTS_PER_S = 0.25, 2.0  # 9 MB, 10 KB each
 RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
 _WRITES_PER_READ = 0.05
-# Environments that stand ready of functions that are busier during faults: a read holds one while S3 takes two seconds.
-_ENVIRONMENTS = 32
-_READY = {"ProxyFunction": _ENVIRONMENTS, "SchedulerFunction": 16, "OriginFunction": 16, "RedisControlFunction": 16}
+# Environments that stand ready of functions that are busier during faults.
+_READY = {"SchedulerFunction": 16, "OriginFunction": 16, "RedisControlFunction": 16}
 _HEAT_SHARE = 0.5  # of the load heats keys: while many become hot at once, a machine has more to do than later
 _HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
 _STEP_S, _STEPS_S = 1.5, 15.0  # at least, at most, between the steps in which a load grows
@@ -210,14 +209,15 @@ def staged(
     parts: Collection[Part] = (),
     parameters: Mapping[str, str] | None = None,
     retry_delays_s: tuple[float, ...] = RETRY_DELAYS_S,
+    proxies: int = 32,
 ) -> Iterator[Stage]:
     """Run a local cloud with all objects for the duration of a `with`."""
     named = {**POLICIES[policy], "MaxHotKeys": str(HOT_KEYS), **(parameters or {})}
     for part in parts:
         named |= _PARTS[part]
-    limits = LambdaLimits(environments=_ENVIRONMENTS, retry_delays_s=retry_delays_s)
+    limits = LambdaLimits(environments=proxies, retry_delays_s=retry_delays_s)
     with LocalCloud(LocalOptions(boot_s=1.0, stop_s=0.5, parameters=named, limits=limits, run_dir=run_dir)) as cloud:
-        stage = Stage(policy, cloud, Random(policy), frozenset(parts))
+        stage = Stage(policy, cloud, Random(policy), frozenset(parts), proxies)
         _put(stage, (*KEYS, *(LARGE_KEYS if stage.has_pool else ())))
         leave_alone()
         yield stage
@@ -231,15 +231,16 @@ def _put(stage: Stage, keys: Iterable[str]) -> None:
 
 def _warm(stage: Stage, plan: Plan) -> None:
     """Have environments stand ready: cold starts on a few cores keep each other waiting, and are no part of a fault."""
-    wanted = {**_READY, "CacheFunction": 2 * plan.hot_keys}  # a key's last life may end while its next one starts
+    wanted = {**_READY, "ProxyFunction": stage.proxies}
+    wanted["CacheFunction"] = 2 * plan.hot_keys  # a key's last life may end while its next one starts
     with ThreadPoolExecutor(len(wanted)) as threads:
         [*threads.map(stage.cloud.provision, wanted, wanted.values())]
 
 
 def _use_all(stage: Stage) -> None:
     """Have each environment of the proxy connect to what serves hot keys: all at once would take a core a second."""
-    with ThreadPoolExecutor(_ENVIRONMENTS) as readers:
-        [*readers.map(lambda key: urlopen(f"{stage.cloud.front_url}/objects/{key}").read(), _ENVIRONMENTS * KEYS[:2])]
+    with ThreadPoolExecutor(stage.proxies) as readers:
+        [*readers.map(lambda key: urlopen(f"{stage.cloud.front_url}/objects/{key}").read(), stage.proxies * KEYS[:2])]
 
 
 @contextmanager
@@ -365,7 +366,7 @@ def main() -> None:
     name, policy, plan, path, ended, former = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     code = code_of()
-    with staged(policy, parts=fault.parts) as stage:
+    with staged(policy, parts=fault.parts, proxies=fault.proxies) as stage:
         run = befall(
             stage,
             fault,

@@ -26,6 +26,7 @@ class Stage:
     cloud: LocalCloud
     chance: Random
     parts: frozenset[Part] = frozenset()
+    proxies: int = 32  # environments of the proxy
     counts: Counter[str] = field(default_factory=Counter)  # what was done to it
     newest: Counter[str] = field(default_factory=Counter)  # version of each key that was written
 

@@ -70,7 +70,7 @@ def items_change_one_at_a_time(services: Services) -> None:
         time.sleep(0.01)  # others have their turn
         return found
 
-    Table.get_item = look_and_pause  # type: ignore[method-assign]
+    Table.get_item = look_and_pause
 
     def is_first(number: int) -> bool:
         row = {"pk": {"S": str(number // callers)}}
