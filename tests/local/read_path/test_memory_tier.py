@@ -10,7 +10,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ReadTimeoutError
 
-from burstcache.adapters.breaker import OPEN_S
+from burstcache.adapters.breaker import FIRST_S, OPEN_S
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.core.digest import REFRESH_AT
@@ -91,7 +91,7 @@ def test_memory_without_a_digest_is_confirmed_by_s3(cached: Cloud, dynamodb: Dyn
     cached.clock.sleep(_BOUND_S + 0.1)
     confirmed = _get(cached)
     cached.put("a", b"new")
-    cached.clock.sleep(_BOUND_S + 0.1)
+    cached.clock.sleep(FIRST_S / 2)
 
     assert confirmed == (b"old", "memory")
     assert _get(cached) == (b"new", "s3")
