@@ -173,7 +173,7 @@ class TlsRedis:
         issued, pem = issue_certificate(name, now=issued_at or datetime.now(UTC))
         self.ca_pem = issued.ca_pem
         self._server = RedisServer(free_port(), host=host)
-        self._front = TlsFront((host, port), (host, self._server.port), pem)
+        self._front = TlsFront((host, port), (host, self._server.port), pem, Path(os.devnull))
 
     def start(self) -> None:
         self._server.start()

@@ -130,9 +130,10 @@ class NodeAgent:
         """Speak TLS in front of the server, which may end and come again, until the instance is to stop."""
         with self._lock:
             if instance.id not in self._fronts and _is_up(instance) and not self._closing.is_set():
-                address = instance.private_ip
-                front = self._fronts[instance.id] = TlsFront((address, REDIS_PORT), (address, SERVER_PORT), certificate)
+                address, log = instance.private_ip, self._logs / f"{instance.id}.log"
+                front = TlsFront((address, REDIS_PORT), (address, SERVER_PORT), certificate, log)
                 front.open()
+                self._fronts[instance.id] = front
 
     def _certificate(self, instance: Any) -> str:
         """Return PEM of the node's key and certificate; empty if its user data reads none."""
