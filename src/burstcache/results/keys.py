@@ -34,7 +34,7 @@ from enum import Enum
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any
 from uuid import UUID
 
@@ -219,25 +219,34 @@ def code_version(function: Callable[..., Any]) -> list[str]:
     """Return what tells a function from another of its name, and changes with its code.
 
     That is the Lambda function and its version, a hash of the source file, where in it the function is (all lambdas
-    have one name), what it closes over and its defaults, as far as these have a form.
+    have one name), what it closes over and its defaults, as far as these have a form: a function has that of its code.
     """
+    lambda_function = [os.environ.get(name, "") for name in ("AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION")]
+    return [*lambda_function, *_code_forms(function, frozenset())]
+
+
+def _code_forms(function: Callable[..., Any], outer: frozenset[int]) -> list[str]:
+    """Return what tells the code of a function from another; `outer` identifies those that close over it."""
     function = inspect.unwrap(function)
     code = function.__code__
-    lambda_function = [os.environ.get(name, "") for name in ("AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION")]
     source = _file_hash(code.co_filename) or hashlib.sha256(marshal.dumps(code)).hexdigest()
     place = hashlib.sha256(repr(list(code.co_positions())).encode()).hexdigest()
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     for parameter in inspect.signature(function).parameters.values():
         if parameter.default is not parameter.empty:
             cells[parameter.name] = CellType(parameter.default)
-    return [*lambda_function, source, place, _forms(cells)]
+    return [source, place, _forms(cells, outer | {id(function)})]
 
 
-def _forms(cells: Mapping[str, CellType]) -> str:
-    values = {}
+def _forms(cells: Mapping[str, CellType], outer: frozenset[int]) -> str:
+    values: dict[str, object] = {}
     for name, cell in cells.items():
         with suppress(ValueError, RecursionError, NoCanonicalFormError):  # it is not set yet, has itself, or no form
-            values[name] = canonical(cell.cell_contents)
+            value = cell.cell_contents
+            if not isinstance(value, FunctionType):
+                values[name] = canonical(value)
+            elif id(inspect.unwrap(value)) not in outer:
+                values[name] = _code_forms(value, outer)
     return hashlib.sha256(canonical(values)).hexdigest()
 
 

@@ -192,6 +192,21 @@ def test_what_has_no_form_or_is_not_set_yet_hinders_no_closure() -> None:
     assert outer()[0] == outer()[0]
 
 
+def test_functions_over_other_functions_have_versions_of_their_own() -> None:
+    def over(inner: Any) -> Any:
+        return lambda x: inner(x)
+
+    def one(x: int) -> int:
+        return one(x - 1) if x else 1  # which it closes over
+
+    def other(x: int) -> int:
+        return -x
+
+    assert code_version(over(one)) == code_version(over(one))
+    assert code_version(over(one)) != code_version(over(other))
+    assert code_version(over(over(one))) != code_version(over(over(other)))
+
+
 def test_code_without_a_file_has_a_version_too() -> None:
     names: dict[str, Any] = {}
     exec("def f(): return 1\ndef g(): return 2", names)
