@@ -12,6 +12,7 @@ would change the client that was wrapped as well. `tests/contract` holds a wrapp
 
 from __future__ import annotations
 
+import base64
 import io
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -138,10 +139,11 @@ class _CachedBucket:
         """Return S3's answer to a GET, and keep the object if it is small and the caller reads it to its end."""
         reader = self._client.reader
         http, parsed = self.ask(request, miss, send)
+        is_as_sent = _checked(parsed.get("Body"))
 
-        def keep(body: bytes) -> None:
-            if not self._is_written(request.hash):
-                reader.keep(request, entry_from_s3(http.headers, body), miss)
+        def keep(read: bytes) -> None:
+            if not self._is_written(request.hash) and is_as_sent(read):
+                reader.keep(request, entry_from_s3(http.headers, read), miss)
 
         if http.status_code in _EXACT:
             etag = http.headers.get("etag", "")
@@ -319,6 +321,23 @@ class _ReadToTheEnd:
         if self._left_bytes == 0:
             finished, self._finished = self._finished, None
             finished(b"".join(self._chunks))
+
+
+def _checked(body: Any) -> Callable[[bytes], bool]:
+    """Return what tells whether bytes have the checksum that S3 sent with a body, if any; it does not keep the body.
+
+    botocore itself looks when it has passed all on.
+    """
+    if (expected := getattr(body, "_expected", None)) is None:  # a StreamingChecksumBody's
+        return lambda read: True
+    make, digest = type(body.checksum), base64.b64decode(expected)
+
+    def has_it(read: bytes) -> bool:
+        checksum = make()
+        checksum.update(read)
+        return bool(checksum.digest() == digest)
+
+    return has_it
 
 
 def _has_parameters_of_s3(request: Mapping[str, Any], wants_checksum: bool) -> bool:

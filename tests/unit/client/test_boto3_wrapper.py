@@ -7,6 +7,7 @@ import io
 import pickle
 import threading
 import weakref
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_type
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any, assert_type
 import boto3
 import pytest
 from botocore.client import BaseClient
+from botocore.exceptions import FlexibleChecksumError
 from botocore.stub import Stubber
+from moto.s3.models import s3_backends
 
 import burstcache
 from burstcache.client import Client
@@ -83,6 +86,20 @@ def test_an_object_that_was_read_in_part_is_not_kept(wrapped: S3Client, sent: Re
     wrapped.get_object(Bucket=BUCKET, Key="key")["Body"].read(size_bytes)
 
     assert read(wrapped) == BODY
+    assert sent == ["GetObject", "GetObject"]
+
+
+def test_an_object_that_did_not_come_as_it_was_sent_is_not_kept(
+    plain: S3Client, wrapped: S3Client, sent: Requests
+) -> None:
+    plain.put_object(Bucket=BUCKET, Key="key", Body=BODY, ChecksumAlgorithm="SHA256")
+    s3_backends["123456789012"]["aws"].buckets[BUCKET].keys["key"].checksum_value = b64encode(bytes(32)).decode()
+    sent.clear()
+
+    for _ in range(2):
+        with pytest.raises(FlexibleChecksumError):
+            read(wrapped)
+
     assert sent == ["GetObject", "GetObject"]
 
 
