@@ -91,7 +91,9 @@ class ObjectFile(io.BufferedIOBase):
         return self._position - self._start
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: self._start, io.SEEK_CUR: self._position, io.SEEK_END: self._end}[whence]
+        bases = {io.SEEK_SET: self._start, io.SEEK_CUR: self._position, io.SEEK_END: self._end}
+        if (base := bases.get(whence)) is None:
+            raise ValueError(f"whence={whence!r}; accepted: SEEK_SET (0), SEEK_CUR (1), SEEK_END (2)")
         if base + offset < self._start:
             raise ValueError(f"seek to byte {base + offset - self._start}; accepted: 0 or more")
         self._position = base + offset

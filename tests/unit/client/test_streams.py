@@ -200,3 +200,8 @@ def test_a_closed_file_is_not_read() -> None:
 def test_a_seek_before_the_start_is_refused() -> None:
     with pytest.raises(ValueError, match="seek to byte -1; accepted: 0 or more"):
         Source().open().seek(-1)
+
+
+def test_a_seek_from_nowhere_is_refused() -> None:
+    with pytest.raises(ValueError, match="whence=7; accepted: SEEK_SET"):
+        Source().open().seek(0, 7)
