@@ -23,7 +23,7 @@ from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.pool import TOKEN
-from support.processes import process_connected_from
+from support.processes import process_connected
 from support.waiting import LIMIT_S, eventually, until
 
 _MEMBERS = [f"pool-{number}" for number in range(16)]
@@ -74,7 +74,7 @@ class _Reader:
         """Wake a member, and return the process that serves for it."""
         await self._wake(member)
         link = await eventually(lambda: self.hub.members.get(member))
-        return process_connected_from(link.transport.get_extra_info("peername")[1])
+        return process_connected(*map(link.transport.get_extra_info, ("peername", "sockname")))
 
     async def _wake(self, member: str) -> None:
         alone = PoolReader(self.hub, [member], LIMIT_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,16 +45,24 @@ def signal_named(name: str, number: signal.Signals) -> list[int]:
     return found
 
 
-def process_connected_from(port: int) -> int:
-    """Return the process whose connection on loopback begins at that port, or raise LookupError."""
+def process_connected(end: tuple[str, int], other: tuple[str, int]) -> int:
+    """Return the process that has an end of a connection on this machine, or raise LookupError.
+
+    A port alone could be another program's: each address of loopback has all of them.
+    """
+    ends = [_as_in_proc(*end), _as_in_proc(*other)]
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
-        if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == _ESTABLISHED:
-            socket = f"socket:[{fields[9]}]"
+        if fields[1:3] == ends and fields[3] == _ESTABLISHED:
+            inode = f"socket:[{fields[9]}]"
             for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
                 try:
-                    if descriptor.readlink().name == socket:
+                    if descriptor.readlink().name == inode:
                         return int(descriptor.parts[2])
                 except OSError:
                     continue
-    raise LookupError(f"no process has a connection from port {port}")
+    raise LookupError(f"no process has a connection from {end} to {other}")
+
+
+def _as_in_proc(host: str, port: int) -> str:
+    return f"{socket.inet_aton(host)[::-1].hex().upper()}:{port:04X}"

@@ -49,7 +49,8 @@ class MotoServer:
             PortTakenError: The port is in use.
         """
         application = _with_raw_paths(self._before_moto(_application(self._services)))
-        self._server = Server(("127.0.0.1", self._port), application, numthreads=self._threads, request_queue_size=1024)
+        address = ("127.0.0.1", self._port)
+        self._server = _Server(address, application, numthreads=self._threads, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
         self._server.keep_alive_conn_limit = cast(Any, None)  # with one, each request counts all connections
         try:
@@ -94,6 +95,17 @@ class MotoServer:
         self._thread.join(10)
         # Reading AWS's own policies takes a tenth of a second, and moto does it at each of its resets.
         default_user_config["iam"]["load_aws_managed_policies"] = False
+
+
+class _Server(Server):
+    def put_conn(self, conn: Any) -> None:
+        """Wait for the next request of a connection; cheroot raises ValueError if it has just stopped to."""
+        try:
+            super().put_conn(conn)
+        except ValueError:
+            if self.ready:
+                raise
+            conn.close()
 
 
 def _with_raw_paths(application: WSGIApplication) -> WSGIApplication:
