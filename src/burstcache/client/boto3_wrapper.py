@@ -324,7 +324,7 @@ class _ReadToTheEnd:
 
 
 def _checked(body: Any) -> Callable[[bytes], bool]:
-    """Return what tells whether bytes have the checksum that S3 sent with a body, if any; it does not keep the body.
+    """Return what shows whether bytes have the checksum that S3 sent with a body, if any; it does not keep the body.
 
     botocore itself looks when it has passed all on.
     """
