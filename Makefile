@@ -28,7 +28,7 @@ TEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reor
 QUICK = $(BIN)/python -m pytest -q -m 'not slow' --hypothesis-profile quick
 FAST := $(filter-out %/__pycache__/,$(wildcard $(patsubst %,tests/%/,lifecycle contract golden template) tests/unit/*/ tests/unit/*.py))
 FAST_ASIDE := $(patsubst %,tests/%/,contract golden template) \
-	$(patsubst %,tests/unit/%/,adapters benchmarks cli client custom_resources dashboard examples replay sim)
+	$(patsubst %,tests/unit/%/,adapters benchmarks cli client custom_resources sim)
 
 help: ## show the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26

@@ -25,7 +25,7 @@ settings.register_profile("quick", _UNHURRIED, max_examples=10)
 settings.load_profile("whole")
 
 # What a quick test takes at most, by itself; CONTRIBUTING.md has the rule.
-_QUICK_S = 0.25
+_QUICK_S = 0.2
 
 
 class _Refusals(logging.Handler):

@@ -258,6 +258,7 @@ def test_a_request_waits_for_an_old_connection_and_a_new_one_together(monkeypatc
         server.wait()
 
 
+@pytest.mark.slow
 def test_of_a_queue_that_is_too_long_the_foremost_are_sent_to_s3_at_once() -> None:
     port, goes_on, more = free_port(), threading.Event(), 10
     server, access = serve_nats(port), RelayAccess(f"nats://127.0.0.1:{port}")

@@ -23,4 +23,4 @@ def reading(bucket_name: str) -> WritableFileSystem:
 
 
 class TestReading(ReadingTests):
-    pass
+    test_get_glob_edge_cases = pytest.mark.slow(ReadingTests.test_get_glob_edge_cases)  # 32 of a tenth of a second

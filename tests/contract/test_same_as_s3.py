@@ -130,6 +130,7 @@ def test_a_read_is_answered_as_by_s3(doors: Doors, key: str, asked: Asked, is_al
     assert tier == ("s3" if right.status in (412, 416) else doors.stage.name)
 
 
+@pytest.mark.slow
 @search(300)
 @given(key=_KEYS, asked=plain_requests())
 def test_moto_answers_so_where_it_is_not_known_to_differ(s3: Doors, key: str, asked: Asked) -> None:

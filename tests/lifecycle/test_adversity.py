@@ -98,6 +98,7 @@ def at_rest(world: World, key: str = "k", within_s: float = 3600) -> None:
     world.until(rests, within_s=within_s, every_s=_JANITOR_S, acts=True)
 
 
+@pytest.mark.slow
 def test_key_execution_that_a_person_aborts_costs_a_janitors_interval(world: World, told: Told) -> None:
     row = hot(world)
     aborted_us = world.clock.now_us()
@@ -170,6 +171,7 @@ def test_steps_of_a_life_that_is_redriven_after_its_end_are_refused(world: World
     assert world.read("k") == "lambda"
 
 
+@pytest.mark.slow
 def test_ec2_without_room_bars_promotion_and_not_the_lambda_tier(world: World, told: Told) -> None:
     row = hot(world)
     with failing(world.clients.ec2, "StartInstances", times=99, code="InsufficientInstanceCapacity", status=500):

@@ -222,6 +222,7 @@ def test_none_is_replaced_while_the_stack_is_paused(world: World) -> None:
     assert is_without_failure(world)
 
 
+@pytest.mark.slow
 def test_one_that_dies_while_the_next_one_starts_leaves_the_key_to_it(thesis: World) -> None:
     row = held(thesis)
     tiers(thesis, 800, every_s=4)
@@ -233,6 +234,7 @@ def test_one_that_dies_while_the_next_one_starts_leaves_the_key_to_it(thesis: Wo
     assert is_without_failure(thesis)
 
 
+@pytest.mark.slow
 def test_next_one_that_dies_before_it_serves_is_started_again_while_the_former_serves(thesis: World) -> None:
     held(thesis)
     tiers(thesis, 800, every_s=4)

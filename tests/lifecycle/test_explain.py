@@ -140,6 +140,7 @@ def test_redis_is_asked_for_at_the_predicted_request(make_world: MakeWorld) -> N
     assert left_us >= move(explanation, "is_released").at_us
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_relay", [True, False])
 @pytest.mark.parametrize("name", BY_USE)
 @pytest.mark.parametrize("seed", SEEDS)

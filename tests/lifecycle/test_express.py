@@ -158,6 +158,7 @@ def test_hits_of_express_make_a_key_hot(stage: Stage) -> None:
     assert stage.world.row("k").phase == "lambda"
 
 
+@pytest.mark.slow
 def test_a_dead_bucket_costs_one_failure_and_s3_serves(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 

@@ -23,6 +23,7 @@ def total(samples: Iterable[Sample], name: str, **dimension: str) -> float:
     return sum(sample.value for sample in samples if sample.metric == metric)
 
 
+@pytest.mark.slow
 def test_a_node_that_keeps_running_without_an_owner_is_an_alarm(told: Told, world: World) -> None:
     world.running("k")
     world.executions.stop(world.node_machine, world.node().execution_name, cause="test")

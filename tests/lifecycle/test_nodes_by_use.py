@@ -105,6 +105,7 @@ def test_hits_after_a_looks_instant_are_left_to_the_next_one(by_use: World) -> N
     assert use.last_us <= at_us
 
 
+@pytest.mark.slow
 def test_hits_that_push_out_all_that_belong_to_a_look_on_its_way_are_learned_instead(by_use: World) -> None:
     booted(by_use)
     by_use.clock.sleep(3)
@@ -169,6 +170,7 @@ def test_a_hold_keeps_a_node_running_that_nobody_uses(by_use: World) -> None:
     by_use.until(lambda: by_use.node().phase == "stopped", within_s=3600, every_s=10)
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_boots_again_for_its_load(by_use: World) -> None:
     booted(by_use)
     first = by_use.node().generation
@@ -182,6 +184,7 @@ def test_a_node_that_dies_boots_again_for_its_load(by_use: World) -> None:
     assert by_use.node().generation > first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_USE)
 def test_the_cache_function_of_a_key_ends_when_its_node_is_ready(
     name: str, make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch

@@ -65,6 +65,7 @@ def test_two_hubs_that_start_at_once_start_one_execution(world: World) -> None:
 # Keeping
 
 
+@pytest.mark.slow
 def test_members_are_invoked_every_interval_whether_a_hub_reports_or_not(world: World, hub: Hub) -> None:
     warm_s = rows_of(world).state.choice.warm_s  # type: ignore[union-attr]
     first = len(world.members.asked)
@@ -221,6 +222,7 @@ def test_next_part_is_started_although_the_tick_that_ended_the_former_died(
     assert f"pool-{state.generation}-2" in running_in(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["claim_round", "finish_round", "change", "put_hub"])
 def test_write_that_the_table_refuses_is_made_again(
     world: World, hub: Hub, monkeypatch: pytest.MonkeyPatch, call: str
@@ -270,6 +272,7 @@ def test_pool_goes_on_when_the_pause_is_over(world: World, hub: Hub) -> None:
 # End
 
 
+@pytest.mark.slow
 def test_nobody_reads_for_long_and_nothing_is_invoked_any_more(world: World, hub: Hub) -> None:
     hub.report_for(2 * REPORT_S, reads=1)
 
@@ -283,6 +286,7 @@ def test_nobody_reads_for_long_and_nothing_is_invoked_any_more(world: World, hub
     assert world.members.asked == []
 
 
+@pytest.mark.slow
 def test_pool_whose_hub_vanished_ends_as_well(world: World, hub: Hub) -> None:
     ended = end_of(world)
 
@@ -291,6 +295,7 @@ def test_pool_whose_hub_vanished_ends_as_well(world: World, hub: Hub) -> None:
     assert [each.is_counted for each in rows_of(world).hubs] == [True]
 
 
+@pytest.mark.slow
 def test_what_hubs_saw_outlives_them(world: World, hub: Hub) -> None:
     hub.read(7)
     hub.report()

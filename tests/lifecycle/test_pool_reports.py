@@ -216,6 +216,7 @@ def test_reclaims_of_members_in_use_are_counted_by_what_hubs_report(world: World
     assert [count for _, count in rows_of(world).reclaims.recent] == [1]
 
 
+@pytest.mark.slow
 def test_environment_that_a_hub_met_long_ago_is_no_news(world: World, hub: Hub) -> None:
     world.clock.sleep(REPORT_S)
     hub.report({"pool-3": world.members.environment("pool-3")["environment"]})
@@ -247,6 +248,7 @@ def test_copy_of_a_member_that_answers_again_is_no_reclaim(world: World, hub: Hu
     assert rows_of(world).reclaims.per_minute == 0
 
 
+@pytest.mark.slow
 def test_many_reclaims_change_how_slices_are_written_and_old_ones_stay_readable(world: World, hub: Hub) -> None:
     first = hub.report()["redundancy"]
     numbers = iter(range(10_000))

@@ -270,6 +270,7 @@ class Restarts:
             self.is_over.set()
 
 
+@pytest.mark.slow
 def test_a_listener_hears_that_it_may_have_missed_orders_and_when_it_misses_none_any_more() -> None:
     with _nats() as side:
         listener, _ = side.listening(_echo)

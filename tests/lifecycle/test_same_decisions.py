@@ -42,6 +42,7 @@ def frequent_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("burstcache.control.cache_life._REPORT_S", REPORT_S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_relay", [True, False])
 @pytest.mark.parametrize(("seed", "requests"), TRACES)
 def test_thesis_policy(seed: int, requests: int, has_relay: bool, make_world: MakeWorld) -> None:

@@ -117,6 +117,7 @@ def test_cache_function_that_is_replaced_although_it_lives_leaves(
     assert len(world.running_caches()) == 1
 
 
+@pytest.mark.slow
 def test_what_s3_served_before_readers_knew_of_a_cache_function_replaces_none(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +192,7 @@ def test_invocation_leaves_as_soon_as_the_next_one_serves_and_counts_its_cost_an
     assert cost.value == pytest.approx(832 * float(METER.prices.lambda_usd_per_s), rel=0.01)
 
 
+@pytest.mark.slow
 def test_write_while_the_next_invocation_loads_the_object_is_seen_by_it(world: World) -> None:
     held_without_promotion(world)
     tiers(world, 820, every_s=4)
@@ -206,6 +208,7 @@ def test_write_while_the_next_invocation_loads_the_object_is_seen_by_it(world: W
     assert world.body_in_lambda_tier("k") == b"new"
 
 
+@pytest.mark.slow
 def test_write_while_two_invocations_overlap_reaches_both(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_title, "_HAND_OVER_POLL_S", 20)  # so long do they overlap here
     held_without_promotion(world)
@@ -231,6 +234,7 @@ def test_next_invocation_goes_on_with_what_requests_have_prolonged_the_life_to(w
     assert output(world, row.execution_name)["served"] == 400
 
 
+@pytest.mark.slow
 def test_next_invocation_that_does_not_come_up_is_started_again_in_time(world: World) -> None:
     held_without_promotion(world)
     tiers(world, 820, every_s=4)

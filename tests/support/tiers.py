@@ -239,6 +239,7 @@ class LambdaStage(Stage):
         access = RelayAccess(f"nats://127.0.0.1:{port}")
         self._requests = RelayRequests(access, self.secrets, self.clock, connect_timeout_s=LIMIT_S)
         self._listener = RelayListener(access, self.secrets)
+        self._entries: dict[str, Entry] = {}
         self._subscriptions: dict[str, Any] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
@@ -250,13 +251,14 @@ class LambdaStage(Stage):
 
     def take(self, hash_: str, entry: Entry) -> None:
         async def answer(message: bytes, respond: Respond, _: float) -> None:
+            entry = self._entries[hash_]
             is_head = json.loads(message)["method"] == "HEAD"
             await respond(encode(entry.without_body() if is_head else entry))
 
-        if hash_ in self._subscriptions:
-            self._run(self._listener.drain(self._subscriptions[hash_]))
-        self._subscriptions[hash_] = self._run(self._listener.listen(f"get.{hash_}", queue=hash_, answer=answer))
-        self._run(self._listener.flush())
+        self._entries[hash_] = entry
+        if hash_ not in self._subscriptions:
+            self._subscriptions[hash_] = self._run(self._listener.listen(f"get.{hash_}", queue=hash_, answer=answer))
+            self._run(self._listener.flush())
 
     def lets_go(self, key: str) -> None:
         self._run(self._listener.drain(self._subscriptions.pop(key_hash(key))))

@@ -41,6 +41,7 @@ def citations() -> Sequence[tuple[str, str, str, str]]:
     ]
 
 
+@pytest.mark.slow
 def test_every_document_that_is_cited_exists(citations: Sequence[tuple[str, str, str, str]]) -> None:
     missing = {(where, document) for where, document, _, _ in citations if not (ROOT / document).is_file()}
 
@@ -72,6 +73,7 @@ def test_every_rule_that_is_cited_exists(citations: Sequence[tuple[str, str, str
     assert missing == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["src", "tools", "tests", "benchmarks"])
 def test_no_rule_or_section_is_cited_without_its_document(folder: str) -> None:
     nameless = []

@@ -146,6 +146,7 @@ def test_every_statement_says_what_it_is_for(functions: Resources) -> None:
             assert re.fullmatch("([A-Z][A-Za-z0-9]+)+", statement.get("Sid", "")), (name, statement)
 
 
+@pytest.mark.slow
 def test_no_function_may_do_what_its_code_never_does(functions: Resources, code: Code) -> None:
     for name, properties in functions.items():
         unused = granted(properties) - called(code(properties["Handler"])) - _NOT_A_CALL

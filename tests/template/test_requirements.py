@@ -42,6 +42,7 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["src", "cloudformation"])
 def test_functions_bring_what_they_import_and_nothing_else(
     functions: dict[str, dict[str, Any]], code: Callable[[str], list[ast.Module]], root: Path, folder: str

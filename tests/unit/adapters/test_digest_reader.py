@@ -218,6 +218,7 @@ def test_a_digest_that_cannot_be_read_while_the_process_ends_is_not_logged(
     assert log.warning.call_count == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gets_per_s", "readings_per_million"), [(0.5, 1_000_000), (1, 500_000), (100, 6_667), (1000, 667)]
 )

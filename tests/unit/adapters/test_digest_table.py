@@ -40,6 +40,7 @@ def test_changes_are_numbered_without_gaps_and_read_in_order(digest: DigestTable
     assert seen.changes == [hash_[:12] for hash_ in _HASHES[:3]]
 
 
+@pytest.mark.slow
 def test_the_log_of_changes_is_cut_back_before_it_costs_a_second_write_unit(digest: DigestTable) -> None:
     for hash_ in _HASHES[: MOST_CHANGES - 2]:
         digest.announce(hash_, now_us=0)
@@ -58,6 +59,7 @@ def test_the_log_of_changes_is_cut_back_before_it_costs_a_second_write_unit(dige
     assert rest_bytes + 3 + MOST_CHANGES * (6 + 1) <= 1024
 
 
+@pytest.mark.slow
 def test_the_log_is_cut_back_while_others_write_to_it(digest: DigestTable, monkeypatch: pytest.MonkeyPatch) -> None:
     for hash_ in _HASHES[: MOST_CHANGES - 1]:
         digest.announce(hash_, now_us=0)

@@ -144,6 +144,7 @@ def test_redis_status_prints_every_node(aws: Aws, capsys: pytest.CaptureFixture[
     ]
 
 
+@pytest.mark.slow
 def test_watch_prints_each_state_as_it_is_entered_until_the_awaited_one(
     aws: Aws, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -306,6 +306,7 @@ def test_conditions_are_those_of_s3(rig: Rig) -> None:
     assert error.value.size_bytes == _SIZE
 
 
+@pytest.mark.slow
 def test_what_is_remembered_of_an_object_refuses_no_read(rig: Rig) -> None:
     with rig.client(max_stale_ms=_ANY_MS) as client:
         for version in (1, 2):

@@ -208,6 +208,7 @@ def test_a_full_list_of_light_hits_stands_for_its_rate() -> None:
     assert use.belief.gaps == 3
 
 
+@pytest.mark.slow
 @each_rule
 def test_looks_grow_apart_while_a_node_runs_and_never_miss_the_first_stop(rule: UseRule) -> None:
     def next_after(age_s: int) -> int:

@@ -71,6 +71,7 @@ def test_window_keeps_two_requests_of_the_same_instant() -> None:
     assert remember((), pair, 5) == pair
 
 
+@pytest.mark.slow
 @given(reports=st.lists(st.lists(requests, max_size=5), max_size=8), length=st.integers(1, 8), randomly=st.randoms())
 def test_window_is_the_same_whatever_is_doubled_late_or_out_of_order(
     reports: list[list[Request]], length: int, randomly: Random

@@ -23,6 +23,7 @@ def size_px(jpeg: bytes) -> tuple[int, int]:
         return image.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size_bytes", SIZES_PX)
 def test_a_picture_has_exactly_the_size_that_was_measured_and_can_be_read(size_bytes: int) -> None:
     jpeg = picture(size_bytes)

@@ -77,6 +77,7 @@ def desk_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Desk]
         yield make
 
 
+@pytest.mark.slow
 def test_a_stack_that_works_is_a_success(desk_with: Callable[[str], Desk]) -> None:
     desk = desk_with("")
 

@@ -133,6 +133,8 @@ def test_a_member_that_sleeps_is_woken_to_be_copied() -> None:
 
 def test_a_copy_that_cannot_be_invoked_or_never_comes_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("burstcache.pool.copies._ARRIVES_WITHIN_S", 0.05)
+    monkeypatch.setattr("burstcache.pool.invocations._RETURNS_WITHIN_S", 0.05)
+    monkeypatch.setattr("burstcache.pool.invocations._LAST_ANSWERS_S", 0.05)
 
     async def scenario() -> None:
         async with _pool() as pool:
@@ -153,11 +155,12 @@ def test_a_copy_that_cannot_be_invoked_or_never_comes_is_tried_again(monkeypatch
             await pool.reader.write(_OBJECT, _BODY)
             assert pool.hub.invocations
             for invoke in (refuse, fail, forget):
-                monkeypatch.setattr(pool.hub.invocations, "_invoke", invoke)
-                made = await pool.backups.back_up_all()
+                with monkeypatch.context() as while_none_comes:
+                    while_none_comes.setattr(pool.hub.invocations, "_invoke", invoke)
+                    made = await pool.backups.back_up_all()
                 assert not any(backup.is_whole for backup in made.values())
                 assert await pool.read() == _BODY
-            monkeypatch.undo()  # this time one comes
+            monkeypatch.setattr("burstcache.pool.copies._ARRIVES_WITHIN_S", LIMIT_S)  # this time one comes
             made = await pool.backups.back_up_all()
             assert all(backup.is_whole for backup in made.values())
 

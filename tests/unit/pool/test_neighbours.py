@@ -129,7 +129,9 @@ def test_a_member_that_leaves_first_dials_the_hub_that_needs_it(monkeypatch: pyt
     asyncio.run(scenario())
 
 
-def test_members_are_invoked_when_the_hub_that_was_asked_for_them_dies() -> None:
+def test_members_are_invoked_when_the_hub_that_was_asked_for_them_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.pool.invocations._LAST_ANSWERS_S", 0.05)
+
     async def scenario() -> None:
         async with _hubs(2) as (members, hubs):
             # Names of hubs are random: the one that dies is one that has a member to invoke.

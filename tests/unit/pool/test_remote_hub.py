@@ -60,7 +60,7 @@ def _object(size: int) -> tuple[PooledObject, memoryview]:
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
-@pytest.mark.parametrize("size", [1, 1_000, 262_144, 9_000_003])
+@pytest.mark.parametrize("size", [1, 1_000, 262_144, pytest.param(9_000_003, marks=pytest.mark.slow)])
 def test_an_object_passes_a_hub_as_it_was_written(
     size: int, run: Callable[[Coroutine[Any, Any, bytes | None]], bytes | None]
 ) -> None:
@@ -73,6 +73,7 @@ def test_an_object_passes_a_hub_as_it_was_written(
     assert run(scenario()) == _object(size)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
 def test_an_object_passes_a_hub_by_tls(
     tmp_path: Path, run: Callable[[Coroutine[Any, Any, bytes | None]], bytes | None]
@@ -136,6 +137,7 @@ def test_as_many_members_as_there_is_parity_may_be_gone_from_a_hub() -> None:
     assert asyncio.run(scenario()) == [body, body, None]
 
 
+@pytest.mark.slow
 def test_a_member_that_goes_while_its_chunk_passes_costs_that_chunk_alone() -> None:
     async def scenario() -> bytes | None:
         object_, body = _object(8_000_000)
@@ -151,6 +153,7 @@ def test_a_member_that_goes_while_its_chunk_passes_costs_that_chunk_alone() -> N
     assert asyncio.run(scenario()) == _object(8_000_000)[1]
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_leaves_the_members_to_others() -> None:
     async def scenario() -> bytes | None:
         object_, body = _object(8_000_000)
@@ -170,6 +173,7 @@ def test_a_reader_that_goes_leaves_the_members_to_others() -> None:
     assert asyncio.run(scenario()) == _object(8_000_000)[1]
 
 
+@pytest.mark.slow
 def test_a_reader_that_takes_nothing_keeps_others_waiting_for_nothing() -> None:
     async def scenario() -> int:
         object_, body = _object(8_000_000)
@@ -237,6 +241,7 @@ def test_a_connection_whose_other_end_is_gone_without_a_word_is_the_kernels_to_e
     assert run(scenario()) == [1, 60, 120_000]
 
 
+@pytest.mark.slow
 def test_a_connection_that_has_ended_takes_no_memory_until_garbage_is_collected(tmp_path: Path) -> None:
     server, client = tls_contexts(tmp_path)
     client.check_hostname = False

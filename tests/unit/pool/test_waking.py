@@ -179,6 +179,7 @@ def test_what_is_lost_twice_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     run(scenario)
 
 
+@pytest.mark.slow
 def test_a_member_leaves_in_time_even_if_it_is_asked_all_the_time() -> None:
     async def scenario() -> None:
         lambda_ = Lambda()

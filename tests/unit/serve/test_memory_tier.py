@@ -117,6 +117,7 @@ def test_two_keys_with_one_prefix_take_each_others_place_and_never_each_others_o
     assert kept.entry.size_bytes == 2
 
 
+@pytest.mark.slow
 def test_threads_may_share_a_memory() -> None:
     memory = Memory(30_000, max_object_bytes=1000)
     errors: list[BaseException] = []

@@ -228,6 +228,7 @@ def test_plain_parameters_never_cost_more_than_a_hundredth_of_the_bill() -> None
     assert ours.usd_per_month <= 1.01 * most.usd_per_month
 
 
+@pytest.mark.slow
 def test_what_parameters_give_on_requests_they_were_not_tuned_on_is_reported() -> None:
     found = valued()
 
@@ -382,6 +383,7 @@ def test_a_relay_is_weighed_if_the_waits_that_are_left_could_pay_for_it(usd_per_
     assert any(choice.setup.relay == "direct" for choice in found) == is_tried
 
 
+@pytest.mark.slow
 def test_ours_is_the_setup_of_the_most_net_value() -> None:
     found = on_pages()
 
@@ -407,6 +409,7 @@ def test_a_readers_memory_of_ours_has_a_rivals_hits_and_costs_the_digest() -> No
     assert variable_usd - reads.usd == pytest.approx(rival.usd_per_month, rel=0.05)
 
 
+@pytest.mark.slow
 def test_readers_that_keep_nothing_keep_nothing_for_burstcache_either() -> None:
     found = on_pages(1e-5, "reader-memory")
 
@@ -438,6 +441,7 @@ def test_what_may_be_of_any_age_is_set_apart_from_what_may_not() -> None:
     assert "the best buy is Burstcache, " in said
 
 
+@pytest.mark.slow
 def test_a_standing_setup_is_described_with_what_its_readers_need() -> None:
     found = on_pages(1e-3)
 
@@ -630,6 +634,7 @@ def test_the_best_buys_around_the_given_value_are_named(names: str, value_usd: f
     assert said in line
 
 
+@pytest.mark.slow
 def test_the_log_and_its_oddities_are_described() -> None:
     seconds = workload_of(Trace(np.arange(300) * 1_000_000), PRICES, Setup())
     said = "\n".join(assumptions(advice(seconds)))
@@ -639,6 +644,7 @@ def test_the_log_and_its_oddities_are_described() -> None:
     assert "The log has no sizes: every object counts as 10000 bytes" in said
 
 
+@pytest.mark.slow
 def test_objects_that_are_never_cached_are_named() -> None:
     said = "\n".join(assumptions(advice(workload_of(burst(3, 5_000_000), PRICES, Setup()))))
 

@@ -21,6 +21,7 @@ def log(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_json_has_the_verdict_the_bill_the_latencies_and_the_overrides(
     capsys: pytest.CaptureFixture[str], log: str
 ) -> None:
@@ -113,6 +114,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "line"),
     [

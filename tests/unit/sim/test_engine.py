@@ -33,6 +33,7 @@ def overridden(**parameters: int) -> Thesis:
     return Thesis(replace(THESIS.parameters, **parameters))
 
 
+@pytest.mark.slow
 @search(1000)
 @given(traces_us(most=80), POLICIES, HORIZONS)
 def test_the_engine_equals_the_readable_simulator_request_by_request(

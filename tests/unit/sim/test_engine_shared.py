@@ -55,6 +55,7 @@ def trace_of(requests: list[tuple[int, int, int]]) -> Trace:
     return Trace(np.cumsum(columns[:, 0]), columns[:, 1].astype(np.int32), columns[:, 2], tuple(KEYS))
 
 
+@pytest.mark.slow
 @search(1000)
 @given(REQUESTS, POLICIES, st.integers(1, 3), CAPACITIES, HORIZONS)
 def test_the_shared_engine_equals_the_readable_simulator_in_every_field(
@@ -71,6 +72,7 @@ def test_the_shared_engine_equals_the_readable_simulator_in_every_field(
     assert found == run_many(trace, policy, nodes=nodes, capacity_bytes=capacity_bytes, until_us=until_us)
 
 
+@pytest.mark.slow
 @search(500)
 @given(REQUESTS, CONFIGURED | OVERRIDDEN | policy_strategies.BY_USE, st.integers(1, 3), CAPACITIES, HORIZONS, st.data())
 def test_nodes_that_are_always_on_give_the_readable_simulators_result(
@@ -209,6 +211,7 @@ def test_no_worker_is_refused() -> None:
         run_compiled([THESIS], Scenario(zipf_trace()), workers=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lasts_s", "handovers"), [(825, 0), (835, 1), (1_660, 1), (1_670, 2)])
 def test_both_simulators_count_the_invocations_that_a_long_life_takes(lasts_s: int, handovers: int) -> None:
     policy = Thesis(replace(parameters_from_text(rate="9", sensitivity="4"), redis_threshold=10**6))

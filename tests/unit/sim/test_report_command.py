@@ -126,6 +126,7 @@ def test_the_page_stands_alone(page: str) -> None:
     assert set(pointed_at) <= set(found.ids)
 
 
+@pytest.mark.slow
 def test_the_pages_pictures_take_its_colours(page: str) -> None:
     pictures = page.split("</style>", 1)[1]
     assert "currentColor" in pictures

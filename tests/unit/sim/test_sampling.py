@@ -52,6 +52,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Trace, Trace]]:
     return [sampled_log(folder, seed) for seed in SEEDS]
 
 
+@pytest.mark.slow
 def test_a_sample_has_all_requests_of_its_keys_and_no_others(tmp_path: Path) -> None:
     whole, sampled = sampled_log(tmp_path, 0)
 

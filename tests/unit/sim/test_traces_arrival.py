@@ -119,6 +119,7 @@ def test_a_file_of_bad_rows_alone_is_empty(tmp_path: Path) -> None:
         read_trace(path, skip_bad_rows=True)
 
 
+@pytest.mark.slow
 def test_a_broken_gzip_names_the_line_up_to_which_it_was_read(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv.gz"
     rows = b"".join(b"%d.5\n" % number for number in range(100_000))

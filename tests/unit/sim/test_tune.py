@@ -337,6 +337,7 @@ def test_a_share_beyond_what_first_requests_leave_is_reported_as_out_of_reach(
     assert "; nothing serves more than 99.58 %, because an object's first request always goes to S3" in err
 
 
+@pytest.mark.slow
 def test_how_well_parameters_last_is_printed_and_in_the_json(capsys: pytest.CaptureFixture[str], log: str) -> None:
     options = ["--in-memory-pct", "50", "--candidates", "100"]
 
