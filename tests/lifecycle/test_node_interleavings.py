@@ -14,7 +14,7 @@ from burstcache.core.errors import NodeUnusedError, RedisDownError, ServiceError
 from burstcache.core.keys import key_hash
 from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.core.policy import CHECKS_PER_PART
-from burstcache.core.rows import Lease
+from burstcache.core.rows import BY_HAND, Lease
 from support.faults import Died, DyingExecutions, RefusingExecutions
 from support.functions import NODE
 from support.interruptions import after
@@ -329,6 +329,22 @@ def test_node_never_answers(world: World) -> None:
     assert world.outcome(waiter) == {"error": "NodeFailedError"}
     assert world.node().phase == "stopped"
     assert world.instances.state(NODE) == "stopped"
+
+
+def test_a_hold_that_comes_while_a_node_stops_after_a_failed_boot_boots_it(world: World) -> None:
+    """A person's attempt is barred by no cool-down, and is answered at once, long before the instance has stopped."""
+    world.joined("k")
+    world.boot()
+    world.node_step("abandon_node")
+
+    held = world.invoke("redis_control", {"op": "hold", "node": NODE, "for_s": 600})
+
+    assert held["phase"] == "stopping"
+    assert world.stopped()["phase"] == "booting"
+    assert [lease.hash for lease in world.nodes.leases(NODE)] == [BY_HAND]
+    world.boot()
+    world.node_step("abandon_node")  # nor does its hold boot it again and again
+    assert world.stopped() == {"phase": "stopped"}
 
 
 def test_lease_of_a_dead_key_is_dropped_at_the_next_check(world: World) -> None:

@@ -27,7 +27,7 @@ from burstcache.core.messages.encoding import iso
 from burstcache.core.messages.relay import Order, Stop, window_of
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import Request, cool_down_us
-from burstcache.core.rows import KeyRow, Lease
+from burstcache.core.rows import BY_HAND, KeyRow, Lease
 from burstcache.core.table import KeyColumn, KeyColumns
 
 AskCache = Callable[[str, Order], bytes | None]  # the key's hash, an order: the answer, None if none holds the key
@@ -87,7 +87,7 @@ class KeyOnNode:
         """Keep the node running for a while without a key (development API)."""
         self.store()  # raises NodeAbsentError: a lease on a node that does not exist would stay for ever
         held_until_us = self._in_s(for_s)
-        row = self.nodes.join(Lease(self.node, "by-hand", held_until_us=held_until_us))
+        row = self.nodes.join(Lease(self.node, BY_HAND, held_until_us=held_until_us))
         row = self.runs.see_that_it_boots(row, by_hand=True) or self.nodes.read(self.node)
         return Held(phase=row.phase, held_until_us=held_until_us)
 

@@ -386,14 +386,17 @@ class NodeLife:
         """Mark the node stopped if no lease has come meanwhile, else start its next generation, as always if it boots.
 
         After a failed boot an always-on node does not: the janitor tries again later. Leases that have come while a
-        node cools down are given up.
+        node cools down are given up, unless a person's hold is among them, which no cool-down bars.
         """
         for _ in range(_ATTEMPTS):
             if row.phase == "stopped" and not boots:
                 return NodeStopped(phase="stopped")
-            if not boots and self.clock.now_us() < row.not_before_us:
+            leases = self._live_leases()
+            is_wanted = boots or any(lease.is_by_hand for lease in leases)
+            if not is_wanted and self.clock.now_us() < row.not_before_us:
                 self._release_all(NodeFailedError(f"node {self.node} {row.bar}"))
-            if boots or self._live_leases():
+                leases = self._live_leases()
+            if is_wanted or leases:
                 if (booting := self.runs.boot(row)) is not None:
                     return NodeStopped(phase="booting", generation=booting.generation)
             elif self.nodes.change(row, no_join_since=True, phase="stopped", deadline_at_us=0) is not None:

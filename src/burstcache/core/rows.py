@@ -187,6 +187,9 @@ class SeenKey:
         return KeyRow(self.hash, self.key, window=(Request(self.seen_at_us, ""),), size_bytes=self.size_bytes)
 
 
+BY_HAND = "by-hand"  # in place of a hash, in a person's hold
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A key's claim on a running node; a person's hold is a lease without a key."""
@@ -199,6 +202,11 @@ class Lease:
     running: str = ""  # token of RedisRunning, from then on
     was_missing: bool = False  # the last check found nothing of the key in Redis
     held_until_us: int = 0  # of a hold
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether it is a person's hold."""
+        return self.hash == BY_HAND
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Lease:
