@@ -162,7 +162,7 @@ class Functions(Machines):
         nodes = [RedisNode(name, make_instance(), "127.0.0.1", 6379) for name in self.node_names]
         state_nodes = [RedisNode(name, make_instance(), "127.0.0.1", 6379) for name in self.state_names]
         aws, clock = self.clients, self.clock
-        self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb)
+        self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb, clock)
         self.digest = DigestTable(TABLE, aws.dynamodb)
         self.objects = ObjectStore(BUCKET, aws.s3)
         servers = [self.redis, *(NodeRedis() for _ in nodes[1:])]
@@ -171,7 +171,7 @@ class Functions(Machines):
         self.store = self.stores[NODE]
         self.memories |= {node.name: NodeRedis() for node in state_nodes}
         self.instances = Instances({node.name: node.instance_id for node in [*nodes, *state_nodes]}, aws.ec2)
-        self.uses, self._bus = UseTable(TABLE, aws.dynamodb), _Bus()
+        self.uses, self._bus = UseTable(TABLE, aws.dynamodb, clock), _Bus()
         self.pauses = Pauses(TABLE, aws.dynamodb, clock)
         self.control = RedisControl(
             node_names=self.node_names,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from burstcache.adapters.batches import read_items
 from burstcache.adapters.calls import ask, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
@@ -43,19 +44,8 @@ class KeyTable:
 
     def read_many(self, hashes: Iterable[str]) -> dict[str, KeyRow]:
         """Return the rows that exist, by hash, as they are now."""
-        rows: dict[str, KeyRow] = {}
-        wanted: list[Any] = [to_values(key_item(hash_)) for hash_ in hashes]
-        while wanted:
-            batch, wanted = wanted[:100], wanted[100:]
-            answer = ask(
-                self.client.batch_get_item, RequestItems={self.table_name: {"Keys": batch, "ConsistentRead": True}}
-            )
-            for item in answer["Responses"].get(self.table_name, ()):
-                row = KeyRow.from_item(to_plain(item))
-                rows[row.hash] = row
-            if self.table_name in answer["UnprocessedKeys"]:
-                wanted += answer["UnprocessedKeys"][self.table_name]["Keys"]
-        return rows
+        items = read_items(self.client, self.table_name, map(key_item, hashes), self.clock, is_consistent=True)
+        return {row.hash: row for row in map(KeyRow.from_item, items)}
 
     def started(self) -> set[str]:
         """Return the hashes of all keys that may have a life, as of now: no more than `MaxHotKeys`, and some have none.

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from burstcache.adapters.batches import read_items
 from burstcache.adapters.calls import ask, failures_named, write_if
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
 from burstcache.core.errors import IllegalPhaseError
@@ -24,6 +26,7 @@ class NodeTable:
 
     table_name: str
     client: DynamoDBClient
+    clock: Clock
 
     def read(self, node: str) -> NodeRow:
         """Return the node's row as it is now; a node that never ran is stopped."""
@@ -33,14 +36,8 @@ class NodeTable:
 
     def read_many(self, names: Iterable[str]) -> list[NodeRow]:
         """Return the rows of the nodes that ever ran, as they are now: one read unit each."""
-        rows: list[NodeRow] = []
-        keys = [to_values(node_item(name)) for name in names]
-        wanted: Any = {self.table_name: {"Keys": keys, "ConsistentRead": True}} if keys else {}
-        while wanted:
-            answer = ask(self.client.batch_get_item, RequestItems=wanted)
-            rows += [NodeRow.from_item(to_plain(item)) for item in answer["Responses"].get(self.table_name, ())]
-            wanted = answer["UnprocessedKeys"]
-        return rows
+        items = read_items(self.client, self.table_name, map(node_item, names), self.clock, is_consistent=True)
+        return [NodeRow.from_item(item) for item in items]
 
     def change(
         self, seen: NodeRow, /, *, no_join_since: bool = False, **changes: Unpack[NodeColumns]

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from burstcache.adapters.batches import put_items, read_items
 from burstcache.adapters.calls import ask, failures_named, write_if
+from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
 from burstcache.core.node_use import NodeUse, decode, encode
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
 REPORT_BYTES = 8
 _REPORTS = 32  # that the item remembers: with the use it stays within 1 KB, one write unit
-_READ_AT_ONCE, _WRITTEN_AT_ONCE = 100, 25
 _MOST_SEEN = 20_000  # that a boot looks at: some 2 MB, 250 read units, and more than it can load
 
 
@@ -47,6 +48,7 @@ class UseTable:
 
     table_name: str
     client: DynamoDBClient
+    clock: Clock
 
     def read(self, node: str) -> StoredUse:
         """Return the node's use as it is now."""
@@ -87,17 +89,9 @@ class UseTable:
 
     def seen(self, node: str, hashes: Iterable[str]) -> dict[str, SeenKey]:
         """Return when keys were seen, by hash; perhaps as it was a moment ago, for half the price."""
-        found: dict[str, SeenKey] = {}
-        wanted: list[Any] = [to_values(seen_item(node, hash_)) for hash_ in hashes]
-        while wanted:
-            batch, wanted = wanted[:_READ_AT_ONCE], wanted[_READ_AT_ONCE:]
-            answer = ask(self.client.batch_get_item, RequestItems={self.table_name: {"Keys": batch}})
-            for item in answer["Responses"].get(self.table_name, ()):
-                key = SeenKey.from_item(to_plain(item))
-                found[key.hash] = key
-            if self.table_name in answer["UnprocessedKeys"]:
-                wanted += answer["UnprocessedKeys"][self.table_name]["Keys"]
-        return found
+        wanted = (seen_item(node, hash_) for hash_ in hashes)
+        items = read_items(self.client, self.table_name, wanted, self.clock, is_consistent=False)
+        return {key.hash: key for key in map(SeenKey.from_item, items)}
 
     def newest_seen(self, node: str, *, now_us: int) -> list[SeenKey]:
         """Return the keys seen within the last day, the newest first. Of very many some are left out, at random."""
@@ -114,11 +108,7 @@ class UseTable:
 
     def note_seen(self, node: str, keys: Iterable[SeenKey]) -> None:
         """Note when keys were seen. The last writer wins: seconds do not matter here."""
-        wanted: list[Any] = [{"PutRequest": {"Item": to_values(_seen(node, key))}} for key in keys]
-        while wanted:
-            batch, wanted = wanted[:_WRITTEN_AT_ONCE], wanted[_WRITTEN_AT_ONCE:]
-            answer = ask(self.client.batch_write_item, RequestItems={self.table_name: batch})
-            wanted += answer["UnprocessedItems"].get(self.table_name, ())
+        put_items(self.client, self.table_name, (_seen(node, key) for key in keys), self.clock)
 
 
 def _seen(node: str, key: SeenKey) -> Mapping[str, Any]:

@@ -85,7 +85,7 @@ class Parts:
 
     def leases(self, table_name: str, node_names: Sequence[str]) -> Trial:
         """Read the rows of databases, and write to a lease that nobody has."""
-        nodes = NodeTable(table_name, self.clients.dynamodb)
+        nodes = NodeTable(table_name, self.clients.dynamodb, self.clock)
 
         def attempt() -> None:
             for node in node_names:

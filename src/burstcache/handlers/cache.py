@@ -37,7 +37,7 @@ def environment() -> CacheEnvironment:
     control, patient = Clients("control"), Clients("patient")
     tools = CacheTools(
         keys=KeyTable(settings.table_name, control.dynamodb, clock),
-        nodes=NodeTable(settings.table_name, control.dynamodb),
+        nodes=NodeTable(settings.table_name, control.dynamodb, clock),
         executions=Executions(control.states),
         objects=ObjectStore(settings.bucket_name, patient.s3),
         pauses=Pauses(settings.table_name, control.dynamodb, clock),

@@ -32,7 +32,7 @@ def janitor() -> Janitor:
     return Janitor(
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
         digest=DigestTable(settings.table_name, clients.dynamodb),
-        nodes=NodeTable(settings.table_name, clients.dynamodb),
+        nodes=NodeTable(settings.table_name, clients.dynamodb, clock),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(nodes), clients.ec2),
         pauses=Pauses(settings.table_name, clients.dynamodb, clock),

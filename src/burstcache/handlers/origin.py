@@ -29,7 +29,7 @@ def changes() -> OriginChanges:
     settings, clock, clients = OriginSettings.read(os.environ), SystemClock(), Clients("control")
     return OriginChanges(
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
-        nodes=NodeTable(settings.table_name, clients.dynamodb),
+        nodes=NodeTable(settings.table_name, clients.dynamodb, clock),
         node_names=names_of(settings.redis_nodes),
         digest=DigestTable(settings.table_name, clients.dynamodb),
         redis_control=invoke_by_name(Clients("patient").functions, settings.redis_control_function_name),

@@ -35,7 +35,7 @@ def scheduler() -> Judge:
     settings, clock, clients = SchedulerSettings.read(os.environ), SystemClock(), Clients("control")
     rehearse(clients.dynamodb.update_item, TableName=settings.table_name, Key={})
     keys = KeyTable(settings.table_name, clients.dynamodb, clock)
-    nodes = NodeTable(settings.table_name, clients.dynamodb)
+    nodes = NodeTable(settings.table_name, clients.dynamodb, clock)
     executions, node_names = Executions(clients.states), names_of(settings.redis_nodes)
     scheduler = Scheduler(
         keys=keys,
@@ -52,7 +52,7 @@ def scheduler() -> Judge:
         clock=clock,
     )
     runs = NodeRuns(nodes, executions, settings.redis_node_arn, clock, peers=node_names)
-    return judge(settings.policy, scheduler, UseTable(settings.table_name, clients.dynamodb), runs.boot)
+    return judge(settings.policy, scheduler, UseTable(settings.table_name, clients.dynamodb, clock), runs.boot)
 
 
 @traces_requests

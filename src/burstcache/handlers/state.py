@@ -25,7 +25,7 @@ from burstcache.settings.state import StateSettings
 def leases() -> StateLeases:
     """Make what keeps the leases."""
     settings, clock, clients = StateSettings.read(os.environ), SystemClock(), Clients("control")
-    nodes, executions = NodeTable(settings.table_name, clients.dynamodb), Executions(clients.states)
+    nodes, executions = NodeTable(settings.table_name, clients.dynamodb, clock), Executions(clients.states)
     return StateLeases(
         node_names=names_of(settings.state_nodes),
         nodes=nodes,

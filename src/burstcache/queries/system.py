@@ -53,12 +53,12 @@ class System:
     @cached_property
     def nodes(self) -> NodeTable:
         """The rows of nodes."""
-        return NodeTable(self.table_name, self.dynamodb)
+        return NodeTable(self.table_name, self.dynamodb, self.clock)
 
     @cached_property
     def uses(self) -> UseTable:
         """The uses of nodes that take guests, and the keys that they were asked for."""
-        return UseTable(self.table_name, self.dynamodb)
+        return UseTable(self.table_name, self.dynamodb, self.clock)
 
     @cached_property
     def pool(self) -> PoolTable:

@@ -45,7 +45,7 @@ def test_key_takes_a_phase_only_after_one_that_may_come_before(then: KeyPhase) -
 
 @pytest.mark.parametrize("then", _NODE_PHASES)
 def test_node_takes_a_phase_only_after_one_that_may_come_before(then: NodePhase) -> None:
-    nodes = NodeTable(TABLE, clients().dynamodb)
+    nodes = NodeTable(TABLE, clients().dynamodb, ManualClock(1e9))
 
     for before in _NODE_PHASES:
         put_row("NODE#n", "NODE", {"phase": before, "generation": 7, "part": 1})

@@ -11,6 +11,7 @@ from burstcache.core.hazard import Belief
 from burstcache.core.node_use import NodeUse, encode
 from burstcache.core.rows import SeenKey
 from support.aws import TABLE, clients, make_stack, mocked_aws
+from support.clock import ManualClock
 
 NODE = "node-1"
 USE = NodeUse(last_us=10**15, is_followed=True, part=7, belief=Belief((0.1,) * 18, (1 / 3,) * 18, 5))
@@ -20,7 +21,7 @@ USE = NodeUse(last_us=10**15, is_followed=True, part=7, belief=Belief((0.1,) * 1
 def uses() -> Iterator[UseTable]:
     with mocked_aws():
         make_stack()
-        yield UseTable(TABLE, clients().dynamodb)
+        yield UseTable(TABLE, clients().dynamodb, ManualClock(1e9))
 
 
 def test_a_use_comes_back_bit_for_bit(uses: UseTable) -> None:
