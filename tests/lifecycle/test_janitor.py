@@ -59,6 +59,30 @@ def _orphan(world: World, *keys: str) -> None:
         world.executions.stop(world.key_machine, world.row(key).execution_name, cause="test")
 
 
+def test_only_keys_whose_executions_are_not_listed_are_asked_for_one_by_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Step Functions answers some hundreds of DescribeExecution at once, and then 15 a second."""
+    monkeypatch.setattr("burstcache.adapters.executions._LISTED_AT_ONCE", 1)
+    world.started("a")
+    world.started("b")
+    _orphan(world, "orphan")
+    asked: list[str] = []
+
+    def note(params: dict[str, Any], **_: object) -> None:
+        asked.append(params["executionArn"].rpartition(":")[2])
+
+    events = world.states_client.meta.events
+    events.register("provide-client-params.sfn.DescribeExecution", note)
+    try:
+        cleaned = world.janitor.clean()
+    finally:
+        events.unregister("provide-client-params.sfn.DescribeExecution", note)
+
+    assert cleaned["keys"] == ["orphan"]
+    assert asked == [world.row("orphan").execution_name] * 2  # once at each look
+
+
 def _lose_instance(world: World) -> None:
     """Have the node's instance be one that EC2 does not know."""
     instances = Instances({NODE: _NO_INSTANCE}, world.clients.ec2)

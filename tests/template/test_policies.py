@@ -50,6 +50,7 @@ _ACTIONS = {
     "get_parameter": "ssm:GetParameter",
     "put_parameter": "ssm:PutParameter",
     "describe_execution": "states:DescribeExecution",
+    "list_executions": "states:ListExecutions",
     "send_task_failure": "states:SendTaskFailure",
     "send_task_heartbeat": "states:SendTaskHeartbeat",
     "send_task_success": "states:SendTaskSuccess",

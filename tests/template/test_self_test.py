@@ -48,7 +48,7 @@ _TRIED = {
         "ssm:GetParameter",
     },
     "JanitorFunction": {
-        *("dynamodb:Query", "states:DescribeExecution", "ec2:DescribeInstances"),
+        *("dynamodb:Query", "states:DescribeExecution", "states:ListExecutions", "ec2:DescribeInstances"),
     },
     "OriginFunction": {"dynamodb:GetItem"},
     "BudgetFunction": {"dynamodb:PutItem"},

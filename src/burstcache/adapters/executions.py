@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ParamSpec
 
-from burstcache.adapters.calls import ask
+from burstcache.adapters.calls import ask, failures_named
 from burstcache.core.errors import ServiceError
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.client import SFNClient
 
 _P = ParamSpec("_P")
+_LISTED_AT_ONCE = 1000  # the most that Step Functions gives; unasked, it gives a hundred
 # A closed token has three names, depending on how long ago and in which way it was closed.
 _CLOSED_TOKEN = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 
@@ -47,6 +48,18 @@ class Executions:
                 return False
             raise
         return answer["status"] == "RUNNING"
+
+    def running(self, machine_arn: str) -> frozenset[str]:
+        """Return the names of the executions that were alive a moment ago.
+
+        A page has a thousand of them, where to describe each one is throttled after some hundreds. One that has just
+        begun may be missing, and one that has just ended be among them.
+        """
+        pages = self.client.get_paginator("list_executions").paginate(
+            stateMachineArn=machine_arn, statusFilter="RUNNING", PaginationConfig={"PageSize": _LISTED_AT_ONCE}
+        )
+        with failures_named():
+            return frozenset(execution["name"] for page in pages for execution in page["executions"])
 
     def stop(self, machine_arn: str, name: str, *, cause: str) -> None:
         """Stop the execution of that name if it is alive."""

@@ -6,7 +6,7 @@ and each node is cleaned by itself, so one that fails keeps nothing else from be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypedDict
@@ -127,9 +127,11 @@ class Janitor:
         unowned = []
         with failures.noted("the started keys"):
             hashes = self.keys.started() | self.digest.read().routes.keys()
-            for row in self.keys.read_many(hashes).values():
+            rows = [row for row in self.keys.read_many(hashes).values() if row.phase != "s3"]
+            running = self.executions.running(self.key_lifecycle_arn) if rows else frozenset[str]()
+            for row in rows:
                 with failures.noted(f"key {row.key!r}"):
-                    if row.phase != "s3" and not self._is_owned(row):
+                    if not self._is_owned(row, running):
                         unowned.append(row)
         return unowned
 
@@ -188,9 +190,10 @@ class Janitor:
             put((OVERDUE_NODES, 1))  # also if it cannot be stopped
             self.redis_control(Release(op="release", node=row.node))
 
-    def _is_owned(self, row: KeyRow) -> bool:
-        return row.is_live(self.clock.now_us()) and self.executions.is_running(
-            self.key_lifecycle_arn, row.execution_name
+    def _is_owned(self, row: KeyRow, running: Container[str] = ()) -> bool:
+        """Whether a key is within its deadline and has an execution: one of `running`, or one that is asked for."""
+        return row.is_live(self.clock.now_us()) and (
+            row.execution_name in running or self.executions.is_running(self.key_lifecycle_arn, row.execution_name)
         )
 
     def _is_node_owned(self, row: NodeRow) -> bool:

@@ -146,10 +146,14 @@ class Parts:
         return Trial(f"machine {name}", probes.endpoint_of(states), lambda: probes.start_execution(states, arn))
 
     def lives(self, machine_arn: str) -> Trial:
-        """Ask whether an execution runs that does not exist."""
-        states = self.clients.states
-        endpoint = probes.endpoint_of(states)
-        return Trial("executions", endpoint, lambda: Executions(states).is_running(machine_arn, SELF_TEST))
+        """Ask whether an execution runs that does not exist, and which ones run."""
+        executions = Executions(self.clients.states)
+
+        def look() -> None:
+            executions.is_running(machine_arn, SELF_TEST)
+            executions.running(machine_arn)
+
+        return Trial("executions", probes.endpoint_of(self.clients.states), look)
 
     def function(self, name: str) -> Trial:
         """Invoke another function without running it."""
