@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
 
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import BurstcacheError, ServiceTransientError
 from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow
 from burstcache.queries.history import History
@@ -16,6 +16,7 @@ from burstcache.queries.states import STATE_OF_KEY_PHASE, STATE_OF_NODE_PHASE
 from burstcache.queries.system import System
 
 POLL_S = 0.5
+_FAILS_FOR_S = 60.0  # AWS that fails for as long ends a watch; what passes sooner is not worth a word
 # After these an execution ends before its key or node is at rest: the instance still stops, or another one goes on.
 _LAST_BEFORE_REST = frozenset({"StopNode", "Superseded"})
 
@@ -58,24 +59,28 @@ class Watcher:
     _is_superseded: bool = False  # the last look found a newer life, but no end of the one that is followed
     _last_state: str = ""
     _is_rest_due: bool = False  # the execution has ended, and nothing has shown yet that its key or node is at rest
+    _found: list[Entered] = field(default_factory=list)  # by a look that has not ended, or has failed
 
     def look(self) -> list[Entered]:
         """Return the states entered since the last look; the first look gives those of the current life.
+
+        After a failure the next look gives what this one would have given.
 
         Raises:
             ServiceError: DynamoDB or Step Functions fails.
         """
         life = self.read_life()  # before the history: what ends after this is seen at the next look
         is_first, self._is_first = self._is_first, False
-        entered = self._follow()
+        self._found += self._follow()
         if life.is_at_rest:
-            entered += self._rest(life, is_first)
+            self._found += self._rest(life, is_first)
         elif life.execution_name != self._name and self._lets_go():
             self._name, self._last_state, self._is_rest_due = life.execution_name, "", False
             self._history = self.open_history(life.execution_name)
-            entered += self._follow()
-            if is_first and not entered:
-                entered.append(Entered(life.since_us, life.state, self._name, doubt="no_execution"))
+            self._found += self._follow()
+            if is_first and not self._found:
+                self._found.append(Entered(life.since_us, life.state, self._name, doubt="no_execution"))
+        entered, self._found = self._found, []
         return entered
 
     def _rest(self, life: Life, is_first: bool) -> list[Entered]:
@@ -152,19 +157,26 @@ def watch(
 
     Raises:
         NotReachedError: `until` was not entered within `timeout_s`.
-        ServiceError: DynamoDB or Step Functions fails.
+        ServiceError: DynamoDB or Step Functions fails; after the first look not in passing.
     """
     end_s = clock.monotonic_s() + timeout_s
     first = watcher.look()
     yield from first
-    state = first[-1].state if first else ""
+    state, answered_s = first[-1].state if first else "", clock.monotonic_s()
     while not until or state != until:
         if (left_s := end_s - clock.monotonic_s()) <= 0:
             if until:
                 raise NotReachedError(f"{until} was not entered within {timeout_s:g} s; the state is {state}")
             return
         clock.sleep(min(poll_s, left_s))
-        for entered in watcher.look():
+        try:
+            looked = watcher.look()
+        except ServiceTransientError:
+            if clock.monotonic_s() - answered_s > _FAILS_FOR_S:
+                raise
+            continue
+        answered_s = clock.monotonic_s()
+        for entered in looked:
             yield entered
             state = entered.state
             if state == until:

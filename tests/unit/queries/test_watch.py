@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from burstcache.core.errors import ServiceTransientError
 from burstcache.queries.history import Step
 from burstcache.queries.watch import Entered, Life, NotReachedError, Watcher, watch
 from support.clock import ManualClock
@@ -180,3 +181,41 @@ def test_watch_without_an_awaited_state_ends_well_at_its_time() -> None:
 
     assert states(seen) == ["S3"]
     assert clock.now_s == pytest.approx(1.2)
+
+
+def _refusals(world: World, refused: list[bool]) -> Watcher:
+    """Return a watcher whose histories are refused as often as planned, a look at a time."""
+    watcher = world.watcher()
+    read_new = world.Reader.read_new
+
+    class Refusing(World.Reader):
+        def read_new(self) -> list[Step] | None:
+            if refused and refused.pop(0):
+                raise ServiceTransientError("throttled")
+            return read_new(self)
+
+    watcher.open_history = lambda name: Refusing(world, name)  # type: ignore[assignment, return-value]
+    return watcher
+
+
+def test_what_passes_ends_no_watch_and_no_state_is_missed() -> None:
+    world = World(live("one"), {"one": [Step(1, "Lambda")]})
+
+    def go_on() -> None:
+        world.steps["one"] = [Step(2, "RedisBootup"), Step(3, "")]
+        world.life = live("two")
+        world.steps["two"] = [Step(4, "Lambda")]
+
+    # The first look reads one history; the second that one and the next life's, which is refused twice.
+    watcher = _refusals(world, [False, False, True, True])
+
+    assert states(list(watch(watcher, Clock(go_on), timeout_s=5))) == ["Lambda", "RedisBootup", "S3", "Lambda"]
+
+
+def test_aws_that_fails_for_a_minute_ends_a_watch() -> None:
+    world, clock = World(live("one"), {"one": [Step(1, "Lambda")]}), Clock()
+
+    with pytest.raises(ServiceTransientError, match="throttled"):
+        list(watch(_refusals(world, [False] + [True] * 1000), clock, poll_s=1))
+
+    assert clock.now_s == pytest.approx(61)
