@@ -114,12 +114,11 @@ def _in_turn(wanted: Iterable[Turn], results: Results) -> Generator[tuple[Turn, 
     """
     with ExitStack() as interrupted:
         before: tuple[Turn, Ended] | None = None
-        former = os.open(os.devnull, os.O_RDONLY)  # what ends with the runs of the turn before
         for turn in wanted:
             if results.are_current(turn):
                 ended: Ended = partial(results.of_turn, turn)
             else:
-                ended, former = _begun(turn, results, interrupted.enter_context(ExitStack()), former)
+                ended = _begun(turn, results, interrupted.enter_context(ExitStack()))
             if before:
                 yield before
             before = turn, ended
@@ -127,15 +126,8 @@ def _in_turn(wanted: Iterable[Turn], results: Results) -> Generator[tuple[Turn, 
             yield before
 
 
-def _begun(turn: Turn, results: Results, running: ExitStack, former: int) -> tuple[Ended, int]:
-    """Do a turn, each policy in a process of its own, until the loads have ended; return what ends with its runs, too.
-
-    Args:
-        turn: What is done.
-        results: Where results go.
-        running: Ends the runs when it closes.
-        former: A descriptor that ends with the runs of the turn before; it is closed.
-    """
+def _begun(turn: Turn, results: Results, running: ExitStack) -> Ended:
+    """Do a turn, each policy in its own process, until the loads have ended; `running` ends the processes."""
     name, plan = turn.fault.name, json.dumps(asdict(results.plan.of_each(len(turn.policies))))
     started: dict[Path, subprocess.Popen[bytes]] = {}
     ends, end = os.pipe()
@@ -143,15 +135,15 @@ def _begun(turn: Turn, results: Results, running: ExitStack, former: int) -> tup
         path = results.folder / f"{name}.{policy}.run"
         log = path.with_suffix(".log")
         log.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "chaos.run", name, policy, plan, str(path), str(end), str(former)]
-        started[path] = processes.start(command, env=module_environment(), log=log, pass_fds=[end, former])
+        command = [sys.executable, "-m", "chaos.run", name, policy, plan, str(path), str(end)]
+        started[path] = processes.start(command, env=module_environment(), log=log, pass_fds=[end])
         running.callback(processes.stop, started[path], grace_s=_GRACE_S)
     os.close(end)
-    os.close(former)
     for _ in started:  # a run that fails, too, ends what is read here
         if select.select([ends], [], [], _LIMIT_S)[0]:
             os.read(ends, 1)
-    return partial(_ended, turn, started, running, results), ends
+    os.close(ends)
+    return partial(_ended, turn, started, running, results)
 
 
 def _ended(

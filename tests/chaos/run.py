@@ -1,9 +1,9 @@
 """One fault in one local run: load, fault, and what is left when the load has ended.
 
-python -m chaos.run FAULT POLICY PLAN RESULT ENDED FORMER
+python -m chaos.run FAULT POLICY PLAN RESULT ENDED
 
-It writes a byte to the descriptor ENDED when the load has ended, and closes it when it ends itself. Before its load
-grows it waits until FORMER, the descriptor of the runs before it, ends: a hundred environments that end take cores.
+It writes a byte to the descriptor ENDED when the load has ended. Then the next load has the machine, so what nobody
+reads by any more ends before: a hundred environments that end take cores.
 """
 
 from __future__ import annotations
@@ -281,9 +281,7 @@ def cached_per_s(s3_per_s: float) -> float:
     return min(CACHED_PER_S, 2 * s3_per_s)
 
 
-def befall(
-    stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], object], alone: Callable[[], object] = lambda: None
-) -> Run:
+def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], object]) -> Run:
     """Load a local run, let a fault befall it, and return what came of it when nothing runs any more.
 
     Args:
@@ -291,8 +289,6 @@ def befall(
         fault: What befalls it.
         plan: How much load, and for how long.
         load_ended: Called when there is no load any more.
-        alone: Waits until other runs have ended; called when keys are hot, or before cold ones are read: many of those,
-            for long, would be worth a node.
     """
     reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
     run = Run(fault.name, stage.policy, reads_per_s)
@@ -300,13 +296,11 @@ def befall(
     _warm(stage, plan)
     if not fault.begins:
         _put(stage, COLD_KEYS)
-        alone()
     # While nodes are silent, keys stay with their cache functions.
     with stage.cloud.faults.of_nodes() if fault.begins == "lambda" else nullcontext(), loaded(stage, plan) as load:
         if fault.begins:
             load.set(_HEAT_SHARE * plan.reads_per_s, HOT_SHARE)
             run.hot_s = waited(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
-            alone()
             _use_all(stage)
             _grow(load, _HEAT_SHARE * plan.reads_per_s, reads_per_s)
         else:
@@ -325,6 +319,7 @@ def befall(
         run.hits_back_s = waited(lambda: load.are_hits_back(run.fault_ended_s), plan.back_s)
     run.ended_s = time.time()
     run.load = os.getloadavg()[0]
+    stage.cloud.end_free("ProxyFunction", "CacheFunction")
     load_ended()
     run.outcomes = load.outcomes
     rest_s = plan.rest_s + _POOL_KEEP_S * stage.has_pool
@@ -355,25 +350,14 @@ def waited(holds: Callable[[], object], limit_s: float, look_every_s: float = _L
     return time.monotonic() - began_s
 
 
-def _wait_for_end(descriptor: int) -> None:
-    while os.read(descriptor, 1):
-        pass
-
-
 def main() -> None:
     """Run a fault, and write what came of it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started is ended first
-    name, policy, plan, path, ended, former = sys.argv[1:]
+    name, policy, plan, path, ended = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     code = code_of()
     with staged(policy, parts=fault.parts, proxies=fault.proxies) as stage:
-        run = befall(
-            stage,
-            fault,
-            Plan(**json.loads(plan)),
-            load_ended=lambda: os.write(int(ended), b"."),
-            alone=lambda: _wait_for_end(int(former)),
-        )
+        run = befall(stage, fault, Plan(**json.loads(plan)), load_ended=lambda: os.write(int(ended), b"."))
     run.machine, run.code = environment(), code
     Path(path).write_text(json.dumps(asdict(run)))
 

@@ -177,7 +177,7 @@ def test_the_next_turn_is_loaded_while_one_rests_and_no_more_than_one_does(
 ) -> None:
     happened: list[str] = []
 
-    def begun(turn: Turn, _results: Results, _running: ExitStack, former: int) -> tuple[Ended, int]:
+    def begun(turn: Turn, _results: Results, _running: ExitStack) -> Ended:
         name = f"{turn.fault.name} {' '.join(turn.policies)}"
         happened.append(f"loaded {name}")
 
@@ -185,7 +185,7 @@ def test_the_next_turn_is_loaded_while_one_rests_and_no_more_than_one_does(
             happened.append(f"rested {name}")
             return []
 
-        return rested, former
+        return rested
 
     monkeypatch.setattr(command, "_begun", begun)
     results = Results(tmp_path, Plan(10.0))

@@ -161,9 +161,9 @@ class LocalCloud:
         Those that run an invocation at its begin or end keep their clocks until they have answered.
         """
         with self.faults.of_clocks(ahead_s):
-            self._loop.loop.call_soon_threadsafe(self._lambdas.environments.end_free)
+            self.end_free()
             yield
-        self._loop.loop.call_soon_threadsafe(self._lambdas.environments.end_free)
+        self.end_free()
 
     @contextmanager
     def entering(self, seen: Callable[[Execution, str], None]) -> Iterator[None]:
@@ -187,6 +187,11 @@ class LocalCloud:
             await self._lambdas.environments.provision(spec, count)
 
         self._loop.run(provision())
+
+    def end_free(self, *logical_ids: str) -> None:
+        """End environments that wait for an invocation, of these functions or of all: the next ones find new ones."""
+        names = {self.physical_ids[logical_id] for logical_id in logical_ids} or None
+        self._loop.loop.call_soon_threadsafe(self._lambdas.environments.end_free, names)
 
     @property
     def invocations_under_way(self) -> int:

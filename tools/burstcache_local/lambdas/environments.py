@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import os
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random, sample
@@ -133,11 +133,16 @@ class Environments:
             await environment.ready()
             self._keep(pool, environment)
 
-    def end_free(self) -> None:
-        """End all environments that wait for an invocation: the next ones find new ones."""
-        for pool in self._pools.values():
-            for environment in list(pool.free):
-                self._reap(pool, environment)
+    def end_free(self, names: Container[str] | None = None) -> None:
+        """End environments that wait for an invocation: the next ones find new ones.
+
+        Args:
+            names: Of the functions whose environments end; None: all.
+        """
+        for (name, _), pool in self._pools.items():
+            if names is None or name in names:
+                for environment in list(pool.free):
+                    self._reap(pool, environment)
 
     @property
     def of_tenants(self) -> int:
