@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from burstcache.adapters.clock import Clock
+from burstcache.forks import new_lock
 from burstcache.logs import logger
 from burstcache.results.entries import Entry
 from burstcache.results.flights import Flights, Work
@@ -17,7 +18,7 @@ from burstcache.results.layers import Layers, Packing, SharedLayer
 from burstcache.results.leases import Lease, Renewals
 from burstcache.results.meter import ResultMeter
 from burstcache.results.steps import Ask, Compute, Flow, Follow, Pause
-from burstcache.results.threads import Threads, new_lock
+from burstcache.results.threads import Threads
 
 COMPUTED, FOLLOWED = "computed", "followed"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from burstcache.results.threads import new_lock
+from burstcache.forks import new_lock
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.forks import new_lock
 from burstcache.logs import logger
 from burstcache.results.cache import Cache, Found, Opened, Outcome
 from burstcache.results.codecs import Codec, codec_named
@@ -16,7 +17,6 @@ from burstcache.results.entries import ERROR, NONE, VALUE, Entry
 from burstcache.results.errors import CachedErrors, is_duration_s
 from burstcache.results.keys import KeyMaker
 from burstcache.results.layers import Packing
-from burstcache.results.threads import new_lock
 
 TTL_S = 300.0
 MAX_BYTES = 1 << 20

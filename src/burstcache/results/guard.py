@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from burstcache.adapters.clock import Clock, instant, seconds_since
+from burstcache.forks import new_lock
 from burstcache.logs import logger
-from burstcache.results.threads import in_thread, new_lock
+from burstcache.results.threads import in_thread
 
 PROBE_EVERY_S = 1.0
 

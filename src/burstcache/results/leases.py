@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from burstcache.forks import new_lock
 from burstcache.logs import logger
 from burstcache.results.layers import SharedLayer
-from burstcache.results.threads import new_lock
 
 LEASE_MS = 3000
 OPEN_MS = 1000  # when nothing was kept, those who wait compute at once, without waiting for each other

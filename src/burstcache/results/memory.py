@@ -6,8 +6,8 @@ from functools import partial
 
 from cachetools import Cache, LFUCache, LRUCache
 
+from burstcache.forks import new_lock
 from burstcache.results.entries import Entry
-from burstcache.results.threads import new_lock
 
 LRU, LFU = "lru", "lfu"
 EVICTIONS = (LRU, LFU)

@@ -11,8 +11,8 @@ import os
 from collections import Counter
 
 from burstcache.adapters.clock import Clock
+from burstcache.forks import new_lock
 from burstcache.metrics import APPLICATION, RESULT_CALLS, emf_line, write
-from burstcache.results.threads import new_lock
 
 VARIABLE = "BURSTCACHE_RESULTS_METRICS"
 _EVERY_S = 10.0

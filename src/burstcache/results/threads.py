@@ -1,7 +1,4 @@
-"""Threads, clients and locks of this process: the child of a fork has none of its parent's, and makes its own.
-
-A lock that another thread held at the fork would never be released in the child.
-"""
+"""Threads and clients of this process: the child of a fork has none of its parent's, and makes its own."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Generic, Protocol, TypeVar
-from weakref import WeakSet
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -46,32 +42,6 @@ class Threads:
     def pool(self) -> ThreadPoolExecutor:
         """Return this process's pool."""
         return self._pool.get()
-
-
-class Forkable(Protocol):
-    """What has a lock."""
-
-    def after_fork(self) -> None:
-        """Make a new lock, in a process that has one thread."""
-        ...
-
-
-_FORKABLE: WeakSet[Forkable] = WeakSet()
-
-
-def new_lock(owner: Forkable) -> threading.Lock:
-    """Return a lock of an object, whose `after_fork` the child of a fork calls."""
-    _FORKABLE.add(owner)
-    return threading.Lock()
-
-
-def after_fork() -> None:
-    """Have every object make a new lock."""
-    for owner in list(_FORKABLE):
-        owner.after_fork()
-
-
-os.register_at_fork(after_in_child=after_fork)
 
 
 def in_thread(work: Callable[[], None]) -> None:

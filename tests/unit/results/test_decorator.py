@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
+from burstcache.forks import after_fork
 from burstcache.results import Cache, cached, open_cache
-from burstcache.results.threads import after_fork
 from support.clock import ManualClock
 from support.waiting import LIMIT_S, until
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from burstcache.forks import after_fork
 from burstcache.metrics import RESULT_CALLS
 from burstcache.results import cached, open_cache
 from burstcache.results.backends import _take_timeout, backend_urls
 from burstcache.results.meter import VARIABLE
-from burstcache.results.threads import after_fork
 from support.clock import ManualClock
 from support.metrics import MetricId, samples
 

@@ -1,0 +1,34 @@
+"""Locks that outlive a fork: one that another thread held at that moment would never be released in the child."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Protocol
+from weakref import WeakSet
+
+
+class Forkable(Protocol):
+    """What has a lock."""
+
+    def after_fork(self) -> None:
+        """Make a new lock, in a process that has one thread."""
+        ...
+
+
+_FORKABLE: WeakSet[Forkable] = WeakSet()
+
+
+def new_lock(owner: Forkable) -> threading.Lock:
+    """Return a lock of an object, whose `after_fork` the child of a fork calls."""
+    _FORKABLE.add(owner)
+    return threading.Lock()
+
+
+def after_fork() -> None:
+    """Have every object make a new lock."""
+    for owner in list(_FORKABLE):
+        owner.after_fork()
+
+
+os.register_at_fork(after_in_child=after_fork)
