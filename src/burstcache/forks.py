@@ -25,6 +25,24 @@ def new_lock(owner: Forkable) -> threading.Lock:
     return threading.Lock()
 
 
+class Lock:
+    """A lock that nobody holds in the child of a fork, whoever held it in the parent."""
+
+    def __init__(self) -> None:
+        """Have a lock that nobody holds."""
+        self._lock = new_lock(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def after_fork(self) -> None:
+        """Be a lock that nobody holds."""
+        self._lock = new_lock(self)
+
+
 def after_fork() -> None:
     """Have every object make a new lock."""
     for owner in list(_FORKABLE):

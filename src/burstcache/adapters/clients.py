@@ -6,7 +6,6 @@ They are botocore's, as boto3's are. boto3 itself would bring resources and tran
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from botocore.config import Config
 from botocore.exceptions import ConnectionError, ConnectTimeoutError, HTTPClientError, ReadTimeoutError
 from botocore.session import Session, get_session
+
+from burstcache.forks import Lock
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Profile = Literal["read", "write", "caller", "results", "control", "members", "wakes", "patient"]
 
-_MAKING = threading.Lock()
+_MAKING = Lock()
 _LONGEST_S = 910  # a little more than an invocation may last
 _READERS = 80  # connections per service that are kept: of a client's 64 threads, and of what runs behind them
 

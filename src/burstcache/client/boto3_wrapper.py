@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import base64
 import io
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -33,6 +32,7 @@ from burstcache.client.client import Client
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
 from burstcache.core.keys import key_hash
+from burstcache.forks import Lock
 from burstcache.serve.reader import Miss
 from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.request import Request
@@ -95,7 +95,7 @@ class _CachedBucket:
         self.name = client.bucket_name
         self._client = client
         self._is_own = is_own
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._written: TTLCache[str, None] = TTLCache(_MAX_WRITTEN, _WRITTEN_FOR_S)
 
     def request(self, method: str, key: str, headers: Mapping[str, str]) -> Request | None:

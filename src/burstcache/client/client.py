@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -25,6 +24,7 @@ from burstcache.client.pool import PoolOpener
 from burstcache.client.requests import Requests, checked_body, checked_write
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
+from burstcache.forks import Lock
 from burstcache.serve.reader import Reader
 from burstcache.web.keys import check_key
 from burstcache.web.request import Request
@@ -133,7 +133,7 @@ class Client:
         self.bucket_name = configuration.settings.bucket_name
         self.requests = Requests(SystemClock())
         self._make_parts = partial(Parts, configuration, bounds)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._parts = self._make_parts()
         self._finalizer = weakref.finalize(self, self._parts.close)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -40,6 +39,7 @@ from burstcache.client.paths import (
     is_file,
     split_path,
 )
+from burstcache.forks import Lock
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -117,7 +117,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         self._stack_name = stack_name
         self._pool = None if pool else False
         self._keeping = _Keeping(freshness=freshness, max_stale_ms=max_stale_ms, memory_bytes=memory_bytes)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._client: S3Client | None = None
         self._cached: set[str] = set()  # buckets
 

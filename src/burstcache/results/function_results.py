@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.forks import new_lock
+from burstcache.forks import Lock
 from burstcache.logs import logger
 from burstcache.results.cache import Cache, Found, Opened, Outcome
 from burstcache.results.codecs import Codec, codec_named
@@ -64,7 +64,7 @@ class FunctionResults:
         self.wait_s = min(options.wait_s, threading.TIMEOUT_MAX)
         self._meter = cache.meter
         self._counts: Counter[str] = Counter()
-        self._lock = new_lock(self)
+        self._lock = Lock()
 
     def key(self, *args: Any, **kwargs: Any) -> str | None:
         """Return the key of a call's result, or None if such a call is not cached: its event lacks what `key` names."""
@@ -152,10 +152,6 @@ class FunctionResults:
             "results: an entry cannot be read, so it is computed anew", reason=f"{self._keys.name}: {reason}"
         )
         return None
-
-    def after_fork(self) -> None:
-        """Make a new lock."""
-        self._lock = new_lock(self)
 
     def _entry(self, kind: str, payload: bytes, now_ms: int, ttl_ms: int) -> Entry | None:
         if not ttl_ms:
