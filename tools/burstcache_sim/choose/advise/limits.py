@@ -14,10 +14,8 @@ from burstcache_sim.traces.select import has_whole_seconds
 from burstcache_sim.units import US_PER_H
 from burstcache_terminal.text import count_text, duration_text
 
-_PROXY_S3_S, _CONTROL = (
-    0.08,
-    1,
-)  # a GET from S3: proxy, then scheduler (`burstcache_sim.bill.usage`); a node's start or check
+_PROXY_S3_S = 0.08  # a GET from S3: proxy, then scheduler (`burstcache_sim.bill.usage`)
+_CONTROL = 1  # a node's start or check
 _NEW_ACCOUNT = 10  # concurrent Lambda executions of a new AWS account
 _FEW_CANDIDATES = 300
 
