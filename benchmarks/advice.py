@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.common import PROJECT, environment
+from benchmarks.support.common import PROJECT, environment
 from burstcache_terminal.text import table_text
 
 _HOUR_S, _DAY_S = 3_600, 86_400

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import aiohttp
 
-from benchmarks.common import Cloud, Setup, environment, quantiles, running_cloud
+from benchmarks.support.common import Cloud, Setup, environment, quantiles, running_cloud
 
 _KEYS, _GETS, _CLIENTS, _SEED = 50, 20_000, 16, 1
 _SETUP = Setup(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.advice import WITHOUT_MEMORY, Log, advice_on, logs_of
-from benchmarks.common import PROJECT, environment
+from benchmarks.support.common import PROJECT, environment
 from burstcache_terminal.text import table_text
 
 _CONTROL = ("Step Functions", "Redis control, duration", "DynamoDB writes", "DynamoDB reads")

@@ -33,9 +33,9 @@ from typing import Any
 
 import botocore
 
-from benchmarks.common import environment
-from benchmarks.tls import Terminator, authority
-from benchmarks.variables import VARIABLES
+from benchmarks.support.common import environment
+from benchmarks.support.tls import Terminator, authority
+from benchmarks.support.variables import VARIABLES
 from burstcache.adapters.items import to_values
 from burstcache.core.digest import MAX_AGE_S
 from burstcache.core.keys import key_hash

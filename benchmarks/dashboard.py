@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.common import PROJECT, Cloud, Getter, Setup, environment, running_cloud
+from benchmarks.support.common import PROJECT, Cloud, Getter, Setup, environment, running_cloud
 from burstcache_local.emf import MetricId, Sample, samples_of_run
 from burstcache_local.template.read import read
 from burstcache_sim.report.drawing import LINE_COLOURS, drawing

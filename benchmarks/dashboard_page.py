@@ -24,8 +24,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from benchmarks.common import Cloud, Setup, environment, running_cloud
-from benchmarks.main_thread import MainThread, fill
+from benchmarks.support.common import Cloud, Setup, environment, running_cloud
+from benchmarks.support.main_thread import MainThread, fill
 from burstcache.adapters.items import to_values
 from burstcache.core.keys import key_hash
 from burstcache.core.table import key_item

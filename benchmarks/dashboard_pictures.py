@@ -25,8 +25,8 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 import burstcache_dashboard
-from benchmarks.common import Cloud, Getter, environment, running_cloud
 from benchmarks.dashboard_page import BODY, BURST, browser, serving
+from benchmarks.support.common import Cloud, Getter, environment, running_cloud
 
 _SETUP = replace(BURST, overrides=f"{BURST.overrides},redis_threshold=12")  # time to see the cache functions alone
 SETUPS = (_SETUP,)

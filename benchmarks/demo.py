@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks.common import Cloud, Getter, Setup, environment, running_cloud
+from benchmarks.support.common import Cloud, Getter, Setup, environment, running_cloud
 
 _SETUP = Setup(boot_s=10, stop_s=2)
 SETUPS = (_SETUP,)

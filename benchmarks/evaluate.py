@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Setup, environment, running_cloud
+from benchmarks.support.common import Setup, environment, running_cloud
 from burstcache_replay.measured import MEASURED
 from burstcache_sim.thesis.published import EXPERIMENTS, Spike
 from burstcache_terminal.text import table_text

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import environment
+from benchmarks.support.common import environment
 from burstcache.adapters.express_bucket import lifecycle_rules
 from burstcache.adapters.express_copies import Found
 from burstcache.core.express import US_PER_DAY, ExpressRule, expires_us, express_rule

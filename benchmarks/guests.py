@@ -16,8 +16,8 @@ from typing import Any
 
 import redis
 
-from benchmarks.common import environment
 from benchmarks.read_path import SIZES_BYTES, entry, free_port, in_turns, start_redis
+from benchmarks.support.common import environment
 from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock

@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 import boto3
 import redis
 
-from benchmarks.common import PROJECT, Setup
+from benchmarks.support.common import PROJECT, Setup
 from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.redis_objects import object_key
 from burstcache.adapters.secrets import Secrets

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from samtranslator.yaml_helper import yaml_parse
 
-from benchmarks.common import PROJECT, environment
+from benchmarks.support.common import PROJECT, environment
 from burstcache_terminal.text import table_text
 
 _OF_PROGRAMS = ("burstcache.results.decorator", "burstcache.results.stores.redis_store")

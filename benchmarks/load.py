@@ -30,8 +30,8 @@ import uvloop
 
 from benchmarks.client.common import SETUP_OF, access_of
 from benchmarks.client.heat import heat_all, put_all
-from benchmarks.common import PROJECT, environment
 from benchmarks.hits import Cloud, running_cloud
+from benchmarks.support.common import PROJECT, environment
 from burstcache.client import Client
 from burstcache_replay.schedule import Outcome, Send, replay
 from burstcache_replay.summary import Spread, is_failed

@@ -25,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from benchmarks.common import PROJECT, environment
+from benchmarks.support.common import PROJECT, environment
 
 _RANDOM = Random(2)  # of what differs from line to line, as in real logs: gzip must not have it too easy
 _START = datetime(2026, 1, 1, tzinfo=UTC)

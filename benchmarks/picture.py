@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks.common import Cloud, Getter, Setup, environment, running_cloud
+from benchmarks.support.common import Cloud, Getter, Setup, environment, running_cloud
 from burstcache_sim.report.drawing import INK, TIER_COLOURS, drawing, ticks_1_2_5
 
 if TYPE_CHECKING:

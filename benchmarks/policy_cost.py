@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import geometric_mean, mean
 
-from benchmarks.common import environment
+from benchmarks.support.common import environment
 from burstcache_sim.choose.matched_cost import (
     Arrivals,
     Point,

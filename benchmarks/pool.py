@@ -30,11 +30,11 @@ from pathlib import Path
 import redis
 from redis.utils import HIREDIS_AVAILABLE
 
-from benchmarks.common import Setup, environment, running_cloud
-from benchmarks.generated_s3 import serve_generated
-from benchmarks.pool_clients import CLIENT, GET, GET_AT_ONCE, PUT, Times, Work, room, run_client, timed
-from benchmarks.pool_processes import processes, run_member_of, run_sender
 from benchmarks.read_path import free_port, wait_for_port
+from benchmarks.support.common import Setup, environment, running_cloud
+from benchmarks.support.generated_s3 import serve_generated
+from benchmarks.support.pool_clients import CLIENT, GET, GET_AT_ONCE, PUT, Times, Work, room, run_client, timed
+from benchmarks.support.pool_processes import processes, run_member_of, run_sender
 from burstcache.core.pool.slices import Redundancy
 
 SETUPS = (Setup(),)

@@ -18,10 +18,10 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from benchmarks.generated_s3 import ETAG, generated, serve_generated
-from benchmarks.pool_clients import generated_s3
-from benchmarks.pool_processes import processes, run_member
 from benchmarks.read_path import free_port, wait_for_port
+from benchmarks.support.generated_s3 import ETAG, generated, serve_generated
+from benchmarks.support.pool_clients import generated_s3
+from benchmarks.support.pool_processes import processes, run_member
 from burstcache.client import Client
 from burstcache.core.keys import key_hash
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy, Version

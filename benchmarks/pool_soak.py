@@ -29,9 +29,9 @@ from pathlib import Path
 
 import boto3
 
-from benchmarks.common import environment
-from benchmarks.growth import family
 from benchmarks.pool_ranges import peak_bytes
+from benchmarks.support.common import environment
+from benchmarks.support.growth import family
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.client.configuration import configure

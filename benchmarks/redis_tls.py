@@ -18,9 +18,9 @@ from typing import Any
 
 from cryptography import x509
 
-from benchmarks.common import environment
 from benchmarks.read_path import SIZES_BYTES, Times, entry, free_port, in_turns, wait_for_port
-from benchmarks.tls import authority
+from benchmarks.support.common import environment
+from benchmarks.support.tls import authority
 from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_connection import SERVER_NAME
 from burstcache.adapters.redis_objects import RedisObjects

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 
 import uvloop
 
-from benchmarks.common import environment
+from benchmarks.support.common import environment
 from burstcache_replay.schedule import Answer, Outcome, Send, replay
 from burstcache_replay.summary import Spread, is_failed
 from burstcache_replay.targets import front_door

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import environment
+from benchmarks.support.common import environment
 from burstcache.core.gathering import AT_LEAST_US
 from burstcache.core.policy import EVENT_LATENESS_US
 from burstcache.core.prices import price_sheet

@@ -29,10 +29,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.common import PROJECT, environment
-from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.read_path import free_port
 from benchmarks.results_places import redis_on_this_machine
+from benchmarks.support.common import PROJECT, environment
+from benchmarks.support.outcome import Progress, Table, add_options, leave
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5
 from examples.thumbnails.pictures import SIZES_PX, numbered, picture
 

@@ -17,8 +17,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from benchmarks.common import environment
 from benchmarks.results_peers import free_port, serve_redis
+from benchmarks.support.common import environment
 from burstcache.results import Cache, cached, open_cache
 
 _KEYS = 50

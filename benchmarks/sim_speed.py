@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.common import environment
+from benchmarks.support.common import environment
 from burstcache.core.parameters import parameters_from_text
 from burstcache_sim.engine.run import run_compiled
 from burstcache_sim.optimum.exact import Variant, least_cost

@@ -18,8 +18,8 @@ from functools import partial
 
 from benchmarks.client.common import SETUP_OF, access_of, open_readers, print_table
 from benchmarks.client.heat import heat_all, put_all
-from benchmarks.common import PROJECT, Getter, environment
 from benchmarks.hits import Cloud, running_cloud
+from benchmarks.support.common import PROJECT, Getter, environment
 from burstcache.client import Client
 
 SETUPS = (SETUP_OF["lambda"],)

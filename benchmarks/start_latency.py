@@ -11,7 +11,7 @@ import statistics
 import time
 from itertools import pairwise
 
-from benchmarks.common import Cloud, Getter, Setup, environment, quantiles, running_cloud
+from benchmarks.support.common import Cloud, Getter, Setup, environment, quantiles, running_cloud
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import execution_arn
 from burstcache.adapters.key_table import KeyTable

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import redis
 
-from benchmarks.common import PROJECT, environment
-from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.results_places import redis_on_this_machine
+from benchmarks.support.common import PROJECT, environment
+from benchmarks.support.outcome import Progress, Table, add_options, leave
 from burstcache.state import state
 from burstcache_local.machines.nodes import REDIS_PORT, SERVER_PORT
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5

@@ -19,9 +19,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.common import environment
-from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.state_operations import DATABASE, PARAMETERS, access_of
+from benchmarks.support.common import environment
+from benchmarks.support.outcome import Progress, Table, add_options, leave
 from burstcache.state import state
 from burstcache_sim.report.drawing import INK, LINE_COLOURS
 

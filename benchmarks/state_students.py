@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.common import PROJECT, environment
-from benchmarks.outcome import Progress, Table, add_options, leave
 from benchmarks.state_operations import DATABASE, PARAMETERS
 from benchmarks.state_reaction import KUMAR_S, wait_until_asleep
+from benchmarks.support.common import PROJECT, environment
+from benchmarks.support.outcome import Progress, Table, add_options, leave
 from burstcache.queries.history import Step, steps_of
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5
 

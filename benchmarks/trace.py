@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.common import Cloud, Getter, Setup, environment, running_cloud
+from benchmarks.support.common import Cloud, Getter, Setup, environment, running_cloud
 from burstcache_local.traces import segments_of_run
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, TIER_COLOURS, drawing
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from statistics import geometric_mean
 
-from benchmarks.common import environment
+from benchmarks.support.common import environment
 from burstcache_sim.choose.matched_cost import KNOBS_USD, Point, matched, mean_rate, points, traces
 from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.thesis import Thesis

@@ -25,7 +25,7 @@ from benchmarks.client.misses import misses
 from benchmarks.client.staleness import staleness
 from benchmarks.client.table import table
 from benchmarks.client.tasks import tasks
-from benchmarks.common import environment
+from benchmarks.support.common import environment
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import boto3
 
 import burstcache
-from benchmarks.common import Setup
 from benchmarks.hits import Cloud
+from benchmarks.support.common import Setup
 from burstcache.client import Client
 
 _ROUNDS = 4  # in which the sides take turns

@@ -23,8 +23,8 @@ from benchmarks.client.common import (
     timed,
 )
 from benchmarks.client.servers import ask_relay, open_relay, read_from_redis
-from benchmarks.common import PROJECT
 from benchmarks.hits import Cloud, get_over_http, heat, running_cloud
+from benchmarks.support.common import PROJECT
 from burstcache.client import Client
 
 

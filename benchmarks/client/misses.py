@@ -19,8 +19,8 @@ from benchmarks.client.common import (
     read_object,
     timed,
 )
-from benchmarks.common import PROJECT
 from benchmarks.hits import Cloud, running_cloud
+from benchmarks.support.common import PROJECT
 
 
 def misses(*, gets: int) -> None:

@@ -14,8 +14,8 @@ from functools import partial
 
 from benchmarks.client.common import LIMIT_S, MEMORY_BYTES, SETUP_OF, open_readers, print_rows, print_table
 from benchmarks.client.heat import digest_of, heat_all, put_all
-from benchmarks.common import PROJECT
 from benchmarks.hits import running_cloud
+from benchmarks.support.common import PROJECT
 from burstcache.client import Client
 from burstcache.core.digest import Digest, prefix_of
 from burstcache.core.keys import key_hash

@@ -28,8 +28,8 @@ from benchmarks.client.common import (
 )
 from benchmarks.client.heat import heat_all, put_all
 from benchmarks.client.servers import ask_relay, open_relay, read_from_redis
-from benchmarks.common import PROJECT
 from benchmarks.hits import Cloud, Http, Sample, running_cloud
+from benchmarks.support.common import PROJECT
 from burstcache.client import AsyncClient, Client
 from burstcache.web.entry import decode
 

@@ -24,7 +24,7 @@ from random import Random
 from typing import IO
 from urllib.request import urlopen
 
-from benchmarks.common import environment
+from benchmarks.support.common import environment
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.machines import processes

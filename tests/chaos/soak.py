@@ -19,8 +19,8 @@ from dataclasses import asdict
 from itertools import cycle
 from pathlib import Path
 
-from benchmarks.common import PROJECT, environment
-from benchmarks.growth import Sample, growths, quarters, sample
+from benchmarks.support.common import PROJECT, environment
+from benchmarks.support.growth import Sample, growths, quarters, sample
 from chaos.code import code_of
 from chaos.excuses import PastFault, unexcused
 from chaos.faults import FAULTS, Fault

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.common import Cloud, Setup, running_cloud
+from benchmarks.support.common import Cloud, Setup, running_cloud
 from burstcache.client import Client
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError
 from consistency.__main__ import KEYS, check, check_order

@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 
 import benchmarks
-from benchmarks.common import Setup
+from benchmarks.support.common import Setup
 from burstcache_local.cloud import LocalCloud, LocalOptions
 
 SETUPS = {

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 import burstcache
-from benchmarks.variables import VARIABLES
+from benchmarks.support.variables import VARIABLES
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.redis_objects import lease_key, object_key
 from burstcache.client import Client

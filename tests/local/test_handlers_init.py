@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.variables import VARIABLES
+from benchmarks.support.variables import VARIABLES
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.lambdas.service import Lambdas

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from benchmarks.pool_processes import processes, run_member
+from benchmarks.support.pool_processes import processes, run_member
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy, Slice
 from burstcache.pool.hub import Hub

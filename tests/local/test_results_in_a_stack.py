@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from benchmarks.variables import VARIABLES
+from benchmarks.support.variables import VARIABLES
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.client.configuration import VARIABLE, Configuration

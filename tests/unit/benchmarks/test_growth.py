@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.growth import Sample, growths, quarters
+from benchmarks.support.growth import Sample, growths, quarters
 
 _STEADY = Sample(at_s=0.0, processes=20, memory_mb=500.0, sockets=300, files=200, rows=90)
 

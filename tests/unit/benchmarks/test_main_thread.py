@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.main_thread import MainThread, fill
+from benchmarks.support.main_thread import MainThread, fill
 
 _PAGE, _OTHER = (7, 1), (7, 2)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import results_places, state_operations, state_reaction, state_students
-from benchmarks.outcome import Progress, Table, add_options, leave
+from benchmarks.support.outcome import Progress, Table, add_options, leave
 from burstcache.queries.history import Step
 from burstcache_dashboard.benchmarks import PICTURE, TABLE
 

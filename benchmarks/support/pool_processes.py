@@ -19,7 +19,7 @@ from burstcache.pool.tls import member_tls
 _MEMBER_BYTES = 256_000_000
 _PROCESSES = multiprocessing.get_context("forkserver")
 # What each process would import by itself otherwise.
-_PROCESSES.set_forkserver_preload(["benchmarks.pool_processes", "benchmarks.read_path"])
+_PROCESSES.set_forkserver_preload(["benchmarks.support.pool_processes", "benchmarks.read_path"])
 
 
 def run_member(port: int, name: str, token: bytes) -> None:

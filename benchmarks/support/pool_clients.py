@@ -16,7 +16,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from benchmarks.generated_s3 import ETAG, generated
+from benchmarks.support.generated_s3 import ETAG, generated
 from burstcache.client import Client
 from burstcache.core.keys import key_hash
 from burstcache.core.pool.slices import PooledObject, Redundancy, Slice, Version

@@ -23,7 +23,7 @@ from burstcache.adapters.executions import execution_arn
 from burstcache.queries.history import History, Step
 from burstcache_cli.stack import Stack, find_stack
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 
 
 def environment() -> str:
