@@ -26,10 +26,10 @@ def new_lock(owner: Forkable) -> threading.Lock:
 
 
 class Lock:
-    """A lock that nobody holds in the child of a fork, whoever held it in the parent."""
+    """A lock that is free in the child of a fork, also if another thread of the parent held it."""
 
     def __init__(self) -> None:
-        """Have a lock that nobody holds."""
+        """Have a free lock."""
         self._lock = new_lock(self)
 
     def __enter__(self) -> None:
@@ -39,7 +39,7 @@ class Lock:
         self._lock.release()
 
     def after_fork(self) -> None:
-        """Be a lock that nobody holds."""
+        """Have a free lock, in a process that has one thread."""
         self._lock = new_lock(self)
 
 
