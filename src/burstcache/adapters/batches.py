@@ -41,7 +41,7 @@ def read_items(
         found.extend(map(to_plain, answer["Responses"].get(table_name, ())))
         return answer["UnprocessedKeys"][table_name]["Keys"] if answer["UnprocessedKeys"] else ()
 
-    _in_batches(read, map(to_values, keys), _READ_AT_ONCE, clock)
+    _until_all_is_done(read, map(to_values, keys), _READ_AT_ONCE, clock)
     return found
 
 
@@ -52,10 +52,12 @@ def put_items(client: DynamoDBClient, table_name: str, items: Iterable[Mapping[s
         answer = ask(client.batch_write_item, RequestItems={table_name: batch})
         return answer["UnprocessedItems"].get(table_name, ())
 
-    _in_batches(put, ({"PutRequest": {"Item": to_values(item)}} for item in items), _WRITTEN_AT_ONCE, clock)
+    _until_all_is_done(put, ({"PutRequest": {"Item": to_values(item)}} for item in items), _WRITTEN_AT_ONCE, clock)
 
 
-def _in_batches(call: Callable[[list[Any]], Sequence[Any]], items: Iterable[Any], at_once: int, clock: Clock) -> None:
+def _until_all_is_done(
+    call: Callable[[list[Any]], Sequence[Any]], items: Iterable[Any], at_once: int, clock: Clock
+) -> None:
     wanted, pause_s = list(items), _FIRST_PAUSE_S
     while wanted:
         undone = call(wanted[:at_once])
