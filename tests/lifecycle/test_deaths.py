@@ -14,6 +14,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.policies import LivePolicy
 from burstcache.core.rows import KeyRow
 from burstcache.core.table import NodeColumns
+from burstcache.handlers import cache
 from support.functions import ProcessKilledError
 from support.interruptions import deadly
 from support.policies import BY_USE, policy_named
@@ -175,6 +176,22 @@ def test_one_whose_hosts_are_lost_again_and_again_fails_the_life_after_three_sta
     assert "three times no heartbeat" in failed["cause"]
     assert len(starts(thesis, row)) == 3
     assert thesis.row("k").failures == 1
+
+
+def test_one_that_dies_when_its_life_is_over_is_missed_by_nobody(
+    thesis: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies_afterwards(payload: dict[str, Any], context: Any) -> Any:
+        answer = handler(payload, context)
+        thesis.kill_cache()
+        return answer
+
+    handler = cache.handler
+    monkeypatch.setattr(cache, "handler", dies_afterwards)
+
+    assert json.loads(ended(thesis, held(thesis))["output"])["outcome"] == "idle"
+    thesis.clock.sleep(60)
+    assert is_without_failure(thesis)
 
 
 def test_a_record_that_comes_twice_or_late_replaces_nothing(thesis: World) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
@@ -71,14 +71,20 @@ class Writes(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._patch, self._aws = pytest.MonkeyPatch(), mocked_aws()
-        self._aws.__enter__()
+        with ExitStack() as making:  # whatever fails, later tests find neither this AWS nor these patches
+            making.enter_context(mocked_aws())
+            self._patch = making.enter_context(pytest.MonkeyPatch.context())
+            self._make_stack(making)
+            self._made = making.pop_all()
+
+    def _make_stack(self, making: ExitStack) -> None:
         self.meanwhile: dict[str, list[Callable[[], object]]] = {step: [] for step in _STEPS}
         for step, (part, method) in _STEPS.items():
             self._interrupt(step, part, method)
         # A read may take as long as a write that waits; moto's answers have no socket that could be hurried.
         self._patch.setattr(ObjectAnswer, "hurry", lambda *_: None)
         self.world = World(self._patch, runs_machines=True, policy=self.policy)
+        making.callback(self.world.close)
         self.tasks: dict[str, dict[str, Any]] = {}  # of the newest cache functions, by key
         self._patch.setattr(self.world, "_hold_object", partial(self._held, self.world._hold_object))
         self.newest = dict.fromkeys("ab", 0)
@@ -111,9 +117,7 @@ class Writes(RuleBasedStateMachine):
         for later in self.meanwhile.values():
             later.clear()
         self.world.relay.is_down = False
-        self.world.close()
-        self._patch.undo()
-        self._aws.__exit__(None, None, None)
+        self._made.close()
 
     # writes
 

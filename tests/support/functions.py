@@ -7,6 +7,7 @@ import functools
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -131,6 +132,7 @@ class Functions(Machines):
         self.parameters = self.policy.parameters
         self._in_thread = threading.local()
         self._environments: list[CacheEnvironment] = []
+        self._dying = threading.Lock()
         self._dies_of: Exception = ProcessKilledError("signal: killed")
         self._make_parts()
         self._runs_machines = runs_machines
@@ -345,8 +347,9 @@ class Functions(Machines):
     def kill_cache(self, *, host: bool = False, which: slice = slice(None)) -> None:
         """Let processes of the cache function die, oldest first in `which`; if their host does, nothing notices."""
         self._dies_of = _HostLostError() if host else ProcessKilledError("signal: killed")
-        for environment in self._environments[which]:
-            environment._loop.call_soon_threadsafe(_cancel_all)
+        with self._dying:
+            for environment in self._environments[which]:
+                environment._loop.call_soon_threadsafe(_cancel_all)
         self.clock.sleep(0.001)
 
     def _hold_object(self, payload: dict[str, Any], context: Any) -> Any:
@@ -359,7 +362,12 @@ class Functions(Machines):
         except asyncio.CancelledError:
             raise self._dies_of from None
         finally:
-            self._environments.remove(environment)
+            with self._dying:
+                self._environments.remove(environment)
+            with suppress(
+                asyncio.CancelledError
+            ):  # a death that comes when the handler has returned: nobody hears of it
+                environment._loop.run_until_complete(asyncio.sleep(0))
             environment.close()
 
     def _ask_control(self, payload: Mapping[str, Any]) -> Any:

@@ -27,6 +27,7 @@ class CallFault:
     Attributes:
         service: As signatures name it, such as `dynamodb`.
         operations: Which calls, such as `GetItem`; empty: all.
+        path: How the paths of their addresses end, such as `/key`; empty: whatever they are.
         delay_s: How long a call waits before it is looked at [s]; it goes on when the fault is over.
         refusal: What it is answered; None: the service answers.
         is_cut: Whether the connection ends in the middle of the answer's body.
@@ -34,14 +35,16 @@ class CallFault:
 
     service: str
     operations: frozenset[str] = frozenset()
+    path: str = ""
     delay_s: float = 0.0
     refusal: Refusal | None = None
     is_cut: bool = False
     is_over: threading.Event = field(default_factory=threading.Event)
 
-    def befalls(self, service: str, operation: str) -> bool:
+    def befalls(self, service: str, operation: str, path: str) -> bool:
         """Whether it befalls a call."""
-        return service == self.service and (not self.operations or operation in self.operations)
+        is_meant = not self.operations or operation in self.operations
+        return service == self.service and is_meant and path.endswith(self.path)
 
 
 class Faults:
@@ -142,7 +145,7 @@ class Faults:
             operation = request_of(environ).operation
             is_cut = False
             for fault in self._calls:
-                if fault.befalls(service, operation):
+                if fault.befalls(service, operation, environ["PATH_INFO"]):
                     self._count("calls")
                     fault.is_over.wait(fault.delay_s)
                     is_cut |= fault.is_cut

@@ -21,12 +21,15 @@ def service(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable
     return [_BODY]
 
 
-def call(faults: Faults, service_name: str, operation: str, signer: str = "somebody") -> tuple[str, list[bytes]]:
+def call(
+    faults: Faults, service_name: str, operation: str, signer: str = "somebody", *, path: str = "/"
+) -> tuple[str, list[bytes]]:
     """Return status and parts of the body of a call that a client of AWS makes."""
     environ: dict[str, Any] = {
         "HTTP_AUTHORIZATION": f"AWS4-HMAC-SHA256 Credential={signer}/20260101/us-east-2/{service_name}/aws4_request",
         "HTTP_X_AMZ_TARGET": f"Any.{operation}",
         "CONTENT_LENGTH": "0",
+        "PATH_INFO": path,
         "wsgi.input": None,
     }
     environ |= {"wsgi.input": _Nothing()}
@@ -54,6 +57,14 @@ def test_a_service_refuses_the_operations_that_are_named_and_no_other_call() -> 
     assert (status, json.loads(body)["__type"]) == ("400 Bad Request", "ThrottlingException")
     assert others == [("200 OK", [_BODY])] * 2
     assert call(faults, "dynamodb", "Query") == ("200 OK", [_BODY])
+
+
+def test_a_fault_of_one_address_befalls_no_other() -> None:
+    faults = Faults()
+
+    with faults.of_calls(CallFault("s3", path="/of/it", refusal=_REFUSAL)):
+        assert call(faults, "s3", "GetObject", path="/of/another") == ("200 OK", [_BODY])
+        assert call(faults, "s3", "GetObject", path="/bucket/of/it")[0] == "400 Bad Request"
 
 
 def test_no_fault_befalls_who_only_looks_on() -> None:
