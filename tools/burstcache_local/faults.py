@@ -27,18 +27,18 @@ class CallFault:
     Attributes:
         service: As signatures name it, such as `dynamodb`.
         operations: Which calls, such as `GetItem`; empty: all.
-        path: How the paths of their addresses end, such as `/key`; empty: whatever they are.
         delay_s: How long a call waits before it is looked at [s]; it goes on when the fault is over.
         refusal: What it is answered; None: the service answers.
         is_cut: Whether the connection ends in the middle of the answer's body.
+        path: How the paths of the calls' addresses end, such as `/key`; empty: whatever they are.
     """
 
     service: str
     operations: frozenset[str] = frozenset()
-    path: str = ""
     delay_s: float = 0.0
     refusal: Refusal | None = None
     is_cut: bool = False
+    path: str = ""
     is_over: threading.Event = field(default_factory=threading.Event)
 
     def befalls(self, service: str, operation: str, path: str) -> bool:
