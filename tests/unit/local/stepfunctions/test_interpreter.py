@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import tracemalloc
 from datetime import UTC, datetime
 from typing import Any
 
@@ -405,6 +406,27 @@ def test_lists_and_histories_come_in_pages(stage: MachineStage) -> None:
     assert "nextToken" not in second
     newest = stage.events(first["executions"][0]["executionArn"], reverseOrder=True, maxResults=1)
     assert [event["type"] for event in newest] == ["ExecutionSucceeded"]
+
+
+def test_executions_that_are_over_take_little_memory_and_are_told_of_in_full(stage: MachineStage) -> None:
+    states: States = {f"S{n}": {"Type": "Wait", "Seconds": 1, "Next": f"S{n + 1}"} for n in range(20)}
+    states["S20"] = {"Type": "Succeed"}
+    machine, given, count = stage.create(states), {"key": "k" * 100}, 100
+
+    async def run(count: int) -> str:
+        executions = [stage.start(machine, given) for _ in range(count)]
+        for each in executions:
+            await stage.ended(each)
+        return executions[-1]
+
+    stage.do(run(1))  # whatever is made once is there
+    tracemalloc.start()
+    last = stage.do(run(count))
+    taken_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert taken_bytes / count < 8_000
+    assert [event["id"] for event in stage.events(last)] == [*range(1, 45)]
 
 
 @pytest.mark.parametrize(
