@@ -6,13 +6,13 @@ import json
 import time
 from pathlib import Path
 
+from benchmarks.support.common import NEVER_HOT
 from chaos.load import OF_KEYS
 from chaos.run import Load, Plan, loaded, staged
 
 RATE_NAME = "rate.json"  # of the file in a results' folder
 SHARE = 0.7  # of it that a load makes
 _MOST_P99_S, _SHARE_IN_TIME = 0.2, 0.99
-_NEVER_HOT = {"PolicyOverrides": "lambda_threshold_s=0.000001"}
 _FIRST_PER_S, _LEAST_PER_S, _FACTOR = 20.0, 5.0, 1.2
 _STEP_S, _PROOF_S = 10.0, 30.0  # how long a rate lasts on the way up, and how long one has to that counts
 _TRIES = 2  # of a rate that is too high, on the way up
@@ -40,7 +40,10 @@ def measured_per_s(folder: Path) -> float:
 
 def sustained_per_s() -> float:
     """Return the highest rate at which for half a minute no read fails and 99 of 100 come in time; 0: none is."""
-    with staged("thesis", parameters=_NEVER_HOT) as stage, loaded(stage, Plan(_LIKELY_PER_S)) as load:
+    with (
+        staged("thesis", parameters={"PolicyOverrides": NEVER_HOT}) as stage,
+        loaded(stage, Plan(_LIKELY_PER_S)) as load,
+    ):
         rate = _FIRST_PER_S
         while any(_is_sustained(load, rate, _STEP_S) for _ in range(_TRIES)):
             rate *= _FACTOR
