@@ -90,7 +90,7 @@ def url(aws: Aws, x_ray: XRay, actions: set[str]) -> Iterator[str]:
     stack = find_stack(stack_name="mine", region=REGION)
     stack.session.events.register("before-call.xray", x_ray)
     stack.session.events.register("before-parameter-build", note)
-    with serving_source(source_of(stack, None)) as address:
+    with serving_source(source_of(stack)) as address:
         yield address
 
 

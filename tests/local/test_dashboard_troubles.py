@@ -89,7 +89,7 @@ def source(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Source:
     aws.client("sqs").send_message(QueueUrl=queue, MessageBody="lost")
     outputs: Mapping[str, str] = {**stack.outputs, "FailedEventsQueueUrl": queue}
     vars(stack)["outputs"] = outputs
-    return replace(source_of(stack, None), measures=Counted())
+    return replace(source_of(stack), measures=Counted())
 
 
 @contextmanager

@@ -7,11 +7,10 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from burstcache_cli.stack import find_stack
 from burstcache_dashboard.app import Server
 from burstcache_dashboard.benchmarks import Benchmarks
 from burstcache_dashboard.command import listening
-from burstcache_dashboard.source import Source, source_of
+from burstcache_dashboard.source import Source, local_source
 from burstcache_dashboard.watching import Watching
 from burstcache_local import state_file
 from burstcache_local.cloud import LocalCloud
@@ -22,7 +21,7 @@ from support.waiting import LIMIT_S, until
 def serving(cloud: LocalCloud, folder: Path, benchmarks: Benchmarks | None = None) -> serving_source:
     """Return what serves a cloud's dashboard from this process."""
     state_file.write(describe(cloud), folder)
-    return serving_source(source_of(find_stack(state_dir=folder), state_file.read(folder)), benchmarks)
+    return serving_source(local_source(folder), benchmarks)
 
 
 class serving_source:

@@ -19,6 +19,7 @@ from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache.queries.system import System
 from burstcache_local import state_file
+from burstcache_local.state_file import RunningCloud
 
 
 class LocalRunAbsentError(BurstcacheError):
@@ -178,7 +179,7 @@ def find_stack(
     for option, value in (("--region", region), ("--profile", profile)):
         if value:
             raise InvalidSettingError(f"{option} {value}: is for a deployed stack only; give its --stack-name too")
-    return _local(state_dir)
+    return local_stack(running_in(state_dir))
 
 
 def stack_of(args: argparse.Namespace) -> Stack:
@@ -197,12 +198,17 @@ def _deployed(stack_name: str, region: str, profile: str) -> Stack:
     return Stack(stack_name, session, {})
 
 
-def _local(state_dir: Path) -> Stack:
-    running = state_file.read(state_dir)
-    if running is None:
+def running_in(state_dir: Path) -> RunningCloud:
+    """Return the local run of a folder, or raise LocalRunAbsentError."""
+    if (running := state_file.read(state_dir)) is None:
         raise LocalRunAbsentError(
             f"no local run in {state_dir}: start one with `burstcache local up`, or name a deployed one (--stack-name)"
         )
+    return running
+
+
+def local_stack(running: RunningCloud) -> Stack:
+    """Return the stack of a local run."""
     session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=running.region)
     endpoint_urls = {"": running.endpoint_url, "lambda": running.lambda_endpoint_url}
     return Stack(running.stack_name, session, endpoint_urls)

@@ -9,8 +9,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.stack import stack_of
 from burstcache_dashboard.app import Server
 from burstcache_dashboard.benchmarks import Benchmarks
-from burstcache_dashboard.source import source_of
-from burstcache_local import state_file
+from burstcache_dashboard.source import local_source, source_of
 from burstcache_terminal.exit_codes import ExitCode
 
 HOST = "127.0.0.1"  # and no other: who can reach the page sees the names of all keys
@@ -24,9 +23,9 @@ def dashboard(args: argparse.Namespace) -> ExitCode:
         LocalRunAbsentError: No stack was named and nothing runs here.
     """
     stack = stack_of(args)
-    running = None if args.stack_name else state_file.read(args.state_dir)
-    benchmarks = Benchmarks() if running else None
-    server = Server(source_of(stack, running), benchmarks if benchmarks and benchmarks.offers else None)
+    source = source_of(stack) if stack.is_deployed else local_source(args.state_dir)
+    benchmarks = Benchmarks() if source.running else None
+    server = Server(source, benchmarks if benchmarks and benchmarks.offers else None)
     with listening(args.port) as listener:
         port = listener.getsockname()[1]
         print(f"http://{HOST}:{port}/ shows {stack.name}; Ctrl-C ends it", flush=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import BurstcacheError, ServiceTransientError
+from burstcache_dashboard.threads import started
 
 _T = TypeVar("_T")
 
@@ -20,6 +22,7 @@ class Part(Generic[_T]):
     value: _T
     places: tuple[str, ...]  # of the page, which lack it when it cannot be read
     trouble: Mapping[str, Any] | None = None  # as the page shows it; None: it was read
+    _asked: Future[_T] | None = None  # what takes longer than somebody waited for it
 
     def read(self, ask: Callable[[], _T]) -> _T:
         """Return what `ask` returns or, if it fails, what is known."""
@@ -31,6 +34,22 @@ class Part(Generic[_T]):
         else:
             self.trouble = None
         return self.value
+
+    def read_within(self, patience_s: float, ask: Callable[[], _T]) -> _T:
+        """Return what `ask` returns or, if it fails or takes longer, what is known; the next read has what is late."""
+        return self.read(lambda: self._awaited(patience_s, ask))
+
+    def _awaited(self, patience_s: float, ask: Callable[[], _T]) -> _T:
+        asked = self._asked = self._asked or started(ask)
+        try:
+            return asked.result(patience_s)
+        except TimeoutError:
+            if asked.done():  # it has come just now, or this is its own error
+                return asked.result()
+            raise ServiceTransientError(f"no answer within {patience_s:g} s") from None
+        finally:
+            if asked.done():
+                self._asked = None
 
 
 def said(error: Exception) -> str:

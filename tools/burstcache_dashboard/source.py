@@ -17,10 +17,11 @@ from burstcache.core.worth import sheet_of_region
 from burstcache.queries.moves import StackRules
 from burstcache.queries.system import System
 from burstcache_cli.explain import max_object_bytes_of, rules_of
-from burstcache_cli.stack import Stack
+from burstcache_cli.stack import Stack, local_stack, running_in
 from burstcache_dashboard.cloudwatch import CloudWatch
 from burstcache_dashboard.local_logs import LocalLogs
 from burstcache_dashboard.measured import Measures
+from burstcache_local import state_file
 from burstcache_local.state_file import RunningCloud
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Source:
     system: System
     measures: Measures
     log_dir: Path | None  # of a local run; None: the stack is deployed
+    state_dir: Path | None = None  # where the local run is found
+    running: RunningCloud | None = None  # as it was found there
 
     def rows(self) -> Rows:
         """Return the table as it is now: a scan; raise ServiceError if DynamoDB fails."""
@@ -112,9 +115,15 @@ class Source:
         return self.stack.parameters
 
     def renewed(self) -> Source:
-        """Return this source, or a new one if the deployed stack is another by now: all that is kept may be wrong."""
+        """Return this source, or a new one if the stack is another by now: all that is kept may be wrong.
+
+        A local run that has ended stays until there is another one in its folder.
+        """
+        if self.state_dir:
+            running = state_file.read(self.state_dir)
+            return self if running in (None, self.running) else local_source(self.state_dir)
         stack = replace(self.stack)  # which has asked nothing yet
-        return self if stack.version == self.stack.version else source_of(stack, None)
+        return self if stack.version == self.stack.version else source_of(stack)
 
     def node_runs(self) -> int:
         """Return how many executions the nodes have had; a run of several days has several."""
@@ -154,10 +163,15 @@ def _began_us(running: RunningCloud) -> int:
     return round((booted_s + int(running.started) / os.sysconf("SC_CLK_TCK")) * 1_000_000)
 
 
-def source_of(stack: Stack, running: RunningCloud | None) -> Source:
-    """Return what a stack shows; `running` describes it if it is the local run."""
+def source_of(stack: Stack) -> Source:
+    """Return what a deployed stack shows."""
+    return Source(stack, stack.system(), CloudWatch(stack), None)
+
+
+def local_source(state_dir: Path) -> Source:
+    """Return what the local run of a folder shows, or raise LocalRunAbsentError."""
+    running = running_in(state_dir)
+    stack, log_dir = local_stack(running), Path(running.log_dir)
     system = stack.system()
-    if running is None:
-        return Source(stack, system, CloudWatch(stack), None)
-    log_dir = Path(running.log_dir)
-    return Source(stack, system, LocalLogs(log_dir, system.clock, since_us=_began_us(running)), log_dir)
+    logs = LocalLogs(log_dir, system.clock, since_us=_began_us(running))
+    return Source(stack, system, logs, log_dir, state_dir, running)

@@ -6,9 +6,24 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+
+
+def started(work: Callable[[], _T]) -> Future[_T]:
+    """Let a thread of its own do `work`; return what will have its result."""
+    done: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except Exception as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return done
 
 
 async def in_thread(work: Callable[..., _T], *args: Any) -> _T:

@@ -25,6 +25,7 @@ _EVERY_LOCAL_S, _EVERY_DEPLOYED_S = 1.0, 5.0
 # local run). Reading the rows that have probably changed takes no more. Figures do not wait for what answers slowly.
 _PAUSE_PER_WORK, _PAUSE_PER_WAIT = 40, 4
 _FAILED_EVERY_S = 10.0
+_PATIENCE_S = 2.0  # with a service without which there is something to show
 _STACK_EVERY_S = 60.0  # whether a deployed stack was updated
 _DAY_US = 24 * 3600 * 1_000_000
 _KEEP_ALIVE_S = 15.0
@@ -152,10 +153,10 @@ class Watching:
         measured = self.measured
         if time.monotonic() - self._failed_at_s >= _FAILED_EVERY_S:
             since_us = measured.since_us if measured else rows.at_us - _DAY_US
-            self._executions.read(lambda: source.failed_executions(since_us))
-            self._events.read(source.waiting_events)
+            self._executions.read_within(_PATIENCE_S, lambda: source.failed_executions(since_us))
+            self._events.read_within(_PATIENCE_S, source.waiting_events)
             if source.log_dir:
-                self._node_runs.read(source.node_runs)
+                self._node_runs.read_within(_PATIENCE_S, source.node_runs)
             self._failed_at_s = time.monotonic()
         setup = setup_of(source.parameters)
         if measured:
@@ -183,7 +184,11 @@ class Watching:
     def _read(self) -> Rows:
         with self._reading:
             self._renew()
-            self._figures.read(self.source.measures.read)
+            measures = self.source.measures.read
+            if self.source.log_dir:  # it is work, which counts
+                self._figures.read(measures)
+            else:
+                self._figures.read_within(_PATIENCE_S, measures)
             if self.rows is None or time.monotonic() >= self._scan_at_s:
                 self.rows = self._scanned()
             elif time.monotonic() >= self._rows_at_s:
@@ -193,9 +198,9 @@ class Watching:
             return self.rows
 
     def _renew(self) -> None:
-        """Take a new source if the stack was updated."""
-        if self.source.log_dir or time.monotonic() - self._stack_at_s < _STACK_EVERY_S:
-            return
+        """Take a new source if the stack was updated, or the local run was started anew."""
+        if not self.source.log_dir and time.monotonic() - self._stack_at_s < _STACK_EVERY_S:
+            return  # of a local run it takes a look at a file
         source, self._stack_at_s = self.source.renewed(), time.monotonic()
         if source is not self.source:
             self.source, self.rows = source, None

@@ -56,7 +56,7 @@ def source(asked: Asked, tmp_path: Path) -> Iterator[Source]:
         states: Any = None
         system = System(TABLE, "", "", (), clients().dynamodb, states, ManualClock(NOW_S))
         stack: Stack | Any = None
-        yield Source(stack, system, asked, tmp_path)
+        yield Source(stack, system, asked, tmp_path, state_dir=tmp_path)
 
 
 def put(key: str, size_bytes: int, phase: str = "s3") -> None:

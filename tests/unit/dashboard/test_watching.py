@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from burstcache_cli.stack import find_stack
+from burstcache_dashboard import source as sources
 from burstcache_dashboard import watching
 from burstcache_dashboard.key_page import key_page
-from burstcache_dashboard.source import Source, source_of
+from burstcache_dashboard.parts import Part
+from burstcache_dashboard.source import Source, local_source, source_of
 from burstcache_dashboard.watching import Watching
+from burstcache_local import state_file
+from burstcache_local.state_file import RunningCloud, start_of
 from support.aws import mocked_aws
 from support.stack_in_moto import REGION, TEMPLATE, Aws
+from support.waiting import LIMIT_S
 
 _PLACES = {"figures": {"on", "reads", "failed", "bill"}, "executions": {"failed"}, "queues": {"failed"}}
 _ASKS = {"figures": "GetMetricData", "executions": "ListExecutions", "queues": "GetQueueAttributes"}
@@ -37,10 +46,18 @@ def denied() -> set[str]:
 
 
 @pytest.fixture
-def source(aws: Aws, denied: set[str]) -> Source:
+def slow() -> dict[str, threading.Event]:
+    """The operations that services do not answer before something happens."""
+    return {}
+
+
+@pytest.fixture
+def source(aws: Aws, denied: set[str], slow: dict[str, threading.Event]) -> Source:
     """What is known of that stack."""
 
     def refuse(model: Any, **_: Any) -> None:
+        if model.name in slow:
+            slow[model.name].wait(LIMIT_S)
         if model.name in denied:
             raise PermissionError(f"not authorized to perform {model.name}")
 
@@ -48,7 +65,7 @@ def source(aws: Aws, denied: set[str]) -> Source:
     stack.session.events.register("before-call", refuse)
     queue = aws.client("sqs").create_queue(QueueName="failed-events")["QueueUrl"]
     vars(stack)["outputs"] = {**stack.outputs, "FailedEventsQueueUrl": queue}
-    return source_of(stack, None)
+    return source_of(stack)
 
 
 @pytest.mark.parametrize("part", _ASKS)
@@ -91,6 +108,46 @@ def test_what_was_known_stays_with_since_when_it_has_not_been_read(
     assert page._events.value == {"FailedEvents": 0}
 
 
+@pytest.mark.parametrize("part", _ASKS)
+def test_a_part_that_is_slow_keeps_nobody_waiting_and_is_shown_when_it_has_come(
+    part: str, source: Source, slow: dict[str, threading.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_FAILED_EVERY_S", 0.0)
+    monkeypatch.setattr(watching, "_PATIENCE_S", 0.01)
+    answered = slow[_ASKS[part]] = threading.Event()
+    page = Watching(source)
+
+    sections, _ = page._sections_now()
+    answered.set()
+    monkeypatch.setattr(watching, "_PATIENCE_S", LIMIT_S)
+    later, _ = page._sections_now()
+
+    (row,) = sections["keys"].values()
+    assert row[0] == "a.json"
+    (place, *_) = _PLACES[part]
+    assert (part, "no answer within 0.01 s") in {(each["name"], each["what"]) for each in sections["troubles"][place]}
+    assert not any(later["troubles"].values())
+    assert later["figures"]["reads"] == 0
+
+
+def test_what_is_slow_is_asked_for_once_until_it_answers() -> None:
+    asked, answer = 0, threading.Event()
+
+    def ask() -> int:
+        nonlocal asked
+        asked += 1
+        answer.wait(LIMIT_S)
+        return asked
+
+    part = Part("figures", 0, ("on",))
+    assert [part.read_within(0.01, ask) for _ in range(3)] == [0, 0, 0]
+    answer.set()
+
+    assert part.read_within(LIMIT_S, ask) == 1
+    assert part.trouble is None
+    assert part.read_within(LIMIT_S, ask) == 2
+
+
 def test_key_whose_lives_cannot_be_read_is_shown_without_them(source: Source, denied: set[str]) -> None:
     denied.add("ListExecutions")
 
@@ -123,3 +180,31 @@ def test_stack_that_was_updated_is_read_anew_within_a_minute(
 
 def test_stack_that_is_the_same_keeps_what_was_read_of_it(source: Source) -> None:
     assert source.renewed() is source
+
+
+def test_local_run_that_was_started_anew_is_followed(aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = find_stack(stack_name="mine", region=REGION)
+    monkeypatch.setattr(sources, "local_stack", lambda _running: replace(stack))
+    state_file.write(_running(os.getpid(), tmp_path / "first"), tmp_path)
+    page = Watching(local_source(tmp_path))
+    page._sections_now()
+    first = page.source
+
+    state_file.remove(tmp_path)
+    page._sections_now()
+    ended = page.source
+    state_file.write(_running(os.getppid(), tmp_path / "second"), tmp_path)
+    aws.put_key("b.json", size_bytes=7)
+    sections, _ = page._sections_now()
+
+    assert ended is first
+    assert page.source.log_dir == tmp_path / "second"
+    assert {row[0] for row in sections["keys"].values()} == {"a.json", "b.json"}
+
+
+def _running(process_id: int, log_dir: Path) -> RunningCloud:
+    log_dir.mkdir()
+    return RunningCloud(
+        process_id, start_of(process_id), front_url="", endpoint_url="", lambda_endpoint_url="", stack_name="mine",
+        bucket_name="", region=REGION, log_dir=str(log_dir), outputs={}, variables={}, sam_variables={},
+    )  # fmt: skip
