@@ -7,17 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_SLACK = {"processes": 2, "memory_mb": 50, "sockets": 20, "files": 20, "rows": 20}
+_SLACK = {"processes": 2, "memory_mb": 20, "each_mb": 2, "sockets": 20, "files": 20, "rows": 20}
 _SHARE = 1.05  # by how much more a figure may be at the end
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a process and its descendants take at one moment; `rows` are those of its table."""
+    """What a process and its descendants take at one moment; `rows` are those of its table.
+
+    Memory is the proportional share, in which pages in common count once. What all take together depends on how many
+    there are, and one more of them takes more than a leak.
+    """
 
     at_s: float
     processes: int
-    memory_mb: float  # proportional share: pages in common count once
+    memory_mb: float  # of the process itself
+    each_mb: float  # the mean of its descendants
     sockets: int
     files: int
     rows: int
@@ -27,8 +32,9 @@ def sample(process_id: int, at_s: float, rows: int) -> Sample:
     """Look at a process and its descendants."""
     members = family(process_id)
     opened = [_open(member) for member in members]
-    memory_mb = sum(_memory_kb(member) for member in members) / 1024
-    return Sample(at_s, len(members), memory_mb, sum(s for s, _ in opened), sum(f for _, f in opened), rows)
+    own_mb, *others_mb = (_memory_kb(member) / 1024 for member in members)
+    each_mb = sum(others_mb) / max(1, len(others_mb))
+    return Sample(at_s, len(members), own_mb, each_mb, sum(s for s, _ in opened), sum(f for _, f in opened), rows)
 
 
 def quarters(samples: Sequence[Sample]) -> dict[str, tuple[float, float]]:

@@ -14,8 +14,8 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import cycle
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from chaos.code import code_of
 from chaos.excuses import PastFault, unexcused
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import rows, running, undelivered
-from chaos.load import HOT_SHARE, KEYS
+from chaos.load import HOT_SHARE, KEYS, Outcome
 from chaos.rate import SHARE, measured_per_s
 from chaos.results import exit_code, write
 from chaos.run import POLICIES, Plan, hot_keys, loaded, staged, waited
@@ -39,6 +39,25 @@ _REST_S = 120.0
 _LEAST_MINUTES = 2  # with two looks a minute
 
 
+@dataclass(slots=True)
+class Tally:
+    """What came of reads: an hour of them is more memory than a leak that is to be noticed."""
+
+    tiers: Counter[str] = field(default_factory=Counter)
+    failed: list[Outcome] = field(default_factory=list)
+    wrong: list[Outcome] = field(default_factory=list)
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        """Count what has come."""
+        for each in outcomes:
+            if each.way != "write":
+                self.tiers[each.tier] += 1
+                if each.is_failed:
+                    self.failed.append(each)
+                if each.is_wrong:
+                    self.wrong.append(each)
+
+
 def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, object]:
     """Run a leg and return its figures; whatever is under `problems` must not be."""
     code, breaks = code_of(), list[PastFault]()
@@ -48,6 +67,7 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
     def look() -> None:
         samples.append(sample(os.getpid(), time.monotonic() - began_s, rows(stage)))
 
+    tally = Tally()
     with staged(policy, parts=_PARTS) as stage:
         with loaded(stage, plan) as load:
             faults = cycle((*_FAULTS[first_fault:], *_FAULTS[:first_fault]))
@@ -58,14 +78,14 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
                 look()
                 breaks.append(broken(stage, fault, _FAULT_S))
                 time.sleep(max(0.0, ends_s - time.monotonic()))
+                tally.add(load.take())
                 look()
+        tally.add(load.take())
         rest_s = waited(lambda: not any(running(stage)), _REST_S)
         left, owed = [*running(stage)], undelivered(stage)
-    reads = [each for each in load.outcomes if each.way != "write"]
-    all_failed = [each for each in reads if each.is_failed]
-    failed = unexcused(all_failed, breaks)
+    failed = unexcused(tally.failed, breaks)
     problems = [
-        *(f"wrong: {each}" for each in reads if each.is_wrong),
+        *(f"wrong: {each}" for each in tally.wrong),
         *(f"failed: {each}" for each in failed),
         *growths(samples),
         *(f"left: {what}" for what in left),
@@ -77,9 +97,9 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
         "code": code,
         "minutes": minutes,
         "reads_per_s": plan.reads_per_s,
-        "reads": len(reads),
-        "tiers": Counter(each.tier for each in reads),
-        "excused": len(all_failed) - len(failed),
+        "reads": tally.tiers.total(),
+        "tiers": tally.tiers,
+        "excused": len(tally.failed) - len(failed),
         "faults": [each.fault.name for each in breaks],
         "samples": [asdict(each) for each in samples],
         "quarters": quarters(samples),
