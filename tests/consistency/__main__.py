@@ -28,7 +28,7 @@ from consistency.bounds import Violation, violations
 from consistency.history import Event, Operation, overlapping, write_events, write_history
 from consistency.load import Clients
 from consistency.setting import SETTINGS, Setting
-from consistency.stage import Stage
+from consistency.stage import ILL, Stage
 from support.aws import mocked_aws
 from support.project import ROOT
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
             break
         if any(piece["piece"] == number for piece in pieces):
             continue
-        piece, problem = run_piece(number, options.each, options.folder, options.checker)
+        piece, problem = run_piece(number, options.each, options.folder, options.checker, options.only_ill)
         print(json.dumps(piece), flush=True)
         if problem:
             print(problem)
@@ -93,11 +93,13 @@ def states() -> Iterator[str]:
         yield from (f"{machine}: {state}" for state in definition["States"])
 
 
-def run_piece(number: int, operations: int, folder: Path, checker: Path | None) -> tuple[dict[str, object], str]:
+def run_piece(
+    number: int, operations: int, folder: Path, checker: Path | None, only_ill: str = ""
+) -> tuple[dict[str, object], str]:
     """Record a history and check it; return what it was, and what is wrong with it."""
     setting = SETTINGS[number % len(SETTINGS)]
     faulthandler.dump_traceback_later(_HANGS_AFTER_S, exit=True)
-    history, passed, events = record(setting, seed=number, operations=operations)
+    history, passed, events = record(setting, seed=number, operations=operations, only_ill=only_ill)
     faulthandler.cancel_dump_traceback_later()
     reads = Counter(each.tier for each in history if each.kind == "read" and each.is_known)
     piece = {
@@ -127,7 +129,9 @@ def run_piece(number: int, operations: int, folder: Path, checker: Path | None) 
     return piece, problem
 
 
-def record(setting: Setting, *, seed: int, operations: int) -> tuple[list[Operation], Counter[str], list[Event]]:
+def record(
+    setting: Setting, *, seed: int, operations: int, only_ill: str = ""
+) -> tuple[list[Operation], Counter[str], list[Event]]:
     """Return the history of a stack's clients, how often each state was passed, and what happened in the stack."""
     with pytest.MonkeyPatch.context() as patch, mocked_aws():
         stage = Stage(
@@ -136,6 +140,7 @@ def record(setting: Setting, *, seed: int, operations: int) -> tuple[list[Operat
             seed=seed,
             has_express=setting.has_express,
             has_faults=setting.has_faults,
+            only_ill=only_ill,
         )
         try:
             history = Clients(stage, KEYS, operations=operations, way=setting.way).run()
@@ -219,6 +224,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=Path("build/consistency"), help="where pieces are counted")
     parser.add_argument("--checker", type=Path, help="the program that checks API writes; none: bounds alone")
     parser.add_argument("--first", type=int, default=0, help="number of the first piece, the seed of its chances")
+    parser.add_argument("--only-ill", choices=ILL, default="", help="the only part that fails, instead of all of them")
     parser.add_argument("--step", type=int, default=1, help="2: every other piece, for two runs at a time")
     return parser.parse_args(arguments)
 

@@ -61,9 +61,11 @@ _REDIS_S, _RELAY_S, _SERVICE_S = 0.002, 0.003, 0.015  # that a call takes at mos
 _STALLED_SHARE, _STALLED_S = 0.03, 0.4  # of S3's answers: what is loaded meets writes that came long after
 _SOUND_S, _ILL_S = (5, 25), (2, 20)  # how long all parts answer, and then one does not
 _NO_ANSWER_S = 0.5
+_RELAY = "relay"
 _ORDERS = "orders"  # of the parts that fall ill: only those who write do not reach the relay
 _CACHE = "cache function"  # one is killed
 _TWINS = "twins"  # a person starts executions once more that run
+ILL = (_RELAY, _ORDERS, _CACHE, _TWINS)  # what may fail other than nodes
 _EC2 = "EC2"  # it starts no instance
 _REFUSED_SHARE = 0.15  # of the runs of nodes that begin
 _DIGEST_WRITES = ("announce", "mark_late", "remove_mark", "raise_fence", "show_key", "show_node", "remove_key")
@@ -154,6 +156,7 @@ class Stage(World):
         seed: int,
         has_express: bool,
         has_faults: bool = False,
+        only_ill: str = "",
     ) -> None:
         """Let it begin with nothing in the bucket and both nodes off.
 
@@ -163,8 +166,9 @@ class Stage(World):
             seed: Of everything that is left to chance.
             has_express: Whether readers copy objects to a directory bucket.
             has_faults: Whether parts fail now and then.
+            only_ill: Which of `ILL` does so; empty: all of them, and nodes.
         """
-        self._has_faults = has_faults
+        self._has_faults, self._only_ill = has_faults, only_ill
         self._ill: set[str] = set()
         self.faults: Counter[str] = Counter()  # by part, how often it failed for a while, or once
         self.events: list[Event] = []  # faults, writes of the digest and what S3 tells of, as they happened
@@ -205,9 +209,9 @@ class Stage(World):
     def _slow_down(self, patch: pytest.MonkeyPatch) -> None:
         for node, store in self.stores.items():
             self.stores[node] = _SlowObjects(store, self._taking, self._answers)
-        for name, parts in (("request", ["relay"]), ("tell", ["relay", _ORDERS])):
+        for name, parts in (("request", [_RELAY]), ("tell", [_RELAY, _ORDERS])):
             patch.setattr(self.relay, name, self._slow(getattr(self.relay, name), _RELAY_S, parts))
-        listener = partial(_ListenerOnceItAnswers, self.relay, lambda: "relay" in self._ill)
+        listener = partial(_ListenerOnceItAnswers, self.relay, lambda: _RELAY in self._ill)
         patch.setattr(self.relay, "listener", listener)
         self._slow_clients = [self.clients.s3, self.clients.dynamodb]
         for client in self._slow_clients:
@@ -249,7 +253,7 @@ class Stage(World):
         }
         while self._is_open:
             self.clock.sleep(self.draw.uniform(*_SOUND_S))
-            part = self.draw.choice(["relay", _ORDERS, *at_once, *self.node_names])
+            part = self.draw.choice([self._only_ill] if self._only_ill else [*ILL, *self.node_names])
             self._note(f"fault: {part}")
             if part in at_once:
                 at_once[part]()
