@@ -70,6 +70,8 @@ class Fault:
         refuses_writes: Whether what a write cannot do without fails.
         delay_s: How long it has answers of S3 wait [s].
         proxies: How many environments the proxy may have, all of which stand ready.
+        boot_s: How long an instance takes to boot [s].
+        needs: The machine, by its output, that has an execution when it begins; empty: none need have one.
     """
 
     name: str
@@ -83,6 +85,8 @@ class Fault:
     refuses_writes: bool = False
     delay_s: float = 0.0
     proxies: int = 32
+    boot_s: float = 1.0
+    needs: str = ""
 
     def excuses(self, outcome: Outcome) -> bool:
         """Whether a failure may be one that it causes by what it is."""
@@ -156,6 +160,7 @@ FAULTS = (
         "lives of keys are stopped by hand, one in each state",
         executions_stopped("KeyLifecycleArn"),
         begins="",
+        boot_s=5,  # keys that are hot while a node boots live on their own
     ),
     Fault(
         "node-execution-stopped-while-it-boots",
@@ -245,5 +250,6 @@ FAULTS = (
         executions_stopped("PoolArn"),
         stands="redis",
         parts=_POOL,
+        needs="PoolArn",  # a reader reports the pool's use once a minute
     ),
 )

@@ -16,6 +16,13 @@ def running(stage: Stage) -> Iterator[str]:
         yield from found(stage)
 
 
+def executions(stage: Stage, machine_arn: str) -> Iterator[str]:
+    """Yield the names of a machine's executions that run."""
+    pages = stage.client("stepfunctions").get_paginator("list_executions")
+    for page in pages.paginate(stateMachineArn=machine_arn, statusFilter="RUNNING"):
+        yield from (execution["name"] for execution in page["executions"])
+
+
 def rows(stage: Stage) -> int:
     """Return how many rows the table has."""
     pages = stage.client("dynamodb").get_paginator("scan")
@@ -31,10 +38,8 @@ def undelivered(stage: Stage) -> int:
 
 
 def _executions(stage: Stage) -> Iterator[str]:
-    pages = stage.client("stepfunctions").get_paginator("list_executions")
     for arn in stage.machines:
-        for page in pages.paginate(stateMachineArn=arn, statusFilter="RUNNING"):
-            yield from (f"execution {execution['name']}" for execution in page["executions"])
+        yield from (f"execution {name}" for name in executions(stage, arn))
 
 
 def _instances(stage: Stage) -> Iterator[str]:

@@ -31,7 +31,7 @@ from burstcache_local.machines import processes
 from burstcache_local.moto.quicker import leave_alone
 from chaos.code import code_of
 from chaos.faults import FAULTS, Fault
-from chaos.leftovers import running, undelivered
+from chaos.leftovers import executions, running, undelivered
 from chaos.load import (
     ALL_COLD,
     COLD_KEYS,
@@ -185,6 +185,12 @@ class Load:
         self._reader.join()
         self._process.wait()
 
+    def take(self) -> list[Outcome]:
+        """Return the outcomes so far, and forget them."""
+        taken = self.outcomes[:]  # more may come meanwhile
+        del self.outcomes[: len(taken)]
+        return taken
+
     def are_hits_back(self, after_s: float, tiers: Collection[str] = ("lambda", "redis")) -> bool:
         """Whether these tiers answer nearly all reads of hot keys, of those that were due lately and after that."""
         since_s = max(after_s, time.time() - _SHARE_S)
@@ -210,13 +216,14 @@ def staged(
     parameters: Mapping[str, str] | None = None,
     retry_delays_s: tuple[float, ...] = RETRY_DELAYS_S,
     proxies: int = 32,
+    boot_s: float = 1.0,
 ) -> Iterator[Stage]:
     """Run a local cloud with all objects for the duration of a `with`."""
     named = {**POLICIES[policy], "MaxHotKeys": str(HOT_KEYS), **(parameters or {})}
     for part in parts:
         named |= _PARTS[part]
     limits = LambdaLimits(environments=proxies, retry_delays_s=retry_delays_s)
-    with LocalCloud(LocalOptions(boot_s=1.0, stop_s=0.5, parameters=named, limits=limits, run_dir=run_dir)) as cloud:
+    with LocalCloud(LocalOptions(boot_s=boot_s, stop_s=0.5, parameters=named, limits=limits, run_dir=run_dir)) as cloud:
         stage = Stage(policy, cloud, Random(policy), frozenset(parts), proxies)
         _put(stage, (*KEYS, *(LARGE_KEYS if stage.has_pool else ())))
         leave_alone()
@@ -306,6 +313,8 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
         else:
             load.set(reads_per_s, ALL_COLD)
             waited(lambda: load.outcomes, plan.heat_s)
+        if fault.needs:
+            waited(lambda: any(executions(stage, stage.cloud.outputs[fault.needs])), plan.heat_s)
         run.began_s = time.time()
         time.sleep(plan.before_s)
         with fault.breaks(stage):
@@ -356,7 +365,7 @@ def main() -> None:
     name, policy, plan, path, ended = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     code = code_of()
-    with staged(policy, parts=fault.parts, proxies=fault.proxies) as stage:
+    with staged(policy, parts=fault.parts, proxies=fault.proxies, boot_s=fault.boot_s) as stage:
         run = befall(stage, fault, Plan(**json.loads(plan)), load_ended=lambda: os.write(int(ended), b"."))
     run.machine, run.code = environment(), code
     Path(path).write_text(json.dumps(asdict(run)))
