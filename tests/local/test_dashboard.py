@@ -234,6 +234,8 @@ def test_bill_stands_next_to_those_of_others(browser: Browser, url: str) -> None
         page.get_by_role("button", name="Compare").click()
         rivals = page.get_by_role("table", name="What others would have billed")
 
+        expect(page.locator("#comparing")).to_contain_text(re.compile("^(As of|It failed)"))
+        assert page.locator("#comparing").inner_text().startswith("As of")
         for name in ("Burstcache, as it ran", "s3-only", "cloudfront", "elasticache-valkey", "ec2:"):
             expect(rivals).to_contain_text(name)
 
