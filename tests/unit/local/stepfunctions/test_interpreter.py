@@ -408,7 +408,7 @@ def test_lists_and_histories_come_in_pages(stage: MachineStage) -> None:
     assert [event["type"] for event in newest] == ["ExecutionSucceeded"]
 
 
-def test_executions_that_are_over_take_little_memory_and_are_told_of_in_full(stage: MachineStage) -> None:
+def test_executions_that_are_over_take_little_memory_and_keep_their_history(stage: MachineStage) -> None:
     states: States = {f"S{n}": {"Type": "Wait", "Seconds": 1, "Next": f"S{n + 1}"} for n in range(20)}
     states["S20"] = {"Type": "Succeed"}
     machine, given, count = stage.create(states), {"key": "k" * 100}, 100
