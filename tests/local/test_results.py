@@ -89,13 +89,13 @@ class Load:
 
     def __init__(self, port: int) -> None:
         self.cache = open_cache(f"redis://127.0.0.1:{port}", timeout_ms=TIMEOUT_MS)
-        self.calls = 0
+        self._calls = [0] * THREADS
         self._is_over = threading.Event()
         self._double = cached(backend=self.cache)(lambda number: 2 * number)
 
     def __enter__(self) -> Load:
         self._threads = ThreadPoolExecutor(THREADS)
-        self._running = [self._threads.submit(self._run) for _ in range(THREADS)]
+        self._running = [self._threads.submit(self._run, place) for place in range(THREADS)]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -108,17 +108,17 @@ class Load:
         """Return how many calls Redis has answered."""
         return self._double.results.stats().get("redis", 0)
 
-    def go_on(self, more: int = 200) -> None:
-        """Wait until this many more calls have ended."""
-        target = self.calls + more
-        until(lambda: self.calls >= target)
+    def go_on(self, more: int = 20) -> None:
+        """Wait until this many more calls have ended in each thread: what it was in has ended, too."""
+        before = self._calls.copy()
+        until(lambda: all(now - then >= more for then, now in zip(before, self._calls, strict=True)))
 
-    def _run(self) -> None:
+    def _run(self, place: int) -> None:
         number = 0
         while not self._is_over.is_set():
             number = (number + 1) % 50
             assert self._double(number) == 2 * number
-            self.calls += 1
+            self._calls[place] += 1
 
 
 def test_no_call_fails_and_each_waits_once_when_redis_freezes_dies_and_returns(server: RedisServer) -> None:
