@@ -55,7 +55,7 @@ class Execution:
     started_at: datetime = field(init=False)
     stopped_at: datetime | None = None
     _events: list[dict[str, Any]] = field(default_factory=list)
-    _archive: bytes = b""  # of an execution that is over: its events, in a twentieth of the memory
+    _archive: bytes = b""  # of an execution that is over: its events, in a tenth of the memory
     _variables: dict[str, Any] = field(default_factory=dict)  # what states have assigned
     _context: dict[str, Any] = field(default_factory=dict)
     _task: asyncio.Task[None] | None = None
