@@ -110,6 +110,7 @@ def test_up_answers_requests_and_says_what_to_try(running: Shell) -> None:
     commands = re.findall(r"curl -i (\S+)", said)
     with urllib.request.urlopen(commands[0]) as answer:
         assert answer.read().startswith(b"Hello from the origin.")
+    assert re.findall(r"for i in .* (\S+) \| grep -i x-cache-tier", said) == commands
     assert f"{state['endpoint_url']}/{state['bucket_name']}/new.txt" in said
     assert "burstcache watch hello.txt" in said
 

@@ -227,13 +227,15 @@ def _print_welcome(cloud: LocalCloud, keys: Sequence[str], took_s: float, dashbo
     key = "hello.txt" if "hello.txt" in keys else next(iter(keys), "new.txt")
     # An HTTP API cuts a path at an encoded question mark.
     path = f"/objects?key={quote(key, safe='')}" if "?" in key else f"/objects/{quote(key)}"
+    url = shlex.quote(cloud.front_url + path)
     lines = [
         f"Burstcache runs ({took_s:.1f} s). Logs: {cloud.run_dir}",
         f"  Objects:  {cloud.front_url}/objects/…",
         f"  Origin:   {cloud.endpoint_url}/{cloud.bucket_name}   ({len(keys)} objects)",
         *([f"  Dashboard: {dashboard}"] if dashboard else []),
         "Try, in another terminal:",
-        f"  curl -i {shlex.quote(cloud.front_url + path)}          # a few times within seconds: X-Cache-Tier",
+        f"  curl -i {url}",
+        f"  for i in $(seq 60); do curl -so /dev/null -D - {url} | grep -i x-cache-tier; sleep 0.5; done",
         f"  date | curl -T - {cloud.endpoint_url}/{cloud.bucket_name}/new.txt   # a write straight to S3",
         f"  {_own_name()} watch {shlex.quote(key)}",
         "Ctrl-C ends everything.",
