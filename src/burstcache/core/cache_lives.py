@@ -63,6 +63,7 @@ class LeasedLife:
 
     parameters: Parameters
     life: LambdaLife = field(default_factory=lambda: LambdaLife(deadline_us=0, count=0))
+    _newest_at_us: int = 0  # of requests, and not before it began: a reader's clock may be wrong
     is_reported = False
 
     @property
@@ -85,10 +86,13 @@ class LeasedLife:
         assert row.trigger is not None, "every life has a trigger"
         life = policy.lambda_ready(now_us, policy.count_since(row.trigger, row.window), self.parameters)
         self.life = replace(life, deadline_us=max(life.deadline_us, row.lives_until_us))
+        self._newest_at_us = now_us
 
     def serve(self, request: Request) -> None:
         """Count a request, which extends the life unless it is promoted."""
-        self.life = policy.lambda_serves(self.life, self.parameters)
+        self._newest_at_us = max(self._newest_at_us, request.at_us)
+        served = policy.lambda_serves(self.life, self.parameters)
+        self.life = policy.lambda_bounded(served, newest_at_us=self._newest_at_us, parameters=self.parameters)
 
     def wants_promotion(self) -> bool:
         """Whether the load lasts."""

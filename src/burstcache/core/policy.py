@@ -16,6 +16,8 @@ EVENT_LATENESS_US = 5 * US_PER_S
 # After a failed life a key stays with S3 for a minute, doubled by each further failure in a row, up to an hour.
 COOL_DOWN_US = 60 * US_PER_S
 MAX_COOL_DOWN_US = 3600 * US_PER_S
+# Without a node that can take a key, each of its requests would prolong its life, by days after minutes of load.
+MAX_SILENT_LIFE_US = 3600 * US_PER_S
 # An execution that has not announced itself for this long was perhaps never started.
 ANNOUNCE_WITHIN_US = 5 * US_PER_S
 # A check waits for the times that proxies are just pushing.
@@ -152,6 +154,17 @@ def lambda_serves(life: LambdaLife, parameters: Parameters) -> LambdaLife:
     """Return the life after one GET that the cache function served: extended by TICK, cumulatively."""
     deadline_us = life.deadline_us if life.is_promoted else life.deadline_us + parameters.tick_us
     return replace(life, deadline_us=deadline_us, count=life.count + 1)
+
+
+def lambda_bounded(life: LambdaLife, *, newest_at_us: int, parameters: Parameters) -> LambdaLife:
+    """Return the life, which outlasts its newest request by an hour at most, if that is not promoted.
+
+    What comes before a promotion adds a few TICKs, which the bound leaves whole: only a key that no node takes for long
+    meets it. In a simulation there is none.
+    """
+    ticks_us = (parameters.redis_threshold + 2) * parameters.tick_us
+    latest_us = newest_at_us + max(MAX_SILENT_LIFE_US, ticks_us)
+    return life if life.is_promoted else replace(life, deadline_us=min(life.deadline_us, latest_us))
 
 
 def wants_promotion(life: LambdaLife, parameters: Parameters) -> bool:

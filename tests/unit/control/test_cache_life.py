@@ -9,6 +9,7 @@ from burstcache.core.errors import SilentHolderError
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.relay import NOT_HERE, Get
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.policy import MAX_SILENT_LIFE_US
 from support.life import PARAMETERS, LifeStage
 
 _LASTS = PARAMETERS.redis_threshold + 3  # GETs after which the load lasts, so that the life asks for Redis
@@ -36,6 +37,15 @@ def test_promotion_that_fails_does_not_prolong_the_life() -> None:
 
     assert stage.executions.completed > 1  # each GET asks again
     assert round(stage.clock.monotonic_s()) == (1 + _LASTS) * _TICK_S
+
+
+def test_a_load_that_no_node_takes_does_not_prolong_the_life_for_hours() -> None:
+    with LifeStage("k", refuses=True).running() as stage:
+        for at_us in range(2 * MAX_SILENT_LIFE_US // PARAMETERS.tick_us):
+            stage.get(at_us)
+        assert stage.ends() == "idle"
+
+    assert round(stage.clock.monotonic_s()) == MAX_SILENT_LIFE_US / US_PER_S
 
 
 def test_promotion_keeps_the_life_running_and_its_heartbeats_end() -> None:

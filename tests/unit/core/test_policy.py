@@ -26,6 +26,7 @@ from burstcache.core.policy import (
     is_idle,
     is_released,
     is_silent,
+    lambda_bounded,
     lambda_ready,
     lambda_serves,
     may_start,
@@ -174,6 +175,31 @@ def test_promotion_adds_the_time_of_redis_boot_once_and_ends_the_extension() -> 
 
     assert served == LambdaLife(deadline_us=150 * S, count=6, is_promoted=True)
     assert not wants_promotion(served, PARAMETERS)
+
+
+@pytest.mark.parametrize(("tick_s", "hours"), [(5, 1), (3600, 6)])
+def test_a_life_whose_key_no_node_takes_ends_soon_after_its_newest_request(tick_s: int, hours: int) -> None:
+    parameters = replace(PARAMETERS, tick_us=tick_s * S)
+    life = lambda_ready(0, 0, parameters)
+    for at_us in range(10_000):
+        life = lambda_bounded(lambda_serves(life, parameters), newest_at_us=at_us, parameters=parameters)
+
+    assert life == LambdaLife(deadline_us=at_us + hours * 3600 * S, count=10_000)
+
+
+@given(tick_s=st.integers(1, 100_000), early=st.integers(0, 4), gaps_us=st.lists(st.integers(0, 10 * S), max_size=5))
+def test_the_bound_of_a_life_leaves_what_comes_before_a_promotion_and_the_promotion_whole(
+    tick_s: int, early: int, gaps_us: list[int]
+) -> None:
+    parameters = replace(PARAMETERS, tick_us=tick_s * S)
+    life, now_us = lambda_ready(0, early, parameters), 0
+    for gap_us in gaps_us:
+        now_us += gap_us
+        life = lambda_serves(life, parameters)
+        assert lambda_bounded(life, newest_at_us=now_us, parameters=parameters) == life
+        if wants_promotion(life, parameters):
+            life = promote(life, parameters)
+            assert lambda_bounded(life, newest_at_us=now_us, parameters=parameters) == life
 
 
 # Redis to S3
