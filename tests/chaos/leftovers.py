@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from chaos.stage import Stage
 
@@ -29,12 +30,13 @@ def rows(stage: Stage) -> int:
     return sum(page["Count"] for page in pages.paginate(TableName=stage.cloud.outputs["TableName"], Select="COUNT"))
 
 
-def undelivered(stage: Stage) -> int:
-    """Return how many events wait in queues for a person."""
-    sqs, count = stage.client("sqs"), "ApproximateNumberOfMessages"
-    urls = (stage.cloud.outputs[name] for name in _QUEUES)
-    found = [sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[count])["Attributes"] for url in urls]
-    return sum(int(attributes[count]) for attributes in found)
+def undelivered(stage: Stage) -> Iterator[str]:
+    """Yield the events that wait in queues for a person."""
+    sqs = stage.client("sqs")
+    for name in _QUEUES:
+        take = partial(sqs.receive_message, QueueUrl=stage.cloud.outputs[name], MaxNumberOfMessages=10)
+        while messages := take().get("Messages"):
+            yield from (f"{name}: {message['Body']}" for message in messages)
 
 
 def _executions(stage: Stage) -> Iterator[str]:

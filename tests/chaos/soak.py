@@ -82,14 +82,14 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
                 look()
         tally.add(load.take())
         rest_s = waited(lambda: not any(running(stage)), _REST_S)
-        left, owed = [*running(stage)], undelivered(stage)
+        left, owed = [*running(stage)], [*undelivered(stage)]
     failed = unexcused(tally.failed, breaks)
     problems = [
         *(f"wrong: {each}" for each in tally.wrong),
         *(f"failed: {each}" for each in failed),
         *growths(samples),
         *(f"left: {what}" for what in left),
-        *([f"{owed} events are in the queues for a person"] if owed else []),
+        *(f"owed: {what}" for what in owed),
     ]
     return {
         "policy": policy,
