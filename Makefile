@@ -68,8 +68,8 @@ picture: setup ## record a burst on this machine and draw it: docs/images/burst.
 demo: setup ## a scripted burst on this machine: S3, Lambda, Redis and S3 again
 	$(BIN)/python -m benchmarks.demo
 
-thesis: setup ## reproduce the thesis's evaluation; LOG=FILE lets an access log stand in for the thesis's own
-	$(BIN)/burstcache sim thesis $(if $(LOG),--log "$(LOG)")
+thesis: setup ## reproduce the thesis's evaluation; RUNS=DIR replays its own runs, LOG=FILE an access log in their place
+	$(BIN)/burstcache sim thesis $(if $(RUNS),--runs "$(RUNS)") $(if $(LOG),--log "$(LOG)")
 
 paper: setup ## reproduce InfiniCache's evaluation, as far as it can be without its trace: build/paper
 	$(BIN)/burstcache sim paper

@@ -2,8 +2,8 @@
 
     python -m benchmarks.results_load docs/images/results-load.png
 
-The service is `examples/thumbnails/server.py`: functions-framework, as Rosa's, on one core, with the smallest of her
-pictures in every request. Clients that ask again as soon as they have an answer show what it can do (her figures 5.2 to
+The service is `examples/thumbnails/server.py`: functions-framework, as Rosa's, on one core, with the smallest of his
+pictures in every request. Clients that ask again as soon as they have an answer show what it can do (his figures 5.2 to
 5.5); requests that come at a rate of their own, whether or not the former ones are answered, show what happens beyond.
 
 Source:
@@ -54,7 +54,7 @@ _ROUNDS = 3  # in which the rates take turns; of each, the run with the middle n
 _LIMIT_S = 10.0  # Rosa's time-out
 # 5 clients and the small picture, results in process (figures 5.3 to 5.5).
 _ROSA_PEAK_PER_S, _ROSA_LATE_PER_S = (76, 80.6), (17, 20)
-# Clients and requests of each → her hits per second, each thumbnail computed (figures 5.2 to 5.5).
+# Clients and requests of each → his hits per second, each thumbnail computed (figures 5.2 to 5.5).
 ROSA_PER_S = {
     (1, 500): "16",
     (5, 500): "65 to 75, peak 80.6",
@@ -307,7 +307,7 @@ def at_rate(service: Service, pictures: Pictures, per_s: float, for_s: float) ->
 
 
 def table_of(measured: Measured, load: Load) -> Table:
-    """Return her values and ours."""
+    """Return his values and ours."""
     rows = []
     for number, (clients, requests) in enumerate(load.of_clients):
         runs = [measured.computed[number], *(of_place[number] for of_place in measured.cached.values())]
@@ -321,9 +321,9 @@ def table_of(measured: Measured, load: Load) -> Table:
     )
     kept, failed = measured.kept_share(lambda run: run.rate_per_s(200)), _failed(measured)
     note = (
-        f"Thumbnails per second of a picture of {min(SIZES_PX):,} bytes; her load never asks the cache. Requests that"
+        f"Thumbnails per second of a picture of {min(SIZES_PX):,} bytes; his load never asks the cache. Requests that"
         f" come on time, each picture new: {measured.saturated_per_s:,.0f} a second saturate the service, at twice as"
-        f" many {kept:.0%} of the peak are left, and all others are refused at once. Failed: {failed}. Her machine has"
+        f" many {kept:.0%} of the peak are left, and all others are refused at once. Failed: {failed}. His machine has"
         " a quarter of a processor."
     )
     return Table(columns, 2, rows, note)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.results_places docs/images/results-places.png
 
-Ten runs of each, as hers, whose "average" is the median of her ten values. A run here is the median of some calls, as
-other work on the machine weighs more than what is measured. A row has two times: `hit`, as she took it, from a key that
+Ten runs of each, as his, whose "average" is the median of his ten values. A run here is the median of some calls, as
+other work on the machine weighs more than what is measured. A row has two times: `hit`, as he took it, from a key that
 is known to the thumbnail, and `call`, the whole call, which makes the key of the picture's bytes first. The network is
 this machine's loopback, and loopback with a stated delay. In turns with hits stands what cannot be had for less: a
 dictionary, and redis-py's GET of the same bytes.
@@ -156,7 +156,7 @@ def print_overheads(socket_path: Path) -> None:
 
 
 def table_of(rows: list[Row]) -> Table:
-    """Return her values and ours."""
+    """Return his values and ours."""
     columns = ("Picture", "Place", "Rosa 2022", "Hit here", "Whole call here")
     cells = []
     for row in rows:
@@ -165,8 +165,8 @@ def table_of(rows: list[Row]) -> Table:
         published = "" if rosa_ms is None else f"{rosa_ms:g}"
         cells.append([f"{row.size_bytes:,} bytes", row.place, published, f"{hit_ms:.3f}", f"{whole_ms:.3f}"])
     note = (
-        f"In ms, the median of {len(rows[0].hits_ms)} runs. Hit: from a key that is known to the thumbnail, as she took"
-        " it; the whole call makes the key of the picture's bytes first. Her network joins two virtual machines, ours"
+        f"In ms, the median of {len(rows[0].hits_ms)} runs. Hit: from a key that is known to the thumbnail, as he took"
+        " it; the whole call makes the key of the picture's bytes first. His network joins two virtual machines, ours"
         f" is this machine's loopback, and loopback delayed by {_DELAY_MS} ms."
     )
     return Table(columns, 2, cells, note)
@@ -180,8 +180,8 @@ def figure_of(rows: list[Row]) -> Figure:
     places = list(dict.fromkeys(row.place for row in rows))
     for axes, size_bytes in zip(figure.subplots(1, len(SIZES_PX), sharey=True), SIZES_PX, strict=True):
         mine = {row.place: statistics.median(row.hits_ms) for row in rows if row.size_bytes == size_bytes}
-        hers = ROSA_MS[size_bytes]
-        axes.plot([hers.get(place) for place in places], "o", color=INK, fillstyle="none", label="Rosa 2022")
+        published_ms = ROSA_MS[size_bytes]
+        axes.plot([published_ms.get(place) for place in places], "o", color=INK, fillstyle="none", label="Rosa 2022")
         axes.plot([mine[place] for place in places], "o", color=LINE_COLOURS[0], label="here")
         axes.set_xticks(range(len(places)), places, rotation=40, ha="right")
         axes.set_xlim(-0.5, len(places) - 0.5)

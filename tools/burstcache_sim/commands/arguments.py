@@ -72,6 +72,8 @@ def run(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="horizon; without it, until nothing is left to happen",
     )
+    delays = "measured starts and boots, such as thesis-2022:1KB (default: the constants of the thesis's text)"
+    add("--delays", metavar="SHEET:SIZE", help=delays)
     add("--nodes", type=_COUNT, default=1, help="nodes that the keys of a log share (default: 1)")
     add("--always-on", type=whole(least=0), default=0, metavar="N", help="how many of them never stop (default: 0)")
     add("--node-capacity-bytes", type=_COUNT, metavar="BYTES", help="what one holds (default: everything)")
@@ -159,6 +161,7 @@ def thesis(parser: argparse.ArgumentParser) -> None:
     add("--out", default="build/thesis", metavar="DIR", help="folder (default: build/thesis)")
     add("--seeds", type=_COUNT, default=10_000, help="random traces per workload (default: 10000)")
     add("--log", metavar="LOG", help="access log that stands in for the thesis's own in figures 5.3 to 5.6")
+    add("--runs", metavar="DIR", help="folder with the thesis's own traces and runs, to replay and compare")
 
 
 def paper(parser: argparse.ArgumentParser) -> None:

@@ -17,8 +17,10 @@ from burstcache_sim.optimum.exact import solve
 from burstcache_sim.policies.offline import offline as replay_offline
 from burstcache_sim.replay import replay
 from burstcache_sim.units import run_cost_units, usd
+from burstcache_sim.world.delays import delayed
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
+from burstcache_sim.world.timings import THESIS_TIMINGS
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import WIDTH, rows_text, shortened_text
 
@@ -57,6 +59,7 @@ def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
             args.nodes,
             args.node_capacity_bytes,
             until_us,
+            delayed(args.delays) if args.delays else THESIS_TIMINGS,
             always_on=args.always_on,
             express=rule,
         ),

@@ -11,6 +11,6 @@ from burstcache_terminal.exit_codes import ExitCode
 
 def run(args: argparse.Namespace) -> ExitCode:
     """Simulate the thesis's workloads, print the tables, write the pictures."""
-    for line in reproduce(Path(args.out), seeds=args.seeds, log=args.log):
+    for line in reproduce(Path(args.out), seeds=args.seeds, log=args.log, runs=args.runs):
         print(line, flush=True)
     return ExitCode.SUCCESS

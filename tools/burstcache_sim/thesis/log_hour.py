@@ -1,4 +1,4 @@
-"""An hour of a web server's log instead of the thesis's own, which is not public (figures 5.3 to 5.6)."""
+"""The hour of a web server's log that stands in for the thesis's own (figures 5.3 to 5.6)."""
 
 from __future__ import annotations
 
