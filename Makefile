@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock run stop demo picture thesis paper map load evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy invoke test test-fast check audit lint format types clean
+.PHONY: help setup lock run stop demo picture thesis paper map load benchmarks-short evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -79,6 +79,9 @@ map: setup ## map the loads for which this is the best buy: table and pictures i
 
 load: setup ## load each tier to saturation, by the front door and the client: docs/images/load.png, a quarter of an hour
 	$(BIN)/python -m benchmarks.load docs/images/load.png
+
+benchmarks-short: setup ## run every benchmark in its short form, to see that it still runs: half an hour
+	$(BIN)/python -m benchmarks.short $(ONLY)
 
 evaluate: setup ## replay the thesis's spikes against the local run and hold them against the simulator: forty minutes
 	$(BIN)/python -m benchmarks.evaluate

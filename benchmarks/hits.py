@@ -40,11 +40,12 @@ from burstcache.settings.reader import ReaderSettings
 _ROUNDS = 4  # in which the sides take turns
 _HOT_LIMIT_S = 60.0
 _START_LIMIT_S = 120.0
+_MAX_HOT_KEYS = 16  # a key of each size, where the template's default allows two keys in all
 
 # A key stays where it is: in Lambda because the node takes an hour to boot, in Redis because it counts as used.
 _SETUPS = {
-    "lambda": Setup("tick_s=600,lambda_threshold_s=30", boot_s=3600),
-    "redis": Setup("tick_s=600,lambda_threshold_s=30,redis_utilization_s=3600", boot_s=0.2),
+    "lambda": Setup("tick_s=600,lambda_threshold_s=30", boot_s=3600, max_hot_keys=_MAX_HOT_KEYS),
+    "redis": Setup("tick_s=600,lambda_threshold_s=30,redis_utilization_s=3600", boot_s=0.2, max_hot_keys=_MAX_HOT_KEYS),
 }
 SETUPS = tuple(_SETUPS.values())
 

@@ -7,6 +7,7 @@ ended; the environment still has the object, and S3 confirms it by ETag.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 from itertools import pairwise
@@ -30,14 +31,20 @@ _PARTS = ("request to decision", "decision to invocation", "invocation to announ
 
 def main() -> None:
     """Print both tables."""
+    parser = argparse.ArgumentParser("python -m benchmarks.start_latency", description=__doc__.splitlines()[0])
+    repeats = f"starts of each kind, 2 to {_REPEATS} (default: {_REPEATS})"
+    parser.add_argument(
+        "--repeats", type=int, choices=range(2, _REPEATS + 1), default=_REPEATS, metavar="N", help=repeats
+    )
+    starts = range(parser.parse_args().repeats)
     print(environment())
     with running_cloud(_COLD) as cloud:
         _warm_up(cloud)
-        _print("cold", [_start(cloud, f"cold-{i}") for i in range(_REPEATS)])
+        _print("cold", [_start(cloud, f"cold-{i}") for i in starts])
     with running_cloud(_WARM) as cloud:
         _warm_up(cloud)
         _start(cloud, "warm")
-        _print("warm", [_start(cloud, "warm") for _ in range(_REPEATS)])
+        _print("warm", [_start(cloud, "warm") for _ in starts])
 
 
 def _warm_up(cloud: Cloud) -> None:

@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 
 from benchmarks.client.common import LIMIT_S, access_of
 from benchmarks.hits import Cloud
-from burstcache.adapters.redis_objects import object_key
+from burstcache.adapters.redis_objects import object_key, recent_key
 from burstcache.adapters.relay import connect
 from burstcache.adapters.secrets import Secrets
 from burstcache.client.configuration import configure
@@ -20,13 +20,15 @@ from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.relay import Get, get_subject
 from burstcache.core.parameters import QUEUE_LENGTH
 
+_RECENT = recent_key("bare")  # of no key, so that it moves none
+
 
 def read_from_redis(node: redis.Redis, key: str) -> bytes:
     """Read an object and note the read, in the round trip that the tier makes."""
     commands = node.pipeline(transaction=False)
     commands.hmget(object_key(key_hash(key)), ["meta", "body"])
-    commands.lpush("bare", "1767225600000000")
-    commands.ltrim("bare", 0, QUEUE_LENGTH - 1)
+    commands.lpush(_RECENT, "1767225600000000")
+    commands.ltrim(_RECENT, 0, QUEUE_LENGTH - 1)
     body: bytes = commands.execute()[0][1]
     return body
 

@@ -16,6 +16,7 @@ from functools import partial
 
 import boto3
 from botocore.config import Config
+from nats.errors import NoRespondersError
 
 from benchmarks.client.common import (
     MEMORY_BYTES,
@@ -145,7 +146,10 @@ def _nats_in_tasks(cloud: Cloud, load: _Load) -> Sample:
         relay = await open_relay(cloud)
 
         async def get(key: str) -> str:
-            return load.tier_of("lambda", decode((await ask_relay(relay, key)).data).body)
+            try:
+                return load.tier_of("lambda", decode((await ask_relay(relay, key)).data).body)
+            except NoRespondersError:  # on a busy machine a function may be late for its own announcement
+                return ""
 
         sample = await _by_tasks(load, [get] * load.count)
         await relay.close()
