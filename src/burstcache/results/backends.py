@@ -49,7 +49,7 @@ def open_cache(
         raise InvalidSettingError(f"backend {_shown(' '.join(urls))}: memory:// can stand once, as the first")
     memory = _memory(memories[0]) if memories else None
     stores = [_store(url, timeout_ms, clock) for url in urls[len(memories) :]]
-    shared = [SharedLayer(store, Guard(store.name, store.ping, clock)) for store in stores]
+    shared = [SharedLayer(store, Guard(store.name, store.ping, clock), clock) for store in stores]
     return Cache(Layers(memory, shared), clock)
 
 

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextvars import ContextVar
 from functools import partial
+from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, Instant, instant
 from burstcache.forks import new_lock
 from burstcache.logs import logger
 from burstcache.results.entries import Entry
+from burstcache.results.error_copies import copy_error
 from burstcache.results.flights import Flights, Work
 from burstcache.results.layers import Layers, Packing, SharedLayer
 from burstcache.results.leases import Lease, Renewals
@@ -31,18 +33,25 @@ _COMPUTING: ContextVar[frozenset[tuple[object, str]]] = ContextVar("burstcache_r
 
 
 class Opened(NamedTuple):
-    """What an entry says that the function returned, or raised."""
+    """What an entry says that the function returned, or raised, and where it was raised."""
 
     value: Any = None
     error: Exception | None = None
+    traceback: TracebackType | None = None
 
 
 class Found(NamedTuple):
-    """An entry, what it says, and the name of the layer that had it."""
+    """An entry, what it says, the name of the layer that had it, and its age [ms]."""
 
     entry: Entry
     opened: Opened
     layer: str
+    age_ms: int
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is to be computed anew."""
+        return self.age_ms >= self.entry.fresh_ms
 
 
 class Outcome(NamedTuple):
@@ -64,16 +73,20 @@ class Rules(Protocol):
     packing: Packing
     wait_s: float  # for what another caller or environment computes, before computing it, too
 
-    def encode(self, value: Any, now_ms: int) -> Entry | None:
+    def encode(self, value: Any, made: Instant) -> Entry | None:
         """Return the entry of what the function returned, or None if it is not to be kept."""
         ...
 
-    def encode_error(self, error: Exception, now_ms: int) -> Entry | None:
+    def encode_error(self, error: Exception, made: Instant) -> Entry | None:
         """Return the entry of what the function raised, or None if it is not to be kept."""
         ...
 
     def open(self, entry: Entry) -> Opened | None:
-        """Return what an entry says, or None if it cannot be decoded here."""
+        """Return what an entry says, or None if it cannot be decoded here or is no answer to this call."""
+        ...
+
+    def other_key(self, key: str) -> str | None:
+        """Return the key under which to look next if `key` had an answer to other calls than this one."""
         ...
 
 
@@ -91,9 +104,12 @@ class Cache:
         self._in_background = 0
         self._lock = new_lock(self)
 
-    def now_ms(self) -> int:
-        """Return the time since the epoch [ms]."""
-        return self._clock.now_us() // 1000
+    def recall(self, key: str, rules: Rules) -> Found | None:
+        """Return what memory has, fresh or stale."""
+        memory = self.layers.memory
+        if memory is None or (entry := memory.get(key)) is None:
+            return None
+        return self._found(entry, memory.name, rules)
 
     def close(self) -> None:
         """Forget what is in memory, and close the connections; a later call opens new ones."""
@@ -102,11 +118,26 @@ class Cache:
     def look(self, key: str, rules: Rules) -> Found | None:
         """Return what a shared layer has, fresh or stale, and put it into the layers above."""
         with self._flights.working(key) as reading:
-            found = self.layers.get_shared(key, self.now_ms(), rules.packing)
-            if found is None or (opened := rules.open(found[0])) is None:
+            stored = self.layers.get_shared(key, rules.packing)
+            if stored is None or (found := self._found(stored[0], stored[1].name, rules)) is None:
                 return None
-            self._lift(reading, *found, rules)
-        return Found(found[0], opened, found[1].name)
+            self._lift(reading, *stored, rules)
+        return found
+
+    def search(self, key: str, rules: Rules) -> Flow[tuple[Found | None, str]]:
+        """Return the flow of a call for which memory has nothing, to what is found and the key that is the call's."""
+        for _ in range(2):  # a result that depends on more than its key has a second one
+            other = rules.other_key(key)
+            if other is None and self.layers.shared:
+                if (found := (yield Ask(partial(self.look, key, rules)))) is not None:
+                    return found, key
+                other = rules.other_key(key)
+            if other is None:
+                break
+            key = other
+            if (found := self.recall(key, rules)) is not None:
+                return found, key
+        return None, key
 
     def compute(self, key: str, rules: Rules) -> Flow[Outcome]:
         """Return the flow of a call that found nothing."""
@@ -131,6 +162,10 @@ class Cache:
             outcome = yield from self._lead(key, flight, rules)
             if (error := outcome.opened.error) is not None and outcome.entry is None:  # nobody else hears of it
                 logger().warning("results: a stale result is not computed anew", key=key, reason=repr(error))
+
+    def refresh(self, key: str, rules: Rules) -> Flow[Outcome]:
+        """Return the flow of a call that takes nothing that is kept, and waits for nobody else."""
+        return self._compute(key, rules)
 
     def forget(self, key: str) -> bool:
         """Remove an entry from all layers, and return whether all have removed it.
@@ -163,6 +198,13 @@ class Cache:
     def after_fork(self) -> None:
         """Leave to the parent what it does in the background."""
         self._lock, self._in_background = new_lock(self), 0
+
+    def _found(self, entry: Entry, layer: str, rules: Rules) -> Found | None:
+        """Return an entry with what it says, if it is still kept and can be decoded here."""
+        age_ms = entry.age_ms(self._clock)
+        if age_ms >= entry.kept_ms or (opened := rules.open(entry)) is None:
+            return None
+        return Found(entry, opened, layer, age_ms)
 
     def _one_less(self, _: object) -> None:
         with self._lock:
@@ -202,11 +244,9 @@ class Cache:
 
     def _recall(self, key: str, rules: Rules) -> Outcome | None:
         """Return what another thread has put into memory since the caller looked there."""
-        memory = self.layers.memory
-        if memory is None or (entry := memory.get(key)) is None or self.now_ms() >= entry.fresh_until_ms:
+        if (found := self.recall(key, rules)) is None or found.is_stale:
             return None
-        opened = rules.open(entry)
-        return None if opened is None else Outcome(opened, entry, memory.name)
+        return Outcome(found.opened, found.entry, found.layer)
 
     def _await_lease(self, lease: Lease, rules: Rules) -> Flow[Outcome | None]:
         """Return what another environment has computed, or None when the caller has to, with the lease or without."""
@@ -224,21 +264,20 @@ class Cache:
 
     def _read(self, layer: SharedLayer, key: str, data: bytes, rules: Rules) -> Found | None:
         """Return what stored bytes say, if they are an entry and fresh."""
-        now_ms = self.now_ms()
-        entry = layer.read(key, data, now_ms, rules.packing)
-        if entry is None or now_ms >= entry.fresh_until_ms or (opened := rules.open(entry)) is None:
+        entry = layer.read(key, data, rules.packing)
+        if entry is None or (found := self._found(entry, layer.name, rules)) is None or found.is_stale:
             return None
-        return Found(entry, opened, layer.name)
+        return found
 
     def _compute(self, key: str, rules: Rules) -> Flow[Outcome]:
         with self._flights.working(key) as computing:
             try:
                 opened = Opened((yield Compute()))
             except Exception as error:
-                opened = Opened(error=error)
-                entry = rules.encode_error(error, self.now_ms())
+                opened = Opened(error=error, traceback=error.__traceback__)
+                entry = rules.encode_error(error, instant(self._clock))
             else:
-                entry = rules.encode(opened.value, self.now_ms())
+                entry = rules.encode(opened.value, instant(self._clock))
             if entry is None:
                 return Outcome(opened, None)
             put = partial(self._put, computing, entry, rules)
@@ -249,13 +288,13 @@ class Cache:
         """Keep an entry unless its key was forgotten since; return whether those find it who wait for a lease."""
         if computing.is_forgotten:
             return False
-        is_shared = self.layers.put(computing.key, entry, self.now_ms(), rules.packing)
+        is_shared = self.layers.put(computing.key, entry, entry.age_ms(self._clock), rules.packing)
         return not self._is_removed(computing) and is_shared
 
     def _lift(self, reading: Work, entry: Entry, found_in: SharedLayer, rules: Rules) -> None:
         """Put an entry into the layers above the one that had it, unless its key was forgotten since."""
         if not reading.is_forgotten:
-            self.layers.lift(reading.key, entry, found_in, self.now_ms(), rules.packing)
+            self.layers.lift(reading.key, entry, found_in, entry.age_ms(self._clock), rules.packing)
             self._is_removed(reading)
 
     def _is_removed(self, work: Work) -> bool:
@@ -267,8 +306,12 @@ class Cache:
 
 def _followed(outcome: Outcome, rules: Rules) -> Outcome | None:
     """Return an outcome as a follower may have it, or None: what a caller may change is not another's, too."""
-    if outcome.entry is not None:
+    opened: Opened | None = outcome.opened
+    if outcome.opened.error is not None:
+        error = copy_error(outcome.opened.error, outcome.opened.traceback)
+        opened = None if error is None else Opened(error=error)
+    elif outcome.entry is not None:
         opened = rules.open(outcome.entry)
-        return None if opened is None else outcome._replace(opened=opened, source=FOLLOWED)
-    is_unchangeable = outcome.opened.error is not None or type(outcome.opened.value) in _UNCHANGEABLE
-    return outcome._replace(source=FOLLOWED) if is_unchangeable else None
+    elif type(outcome.opened.value) not in _UNCHANGEABLE:
+        opened = None
+    return None if opened is None else outcome._replace(opened=opened, source=FOLLOWED)

@@ -1,4 +1,4 @@
-"""How a result becomes bytes and bytes a result again; a codec has a name, which stands in the stored entry."""
+"""Codecs: how a result becomes bytes and bytes a result again. A codec has a name, which the stored entry carries."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.results.forms import NoFormError, Reader, Writer
+from burstcache.results.result_classes import ResultClasses
 
 
 class Codec(NamedTuple):
@@ -23,64 +25,72 @@ class Codec(NamedTuple):
     is_safe: bool = True
 
 
-_IN_JSON = (str, int, float, bool, type(None))  # apart from dictionaries and lists
+class NotKeptError(Exception):
+    """A result is not kept. `reason` is one of few, for counting; `remedy` is what to do about it."""
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(f"{reason}; {remedy}" if remedy else reason)
+        self.reason = reason
+
+
+JSON = "json"
 _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
-def encode_json(value: Any) -> bytes:
-    """Return JSON from which the same value comes back, or raise an error: equal alone is not enough.
+def json_codec(classes: ResultClasses, *, is_answer: bool = False) -> Codec:
+    """Return the default codec: values come back equal and of the same types, or are refused.
 
-    Of a tuple it would be a list, of a number as a name a text, of a Counter a dictionary, of an IntEnum a number.
+    Args:
+        classes: Those whose instances the function may return.
+        is_answer: Whether results are answers that become JSON in any case: classes derived from dict, list, str and
+            numbers are then kept as JSON has them.
     """
-    text = _to_json(value)
-    rest = [value]
-    while rest:
-        part = rest.pop()
-        if type(part) is dict:
-            if not all(type(name) is str for name in part):
-                raise TypeError("JSON would give back another value: its names are texts, nothing else")
-            rest += part.values()
-        elif type(part) is list:
-            rest += part
-        elif type(part) not in _IN_JSON:
-            raise TypeError(f"JSON would give back another value: it has no {type(part).__qualname__}")
-    return text.encode("utf-8", "surrogatepass")
+    write = Writer(classes.name, is_json=is_answer).write
+    read = Reader(classes.find).read
 
+    def encode(value: Any) -> bytes:
+        try:
+            return _to_json(write(value)).encode("utf-8", "surrogatepass")
+        except NoFormError as error:
+            raise NotKeptError(str(error), "return what docs/use/results.md lists, or give a `codec`") from error
+        except RecursionError as error:
+            raise NotKeptError("it contains itself, or is nested too deep") from error
 
-def _decode_json(payload: bytes) -> Any:
-    return json.loads(payload.decode("utf-8", "surrogatepass"))
+    def decode(payload: bytes) -> Any:
+        plain = json.loads(payload.decode("utf-8", "surrogatepass"))
+        return read(plain) if b'"$' in payload else plain
+
+    return Codec(JSON, encode, decode)
 
 
 def _encode_bytes(value: Any) -> bytes:
     if type(value) is not bytes:
-        raise TypeError(f"the result is {type(value).__qualname__}, not bytes")
+        raise NotKeptError(f"type {type(value).__qualname__}, not bytes", "return bytes, or leave `codec` out")
     return value
 
 
 _BY_NAME = {
     each.name: each
     for each in (
-        Codec("json", encode_json, _decode_json),
         Codec("bytes", _encode_bytes, bytes),
         Codec("pickle", pickle.dumps, pickle.loads, is_safe=False),
     )
 }
+_NAMES = (JSON, *_BY_NAME)
 
 
-def codec_named(codec: str | Codec) -> Codec:
-    """Return a codec by its name, or one of the caller's own as it is.
+def codec_named(codec: str | Codec, default: Codec) -> Codec:
+    """Return a codec by its name, or one of the caller's own as it is; `default` is the one called json.
 
     Raises:
         InvalidSettingError: There is no such codec, or its own name cannot stand in an entry.
     """
     if not isinstance(codec, Codec):
-        if not isinstance(codec, str) or codec not in _BY_NAME:
-            raise InvalidSettingError(
-                f"codec={codec!r}; accepted: {', '.join(_BY_NAME)}, or a burstcache.results.Codec"
-            )
-        return _BY_NAME[codec]
-    if not codec.name.isidentifier() or not codec.name.isascii() or codec.name in _BY_NAME:
+        if not isinstance(codec, str) or codec not in _NAMES:
+            raise InvalidSettingError(f"codec={codec!r}; accepted: {', '.join(_NAMES)}, or a burstcache.results.Codec")
+        return default if codec == JSON else _BY_NAME[codec]
+    if not codec.name.isidentifier() or not codec.name.isascii() or codec.name in _NAMES:
         raise InvalidSettingError(
-            f"codec name {codec.name!r}; accepted: letters and digits, none of {', '.join(_BY_NAME)}"
+            f"codec name {codec.name!r}; accepted: letters and digits, none of {', '.join(_NAMES)}"
         )
     return codec

@@ -11,10 +11,11 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overloa
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.results.backends import backend_urls, shared_cache
-from burstcache.results.cache import Cache
-from burstcache.results.codecs import Codec
+from burstcache.results.cache import Cache, Rules
+from burstcache.results.codecs import JSON, Codec
 from burstcache.results.function_results import MAX_BYTES, TTL_S, WAIT_S, FunctionResults, Options
-from burstcache.results.steps import ask, run, run_async
+from burstcache.results.http_answers import AnswerRules, EventRequest
+from burstcache.results.steps import run, run_async
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -44,6 +45,11 @@ class CachedFunction(Protocol[P, R_co]):
         ...
 
 
+@overload
+def cached(function: Callable[P, R], /) -> CachedFunction[P, R]: ...
+
+
+@overload
 def cached(
     *,
     key: str | None = None,
@@ -53,22 +59,48 @@ def cached(
     stale_s: float = 0.0,
     negative_ttl_s: float = 0.0,
     exceptions: Mapping[type[Exception], float] | None = None,
-    codec: str | Codec = "json",
+    codec: str | Codec = JSON,
     version: str | None = None,
     max_bytes: int = MAX_BYTES,
     compress_above_bytes: int | None = None,
     compression: str = "zlib",
     timeout_ms: int | None = None,
     wait_s: float = WAIT_S,
-) -> Callable[[Callable[P, R]], CachedFunction[P, R]]:
-    """Return a decorator that keeps what a function returns and serves it to later calls with the same key.
+) -> Callable[[Callable[P, R]], CachedFunction[P, R]]: ...
+
+
+def cached(
+    function: Any = None,
+    /,
+    *,
+    key: str | None = None,
+    arguments: Sequence[str] | None = None,
+    backend: str | Sequence[str] | Cache | None = None,
+    ttl_s: float = TTL_S,
+    stale_s: float = 0.0,
+    negative_ttl_s: float = 0.0,
+    exceptions: Mapping[type[Exception], float] | None = None,
+    codec: str | Codec = JSON,
+    version: str | None = None,
+    max_bytes: int = MAX_BYTES,
+    compress_above_bytes: int | None = None,
+    compression: str = "zlib",
+    timeout_ms: int | None = None,
+    wait_s: float = WAIT_S,
+    **unknown: object,
+) -> Any:
+    """Keep what a function returns, and serve it to later calls with the same key.
+
+    `@cached` alone has all defaults; `@cached(ttl_s=60)` has options.
 
     Whatever goes wrong in the cache, the function is called. Calls that miss the same key at the same time wait for one
     computation, in this process and, by a lease in the first Redis of the backend, over all environments.
 
     Args:
+        function: The function, where the decorator has no options.
         key: A JMESPath expression into the first argument (of a method: behind `self`) that names what decides the
-            result. A call in which it finds nothing is not cached.
+            result. A call in which it finds nothing is not cached. A result with a `statusCode` is an HTTP answer, kept
+            only as its status and its `Cache-Control` allow.
         arguments: Names of the arguments that decide the result, `self.name` for an attribute of one; without `key`
             and `arguments` all do, `self` included.
         backend: Where results are kept: URLs in the order in which they are asked, or what `open_cache` returned; None
@@ -89,8 +121,13 @@ def cached(
 
     Raises:
         InvalidSettingError: An argument has a value that is not accepted.
+        TypeError: There is no such argument.
         NoCanonicalFormError: Raised by a call: what decides its result has a part that cannot be in a key.
     """
+    if unknown:
+        raise TypeError(_no_argument(next(iter(unknown))))
+    if function is not None and not callable(function):
+        raise TypeError(f"cached({function!r}): accepted are arguments by name, as in cached(ttl_s=60)")
     options = Options(
         key, arguments, ttl_s, stale_s, negative_ttl_s, exceptions, codec, version, max_bytes, compress_above_bytes,
         compression, wait_s,
@@ -109,49 +146,69 @@ def cached(
         wrapper.results = results
         return wrapper  # type: ignore[no-any-return]
 
-    return decorate
+    return decorate if function is None else decorate(function)
+
+
+def _no_argument(name: str) -> str:
+    """Return a sentence on an argument that there is not, with the one that may be meant."""
+    from burstcache.results.near_misses import meant_by
+
+    accepted = sorted(["backend", "timeout_ms", *Options._fields])
+    return f"cached() has no argument {name!r}{meant_by(name, accepted)} (accepted: {', '.join(accepted)})"
+
+
+def _rules(results: FunctionResults, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Rules:
+    """Return the rules of one call."""
+    return AnswerRules(results, EventRequest(results.event(args, kwargs))) if results.may_be_answers else results
 
 
 def _wrap(function: Callable[..., Any], results: FunctionResults) -> Callable[..., Any]:
-    cache, make_key, recall = results.cache, results.make_key, results.recall
-    is_shared = bool(cache.layers.shared)
+    cache, make_key = results.cache, results.make_key
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if (key := make_key(args, kwargs)) is None:
             results.count("bypassed")
             return function(*args, **kwargs)
-        found = recall(key)
-        if found is None and is_shared:
-            found = cache.look(key, results)
+        rules = _rules(results, args, kwargs)
+        found = cache.recall(key, rules)
         if found is None:
-            return results.conclude(run(cache.compute(key, results), partial(function, *args, **kwargs)))
-        if results.is_stale(found.entry) and not cache.is_computing(key):
-            compute = partial(contextvars.copy_context().run, function, *args, **kwargs)
-            cache.submit(lambda: run(cache.revalidate(key, results), compute))
+            found, key = run(cache.search(key, rules))
+        compute = partial(function, *args, **kwargs)
+        if found is None:
+            return results.conclude(run(cache.compute(key, rules), compute))
+        if found.is_stale:
+            renew(cache, key, rules, compute)
         return results.answer(found)
 
     return call
 
 
+def renew(cache: Cache, key: str, rules: Rules, compute: Callable[[], Any]) -> None:
+    """Compute a stale result anew in the background, unless that is under way."""
+    if not cache.is_computing(key):
+        compute = partial(contextvars.copy_context().run, compute)
+        cache.submit(lambda: run(cache.revalidate(key, rules), compute))
+
+
 def _wrap_async(function: Callable[..., Any], results: FunctionResults) -> Callable[..., Any]:
     import asyncio
 
-    cache, make_key, recall = results.cache, results.make_key, results.recall
-    is_shared = bool(cache.layers.shared)
+    cache, make_key = results.cache, results.make_key
     revalidations: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks weakly
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         if (key := make_key(args, kwargs)) is None:
             results.count("bypassed")
             return await function(*args, **kwargs)
-        found = recall(key)
+        rules = _rules(results, args, kwargs)
+        found = cache.recall(key, rules)
         compute = partial(function, *args, **kwargs)
-        if found is None and is_shared:
-            found = await ask(partial(cache.look, key, results), cache.threads)
         if found is None:
-            return results.conclude(await run_async(cache.compute(key, results), compute, cache.threads))
-        if results.is_stale(found.entry) and not cache.is_computing(key):
-            task = asyncio.create_task(run_async(cache.revalidate(key, results), compute, cache.threads))
+            found, key = await run_async(cache.search(key, rules), compute, cache.threads)
+        if found is None:
+            return results.conclude(await run_async(cache.compute(key, rules), compute, cache.threads))
+        if found.is_stale and not cache.is_computing(key):
+            task = asyncio.create_task(run_async(cache.revalidate(key, rules), compute, cache.threads))
             revalidations.add(task)
             task.add_done_callback(revalidations.discard)
         return results.answer(found)

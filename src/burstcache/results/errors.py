@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.results.codecs import encode_json
+from burstcache.results.codecs import Codec
 
 _LONGEST_S = 1000 * 365 * 86400.0
 
@@ -20,11 +19,12 @@ def is_duration_s(value: object) -> bool:
 class CachedErrors:
     """Which exceptions of a function are results, and for how long."""
 
-    def __init__(self, ttls_s: Mapping[type[Exception], float]) -> None:
+    def __init__(self, ttls_s: Mapping[type[Exception], float], codec: Codec) -> None:
         """Keep these classes, and what derives from them.
 
         Args:
             ttls_s: For how long each is served [s].
+            codec: How the arguments of exceptions are stored.
 
         Raises:
             InvalidSettingError: One is no class of exceptions, or its time is not above 0.
@@ -35,19 +35,21 @@ class CachedErrors:
                     f"exceptions: {kind!r}: {ttl_s!r}; accepted: an Exception's class and seconds"
                 )
         self._ttls_s = dict(ttls_s)
+        self._codec = codec
 
     def ttl_s(self, error: Exception) -> float | None:
         """Return for how long an exception is served [s], by its nearest class that is named; None if none is."""
         return next((self._ttls_s[kind] for kind in type(error).__mro__ if kind in self._ttls_s), None)
 
     def encode(self, error: Exception) -> bytes:
-        """Return class and arguments as JSON.
+        """Return class and arguments, encoded.
 
         Raises:
             ValueError: The exception would not come back as it is.
-            TypeError: Its arguments are nothing for JSON, or its class takes others.
+            NotKeptError: Its arguments have a type that the codec does not take.
+            TypeError: Its class takes other arguments.
         """
-        payload = encode_json([_name(type(error)), list(error.args)])
+        payload = self._codec.encode([_name(type(error)), list(error.args)])
         if _shown(self.decode(payload)) != _shown(error):
             raise ValueError(f"{error!r} would not come back as it is")
         return payload
@@ -59,7 +61,7 @@ class CachedErrors:
             ValueError: There is no such class in this process.
             TypeError: The class does not take the arguments.
         """
-        name, arguments = json.loads(payload)
+        name, arguments = self._codec.decode(payload)
         kinds: list[type[Exception]] = list(self._ttls_s)
         while kinds:
             kind = kinds.pop()

@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from burstcache.adapters.clock import Instant
 from burstcache.core.errors import InvalidSettingError
 from burstcache.forks import Lock
 from burstcache.logs import logger
 from burstcache.results.cache import Cache, Found, Opened, Outcome
-from burstcache.results.codecs import Codec, codec_named
+from burstcache.results.codecs import JSON, Codec, NotKeptError, codec_named, json_codec
 from burstcache.results.compression import compression_named
-from burstcache.results.entries import ERROR, NONE, VALUE, Entry
+from burstcache.results.entries import ANY, ERROR, NONE, VALUE, Entry
 from burstcache.results.errors import CachedErrors, is_duration_s
 from burstcache.results.keys import KeyMaker
 from burstcache.results.layers import Packing
+from burstcache.results.result_classes import ResultClasses
 
 TTL_S = 300.0
 MAX_BYTES = 1 << 20
@@ -32,7 +34,7 @@ class Options(NamedTuple):
     stale_s: float = 0.0
     negative_ttl_s: float = 0.0
     exceptions: Mapping[type[Exception], float] | None = None
-    codec: str | Codec = "json"
+    codec: str | Codec = JSON
     version: str | None = None
     max_bytes: int = MAX_BYTES
     compress_above_bytes: int | None = None
@@ -47,7 +49,8 @@ class FunctionResults:
         """Check the options; raise InvalidSettingError if one is not accepted."""
         _check(options)
         self.cache = cache
-        self._codec = codec_named(options.codec)
+        default = json_codec(ResultClasses(function), is_answer=options.key is not None)
+        self._codec = codec_named(options.codec, default)
         if cache.layers.shared and not self._codec.is_safe:
             raise InvalidSettingError(
                 f"codec={self._codec.name!r} runs what others stored; accepted: with memory:// alone"
@@ -55,15 +58,17 @@ class FunctionResults:
         self._keys = KeyMaker(
             function, key=options.key, arguments=options.arguments, version=options.version, codec=self._codec.name
         )
-        self.make_key = self._keys.make
-        self._ttl_ms, self._stale_ms = int(options.ttl_s * 1000), int(options.stale_s * 1000)
-        self._negative_ttl_ms = int(options.negative_ttl_s * 1000)
-        self._errors = CachedErrors(options.exceptions or {})
+        self.make_key, self.event = self._keys.make, self._keys.event
+        self.may_be_answers = options.key is not None
+        self.ttl_s, self.stale_s = options.ttl_s, options.stale_s
+        self._negative_ttl_s = options.negative_ttl_s
+        self._errors = CachedErrors(options.exceptions or {}, default)
         above_bytes, compression = options.compress_above_bytes, compression_named(options.compression)
         self.packing = Packing(options.max_bytes, None if above_bytes is None else compression, above_bytes or 0)
         self.wait_s = min(options.wait_s, threading.TIMEOUT_MAX)
         self._meter = cache.meter
         self._counts: Counter[str] = Counter()
+        self._reasons: Counter[str] = Counter()
         self._lock = Lock()
 
     def key(self, *args: Any, **kwargs: Any) -> str | None:
@@ -80,10 +85,14 @@ class FunctionResults:
         """
         return (key := self.make_key(args, kwargs)) is None or self.cache.forget(key)
 
-    def stats(self) -> dict[str, int]:
-        """Return how many calls each layer answered (by its name), and how many were `computed`, `stale` and so on."""
+    def stats(self) -> dict[str, Any]:
+        """Return the number of calls by what answered them.
+
+        That is the name of a layer, `computed`, `followed`, `stale` or `bypassed`; `not_kept` has the number of results
+        that were not kept, by reason.
+        """
         with self._lock:
-            return dict(self._counts)
+            return {**self._counts, **({"not_kept": dict(self._reasons)} if self._reasons else {})}
 
     def count(self, name: str) -> None:
         """Count a call."""
@@ -92,20 +101,9 @@ class FunctionResults:
         if self._meter is not None:
             self._meter.count(name)
 
-    def recall(self, key: str) -> Found | None:
-        """Return what memory has, fresh or stale."""
-        memory = self.cache.layers.memory
-        if memory is None or (entry := memory.get(key)) is None or self.cache.now_ms() >= entry.kept_until_ms:
-            return None
-        return None if (opened := self.open(entry)) is None else Found(entry, opened, memory.name)
-
-    def is_stale(self, entry: Entry) -> bool:
-        """Whether an entry is to be computed anew."""
-        return self.cache.now_ms() >= entry.fresh_until_ms
-
     def answer(self, found: Found) -> Any:
         """Count a layer's answer, and return or raise it."""
-        self.count("stale" if self.is_stale(found.entry) else found.layer)
+        self.count("stale" if found.is_stale else found.layer)
         return _result(found.opened)
 
     def conclude(self, outcome: Outcome) -> Any:
@@ -113,39 +111,46 @@ class FunctionResults:
         self.count(outcome.source)
         return _result(outcome.opened)
 
-    def encode(self, value: Any, now_ms: int) -> Entry | None:
+    def encode(self, value: Any, made: Instant) -> Entry | None:
         """Return the entry of what the function returned, or None if it is not to be kept."""
-        if value is None:
-            return self._entry(NONE, b"", now_ms, self._negative_ttl_ms)
-        try:
-            payload = self._codec.encode(value)
-        except Exception as error:
-            self._not_kept(f"{self._codec.name} does not take it: {error}")
-            return None
-        return self._entry(VALUE, payload, now_ms, self._ttl_ms)
+        return self.encode_for(value, made, fresh_s=self.ttl_s, stale_s=self.stale_s)
 
-    def encode_error(self, error: Exception, now_ms: int) -> Entry | None:
+    def encode_for(
+        self, value: Any, made: Instant, *, fresh_s: float, stale_s: float, variant: str = ANY
+    ) -> Entry | None:
+        """Return the entry of a result that is served for `fresh_s`, and stale for `stale_s` after that [s]."""
+        try:
+            if value is None:
+                return self._entry(NONE, b"", made, self._negative_ttl_s)
+            try:
+                payload = self._codec.encode(value)
+            except NotKeptError:
+                raise
+            except Exception as error:
+                raise NotKeptError(f"codec {self._codec.name}: {type(error).__name__}", str(error)) from error
+            return self._entry(VALUE, payload, made, fresh_s, stale_s, variant)
+        except NotKeptError as error:
+            return self.not_kept(error)
+
+    def encode_error(self, error: Exception, made: Instant) -> Entry | None:
         """Return the entry of what the function raised, or None if it is not to be kept."""
         if (ttl_s := self._errors.ttl_s(error)) is None:
             return None
         try:
-            payload = self._errors.encode(error)
+            return self._entry(ERROR, self._errors.encode(error), made, ttl_s)
         except Exception as why:
-            self._not_kept(f"the exception cannot be stored: {why}")
-            return None
-        return self._entry(ERROR, payload, now_ms, int(ttl_s * 1000))
+            return self.not_kept(NotKeptError(f"exception {type(error).__qualname__}", f"it cannot be stored: {why}"))
 
     def open(self, entry: Entry) -> Opened | None:
         """Return what an entry says, or None if it cannot be decoded here."""
-        kind, codec, payload, _, _ = entry
         try:
-            if kind == ERROR:
-                return Opened(error=self._errors.decode(payload))
-            if kind == NONE:
+            if entry.kind == ERROR:
+                return Opened(error=self._errors.decode(entry.payload))
+            if entry.kind == NONE:
                 return Opened()
-            if codec == self._codec.name:
-                return Opened(self._codec.decode(payload))
-            reason = f"its codec is {codec!r}"
+            if entry.codec == self._codec.name:
+                return Opened(self._codec.decode(entry.payload))
+            reason = f"its codec is {entry.codec!r}"
         except Exception as error:
             reason = repr(error)
         logger().warning(
@@ -153,19 +158,29 @@ class FunctionResults:
         )
         return None
 
-    def _entry(self, kind: str, payload: bytes, now_ms: int, ttl_ms: int) -> Entry | None:
-        if not ttl_ms:
+    def other_key(self, key: str) -> str | None:
+        """Return None: a result depends on nothing but what is in its key."""
+        return None
+
+    def not_kept(self, why: NotKeptError) -> None:
+        """Count a result that is not kept, and warn of the reason once."""
+        with self._lock:
+            self._reasons[why.reason] += 1
+        if self._meter is not None:
+            self._meter.count("not_kept")
+        logger().warning("results: a result is not kept", reason=f"{self._keys.name}: {why}")
+
+    def _entry(
+        self, kind: str, payload: bytes, made: Instant, fresh_s: float, stale_s: float = 0.0, variant: str = ANY
+    ) -> Entry | None:
+        fresh_ms = int(fresh_s * 1000)
+        if not fresh_ms:
             return None
         if len(payload) > self.packing.max_bytes:
-            self._not_kept(f"{len(payload)} bytes are more than max_bytes={self.packing.max_bytes}")
-            return None
-        fresh_until_ms = now_ms + ttl_ms
-        stale_ms = self._stale_ms if kind == VALUE else 0
-        return Entry(kind, self._codec.name, payload, fresh_until_ms, fresh_until_ms + stale_ms)
-
-    def _not_kept(self, reason: str) -> None:
-        logger().warning("results: a result is not kept", reason=f"{self._keys.name}: {reason}")
-        self.count("not_kept")
+            raise NotKeptError(
+                f"larger than max_bytes={self.packing.max_bytes}", f"raise `max_bytes`: it has {len(payload)} bytes"
+            )
+        return Entry(kind, self._codec.name, payload, made, fresh_ms, fresh_ms + int(stale_s * 1000), variant)
 
 
 def _check(options: Options) -> None:

@@ -1,53 +1,40 @@
 """Keys of results: what decides a result, in a canonical form, hashed by SHA-256.
 
-The canonical form is JSON in UTF-8 with sorted names and without spaces. What JSON lacks has a form of its own, which
-no JSON value can have: a name that begins with `$` in a dictionary gets a second one.
+The canonical form is the one of `burstcache.results.forms`, as JSON in UTF-8 with sorted names and without spaces.
+Values that differ have different forms. So have some that Python calls equal: 1, 1.0 and True, an Enum's member and its
+value, two times of one instant in different zones. Dictionaries that differ in the order of names alone have one form.
 
-    bytes, bytearray, memoryview    {"$bytes": "…"}, in hexadecimal digits
-    Decimal, UUID                   {"$decimal": "1.10"}, {"$uuid": "…"}
-    datetime, date, time            {"$datetime": "…"}, {"$date": "…"}, {"$time": "…"}, as isoformat writes them
-    set, frozenset                  {"$set": […]}, sorted by the forms of its elements
-    names that are no text          {"$items": [[name, value], …]}, sorted by their forms
-    a dataclass                     {"$dataclass": "module.Class", "fields": {…}}
-    NaN and the infinities          {"$float": "nan"}
-    numbers of 64 bits or more      {"$int": "0x…"}, as Python refuses to write thousands of decimal digits
-
-A tuple is a list, a member of an Enum its value; 1, 1.0 and true differ. A text or bytes alone may be large: they are
-hashed as they are, behind a letter with which no JSON begins: not the `t` of true, nor `f` or `n`.
+A text or bytes alone may be large: they are hashed as they are, behind a letter with which no JSON begins: not the `t`
+of true, nor `f` or `n`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
 import hashlib
 import inspect
-import json
 import marshal
-import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from decimal import Decimal
-from enum import Enum
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from types import CellType, FunctionType
 from typing import Any
-from uuid import UUID
 
 from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
+from burstcache.results.forms import NoFormError, Writer, class_name, encode_sorted
 
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_FORM = 2  # of keys: another one when values get other forms
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z_.]+")
 _ACCEPTED = (
-    "accepted: None, bool, int, float, str, bytes, Decimal, UUID, datetime, date, time, Enum, list, tuple, set, dict"
-    " and dataclasses of these; name what decides the result by arguments=[…] or key=…"
+    "accepted: None, bool, int, float, str, bytes, list, tuple, set, dict, Decimal, UUID, times and dates, members of"
+    " Enum, named tuples, dataclasses and pydantic models of these; name what decides the result by arguments=[…] or"
+    " key=…"
 )
 _NOTHING = object()
-_LARGE = 1 << 63
+_write = Writer(class_name, is_sorted=True, is_exact=False).write
 
 Choose = Callable[[tuple[Any, ...]], Any]
 
@@ -62,48 +49,14 @@ def canonical(value: object) -> bytes:
         return b"s" + _to_bytes(value)
     if type(value) is bytes:
         return b"b" + value
-    return _to_bytes(_encode(_plain(value)))
+    try:
+        return _to_bytes(encode_sorted(_write(value)))
+    except NoFormError as error:
+        raise NoCanonicalFormError(f"{repr(error.value)[:60]} of {error} has no canonical form; {_ACCEPTED}") from error
 
 
 def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")  # half a surrogate pair is a text, too
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
-    if value is None or value is True or value is False:
-        return value
-    if isinstance(value, Enum):
-        return _plain(value.value)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) < _LARGE else {"$int": hex(value)}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"$float": repr(value)}
-    if isinstance(value, Mapping):
-        return _plain_mapping(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, (set, frozenset)):
-        return {"$set": sorted((_plain(each) for each in value), key=_encode)}
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return {"$bytes": bytes(value).hex()}
-    if isinstance(value, (Decimal, UUID)):
-        return {f"${type(value).__name__.lower()}": str(value)}
-    if isinstance(value, (datetime.date, datetime.time)):  # a datetime is a date
-        return {f"${type(value).__name__.lower()}": value.isoformat()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return {"$dataclass": f"{type(value).__module__}.{type(value).__qualname__}", "fields": fields}
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    raise NoCanonicalFormError(f"{repr(value)[:60]} of type {kind} has no canonical form; {_ACCEPTED}")
-
-
-def _plain_mapping(value: Mapping[Any, Any]) -> Any:
-    if all(isinstance(name, str) for name in value):
-        return {f"${name}" if name[:1] == "$" else name: _plain(each) for name, each in value.items()}
-    return {"$items": sorted(([_plain(name), _plain(each)] for name, each in value.items()), key=_encode)}
 
 
 class KeyMaker:
@@ -139,14 +92,15 @@ class KeyMaker:
         parameters = self._signature.parameters
         is_plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters.values())
         self._length = len(parameters) if is_plain else -1
+        self._event_at = int(list(parameters)[:1] in (["self"], ["cls"]))
         if key is not None:
-            self._choose = _by_expression(key, list(parameters), self.name)
+            self._choose = _by_expression(key, self._event_at, len(parameters), self.name)
         else:
             self._choose = _by_names(arguments, list(parameters), self.name)
         chosen = ["*"] if arguments is None else list(arguments)
         code = code_version(function) if version is None else [version]
-        about = [self.name, code, codec, key if key is not None else chosen]
-        self._start = hashlib.sha256(_to_bytes(_encode(about)))
+        about = [_FORM, self.name, code, codec, key if key is not None else chosen]
+        self._start = hashlib.sha256(_to_bytes(encode_sorted(about)))
         self._prefix = f"result:{_NOT_IN_NAMES.sub('-', self.name)}:"
 
     def make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
@@ -168,6 +122,12 @@ class KeyMaker:
         except RecursionError:  # it contains itself, or is deeper than what JSON takes
             return None
         return self._prefix + digest.hexdigest()
+
+    def event(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the argument of a call into which the expression looks."""
+        if kwargs or len(args) != self._length:
+            args = tuple(self._signature.bind(*args, **kwargs).arguments.values())
+        return args[self._event_at]
 
 
 def _by_names(names: Sequence[str] | None, parameters: list[str], function: str) -> Choose:
@@ -194,12 +154,11 @@ def _part(position: int, path: str) -> Choose:
     return lambda args: attribute(args[position])
 
 
-def _by_expression(expression: str, parameters: list[str], function: str) -> Choose:
+def _by_expression(expression: str, position: int, arguments: int, function: str) -> Choose:
     """Return what searches the first argument that is not `self`; null is no key, or all events without it were one."""
     from burstcache.results.expressions import compile_expression
 
-    position = int(parameters[:1] in (["self"], ["cls"]))
-    if len(parameters) <= position:
+    if arguments <= position:
         raise InvalidSettingError(f"key={expression!r}: {function} has no argument to look into")
     search = compile_expression(expression)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.core.errors import ResultStoreRefusalError
 from burstcache.logs import logger
 from burstcache.results.compression import Compression
@@ -32,31 +33,35 @@ class Packing(NamedTuple):
 class SharedLayer:
     """A store behind its guard: a failure is a miss, and never raised."""
 
-    def __init__(self, store: Store, guard: Guard) -> None:
+    def __init__(self, store: Store, guard: Guard, clock: Clock) -> None:
         self.name = store.name
         self.store = store
+        self._clock = clock
+        self._began = instant(clock)
         self.failures = 0  # operations that the store did not do
         self._guard = guard
 
-    def get(self, key: str, now_ms: int, packing: Packing) -> Entry | None:
+    def get(self, key: str, packing: Packing) -> Entry | None:
         """Return an entry that is still kept."""
         data = self.ask(self.store.get, key, most_bytes=packing.most_bytes)
-        return None if data is None else self.read(key, data, now_ms, packing)
+        return None if data is None else self.read(key, data, packing)
 
-    def read(self, key: str, data: bytes, now_ms: int, packing: Packing) -> Entry | None:
+    def read(self, key: str, data: bytes, packing: Packing) -> Entry | None:
         """Return the entry that some bytes are, if it is still kept."""
         try:
-            entry = unpack(data, most_bytes=packing.max_bytes)
+            entry = unpack(data, now=self._now(), most_bytes=packing.max_bytes)
         except Exception as error:  # whatever somebody has put there
             logger().warning("results: an entry cannot be read, so it is computed anew", key=key, reason=str(error))
             return None
-        return entry if now_ms < entry.kept_until_ms else None
+        return entry if entry.age_ms(self._clock) < entry.kept_ms else None
 
-    def put(self, key: str, entry: Entry, now_ms: int, packing: Packing) -> bool:
+    def put(self, key: str, entry: Entry, packing: Packing) -> bool:
         """Keep an entry, and return whether the store does."""
         is_large = len(entry.payload) > packing.compress_above_bytes
-        data = pack(entry, packing.compression if is_large else None)
-        return self.ask(self._put, key, data, max(1, entry.kept_until_ms - now_ms)) or False
+        age_ms, now = entry.age_ms(self._clock), self._now()
+        stored = entry._replace(made=now._replace(at_us=now.at_us - age_ms * 1000))
+        data = pack(stored, packing.compression if is_large else None)
+        return self.ask(self._put, key, data, max(1, entry.kept_ms - age_ms)) or False
 
     def forget(self, key: str) -> bool:
         """Remove an entry, and return whether the store has."""
@@ -79,6 +84,11 @@ class SharedLayer:
         """Close the store's connections."""
         self.store.close()
 
+    def _now(self) -> Instant:
+        """Return the present; its wall time does not run back when this machine's is set back."""
+        now = instant(self._clock)
+        return now._replace(at_us=self._began.at_us + round(seconds_since(self._clock, self._began) * 1e6))
+
     def _put(self, key: str, data: bytes, kept_ms: int) -> bool:
         self.store.put(key, data, kept_ms=kept_ms)
         return True
@@ -97,27 +107,27 @@ class Layers:
         # Where environments agree on who computes.
         self.leasing = next((layer for layer in shared if isinstance(layer.store, LeasingStore)), None)
 
-    def get_shared(self, key: str, now_ms: int, packing: Packing) -> tuple[Entry, SharedLayer] | None:
+    def get_shared(self, key: str, packing: Packing) -> tuple[Entry, SharedLayer] | None:
         """Return an entry and the first layer that has it."""
         for layer in self.shared:
-            if (entry := layer.get(key, now_ms, packing)) is not None:
+            if (entry := layer.get(key, packing)) is not None:
                 return entry, layer
         return None
 
-    def lift(self, key: str, entry: Entry, found_in: SharedLayer, now_ms: int, packing: Packing) -> None:
-        """Put an entry into the layers above the one that had it."""
+    def lift(self, key: str, entry: Entry, found_in: SharedLayer, age_ms: int, packing: Packing) -> None:
+        """Put an entry of that age [ms] into the layers above the one that had it."""
         if self.memory is not None:
-            self.memory.put(key, entry, now_ms)
+            self.memory.put(key, entry, age_ms)
         for layer in self.shared:
             if layer is found_in:
                 return
-            layer.put(key, entry, now_ms, packing)
+            layer.put(key, entry, packing)
 
-    def put(self, key: str, entry: Entry, now_ms: int, packing: Packing) -> bool:
-        """Keep an entry in all layers; return whether those find it who wait for a lease."""
+    def put(self, key: str, entry: Entry, age_ms: int, packing: Packing) -> bool:
+        """Keep an entry of that age [ms] in all layers; return whether callers that wait for a lease find it."""
         if self.memory is not None:
-            self.memory.put(key, entry, now_ms)
-        is_kept = {layer: layer.put(key, entry, now_ms, packing) for layer in self.shared}
+            self.memory.put(key, entry, age_ms)
+        is_kept = {layer: layer.put(key, entry, packing) for layer in self.shared}
         return self.leasing is not None and is_kept[self.leasing]
 
     def forget(self, key: str) -> bool:

@@ -39,13 +39,11 @@ class Memory:
         with self._lock:
             return self._kept.get(key)
 
-    def put(self, key: str, entry: Entry, now_ms: int) -> None:
-        """Keep an entry, unless it is larger than all the memory."""
+    def put(self, key: str, entry: Entry, age_ms: int) -> None:
+        """Keep an entry of that age [ms], unless it is larger than all the memory."""
         if self._ttl_ms is not None:
-            end_ms = now_ms + self._ttl_ms
-            entry = entry._replace(
-                fresh_until_ms=min(entry.fresh_until_ms, end_ms), kept_until_ms=min(entry.kept_until_ms, end_ms)
-            )
+            end_ms = age_ms + self._ttl_ms
+            entry = entry._replace(fresh_ms=min(entry.fresh_ms, end_ms), kept_ms=min(entry.kept_ms, end_ms))
         if _size_bytes(entry) <= self._kept.maxsize:
             with self._lock:
                 self._kept[key] = entry

@@ -40,8 +40,8 @@ Step = Ask | Pause | Follow | Compute
 Flow = Generator[Step, Any, T]
 
 
-def run(flow: Flow[T], compute: Callable[[], Any]) -> T:
-    """Take the steps of a flow in this thread, and return what it returns."""
+def run(flow: Flow[T], compute: Callable[[], Any] | None = None) -> T:
+    """Take the steps of a flow in this thread, and return its result; `compute` is for a flow that has such a step."""
 
     def take(step: Step) -> Any:
         match step:
@@ -52,6 +52,7 @@ def run(flow: Flow[T], compute: Callable[[], Any]) -> T:
             case Follow(flight, timeout_s):
                 return flight.result(timeout_s)
             case Compute():
+                assert compute is not None
                 return compute()
 
     try:

@@ -20,6 +20,7 @@ from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.results.decorator import cached
+from burstcache.results.near_misses import meant_by
 
 HANDLER_VARIABLE = "BURSTCACHE_HANDLER"
 FILE_VARIABLE = "BURSTCACHE_RESULTS_FILE"
@@ -63,5 +64,7 @@ def read_options() -> dict[str, Any]:
     if not isinstance(options, dict) or not isinstance(options.get("key"), str):
         raise InvalidSettingError(f"{path}: accepted: a JSON object with `key`, a JMESPath expression into the event")
     if unknown := sorted(set(options) - _IN_FILES):
-        raise InvalidSettingError(f"{path}: {unknown[0]!r}; accepted: {', '.join(sorted(_IN_FILES))}")
+        accepted = sorted(_IN_FILES)
+        meant = meant_by(unknown[0], accepted)
+        raise InvalidSettingError(f"{path}: {unknown[0]!r}; accepted: {', '.join(accepted)}{meant}")
     return options

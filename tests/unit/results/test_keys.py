@@ -30,25 +30,28 @@ class Size:
     unit: str
 
 
+_UTC_FORM = b'{"$datetime":["2026-01-02T00:00:00",0,{"$timezone":[{"$timedelta":[0,0,0]}]}]}'
+
+
 @pytest.mark.parametrize(
     ("value", "form"),
     [
         ("a⏎", b"sa\xe2\x8f\x8e"),
         (b"\x00a", b"b\x00a"),
         ({"b": 1, "a": [None, True, 1.5]}, b'{"a":[null,true,1.5],"b":1}'),
-        ((1, "é"), '[1,"é"]'.encode()),
-        ([b"\x0f"], b'[{"$bytes":"0f"}]'),
+        ((1, "é"), '{"$tuple":[1,"é"]}'.encode()),
+        ([b"\x0f"], b'[{"$bytes":"Dw=="}]'),
         ({"$bytes": "0f"}, b'{"$$bytes":"0f"}'),
-        ({2: "b", 1: "a"}, b'{"$items":[[1,"a"],[2,"b"]]}'),
+        ({2: "b", 1: "a"}, b'{"$dict":[[1,"a"],[2,"b"]]}'),
         ({3, 1}, b'{"$set":[1,3]}'),
         ([1 << 63, -1 << 63], b'[{"$int":"0x8000000000000000"},{"$int":"-0x8000000000000000"}]'),
         ([math.inf, math.nan], b'[{"$float":"inf"},{"$float":"nan"}]'),
-        (Decimal("1.10"), b'{"$decimal":"1.10"}'),
-        (uuid.UUID(int=1), b'{"$uuid":"00000000-0000-0000-0000-000000000001"}'),
+        (Decimal("1.10"), b'{"$Decimal":"1.10"}'),
+        (uuid.UUID(int=1), b'{"$UUID":"00000000-0000-0000-0000-000000000001"}'),
         (datetime.date(2026, 1, 2), b'{"$date":"2026-01-02"}'),
-        (datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), b'{"$datetime":"2026-01-02T00:00:00+00:00"}'),
-        ([Colour.RED], b'["red"]'),
-        (Size(2, "px"), f'{{"$dataclass":"{__name__}.Size","fields":{{"unit":"px","width":2}}}}'.encode()),
+        (datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), _UTC_FORM),
+        ([Colour.RED], f'[{{"$Enum":["{__name__}:Colour","RED"]}}]'.encode()),
+        (Size(2, "px"), f'{{"$dataclass":["{__name__}:Size",{{"unit":"px","width":2}}]}}'.encode()),
     ],
 )
 def test_a_value_has_one_canonical_form(value: Any, form: bytes) -> None:

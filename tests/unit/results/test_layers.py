@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache import logs
+from burstcache.adapters.clock import Instant
 from burstcache.core.errors import ResultStoreDownError
 from burstcache.results import Cache, cached
 from burstcache.results.entries import Entry, pack
@@ -44,7 +45,7 @@ def far() -> HeldStore:
 
 
 def guarded(store: HeldStore, clock: ManualClock) -> SharedLayer:
-    return SharedLayer(store, Guard(store.name, store.ping, clock, start=lambda probe: probe()))
+    return SharedLayer(store, Guard(store.name, store.ping, clock, start=lambda probe: probe()), clock)
 
 
 def cache_of(clock: ManualClock, *stores: HeldStore, memory: Memory | None = None) -> Cache:
@@ -266,7 +267,7 @@ def test_a_stale_result_is_computed_by_one_thread(clock: ManualClock, near: Held
 
 
 def stored(near: HeldStore, key: str, **changes: Any) -> None:
-    entry = Entry("value", "json", b"1", 2_000_000_000, 2_000_000_000)._replace(**changes)
+    entry = Entry("value", "json", b"1", Instant(0, 1_000_000_000_000), 1_000_000, 1_000_000)._replace(**changes)
     near.kept[key] = pack(entry, None)
 
 
@@ -276,7 +277,8 @@ def stored(near: HeldStore, key: str, **changes: Any) -> None:
         {"payload": b"no JSON"},
         {"codec": "pickle"},
         {"kind": "error", "payload": b'["os.system", ["true"]]'},
-        {"kept_until_ms": 5},
+        {"kept_ms": 0},
+        {"made": Instant(0, 1_999_000_000_000)},
         {"payload": b"1" * (2 << 20)},
     ],
 )
@@ -293,7 +295,7 @@ def test_an_entry_that_cannot_be_trusted_is_computed_anew(
 
 def test_bytes_that_are_no_entry_are_computed_anew(clock: ManualClock, near: HeldStore) -> None:
     function = Square(cache_of(clock, near))
-    for data in (b"", b"\n", b"burstcache-result/2 value json plain 1 5 5\n1", bytes(500)):
+    for data in (b"", b"\n", b"burstcache-result/1 value json plain 1 5 5\n1", bytes(500)):
         near.kept[str(function.call.results.key(3))] = data
         assert function.call(3) == 9
 
@@ -303,7 +305,7 @@ def test_whatever_is_under_a_key_breaks_no_call(data: bytes, start: bytes) -> No
     near = HeldStore()
     function = Square(cache_of(ManualClock(1_000_000.0), near))
     size = str(len(data)).encode()
-    stored_bytes = b"burstcache-result/1 " + start + size + b" 2000000000 2000000000\n" + data if start else data
+    stored_bytes = b"burstcache-result/2 " + start + size + b" - 1000000000 9999 9999\n" + data if start else data
     near.kept[str(function.call.results.key(3))] = stored_bytes
 
     assert function.call(3) == 9 or start == b"value json plain "  # which may be JSON
@@ -330,27 +332,30 @@ def test_tasks_ask_shared_places_too(clock: ManualClock, near: HeldStore) -> Non
     assert of.results.stats()["computed"] == 2
 
 
-def test_memory_keeps_within_its_bytes_and_its_time(clock: ManualClock) -> None:
+MADE = Instant(1.0, 1_000_000)
+
+
+def test_memory_keeps_within_its_bytes_and_its_time() -> None:
     memory = Memory(10_000, ttl_ms=2_000)
-    entries = {str(number): Entry("value", "bytes", bytes(2_000), 9_000, 9_000) for number in range(5)}
+    entries = {str(number): Entry("value", "bytes", bytes(2_000), MADE, 9_000, 9_000) for number in range(5)}
     for key, entry in entries.items():
-        memory.put(key, entry, now_ms=1_000)
+        memory.put(key, entry, age_ms=500)
 
     assert [key for key in entries if memory.get(key)] == ["2", "3", "4"]
-    assert memory.get("4") == entries["4"]._replace(fresh_until_ms=3_000, kept_until_ms=3_000)
-    memory.put("large", Entry("value", "bytes", bytes(10_000), 9_000, 9_000), now_ms=1_000)
+    assert memory.get("4") == entries["4"]._replace(fresh_ms=2_500, kept_ms=2_500)
+    memory.put("large", Entry("value", "bytes", bytes(10_000), MADE, 9_000, 9_000), age_ms=0)
     assert memory.get("large") is None
     assert memory.get("4")
 
 
 def test_memory_lets_the_least_often_used_leave_first() -> None:
     memory = Memory(6_000, eviction="lfu")
-    entry = Entry("value", "bytes", bytes(2_000), 9_000, 9_000)
-    memory.put("often", entry, now_ms=0)
+    entry = Entry("value", "bytes", bytes(2_000), MADE, 9_000, 9_000)
+    memory.put("often", entry, age_ms=0)
     for _ in range(3):
         memory.get("often")
     for key in ("one", "two"):
-        memory.put(key, entry, now_ms=0)
+        memory.put(key, entry, age_ms=0)
 
     assert memory.get("often")
     assert memory.get("one") is None
@@ -382,7 +387,7 @@ def test_a_place_whose_probe_gets_no_thread_fails_no_call_and_is_probed_later(
     clock: ManualClock, near: HeldStore
 ) -> None:
     guard = Guard(near.name, near.ping, clock)
-    function = Square(Cache(Layers(None, [SharedLayer(near, guard)]), clock))
+    function = Square(Cache(Layers(None, [SharedLayer(near, guard, clock)]), clock))
     guard.failed(ResultStoreDownError("no"))
     clock.sleep(PROBE_EVERY_S)
 

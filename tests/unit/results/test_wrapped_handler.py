@@ -72,7 +72,7 @@ def test_lambdas_runtime_finds_the_handler(application: Any) -> None:
     [
         ("[]", "accepted: a JSON object with `key`"),
         ('{"ttl_s": 5}', "accepted: a JSON object with `key`"),
-        ('{"key": "image", "ttl": 5}', "'ttl'; accepted: backend, codec"),
+        ('{"key": "image", "ttl": 5}', "'ttl'; accepted: backend, codec.*did you mean ttl_s"),
         ('{"key": "image", "ttl_s": 0}', "ttl_s=0; accepted"),
         ("{", "cannot be read"),
     ],

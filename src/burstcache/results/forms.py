@@ -1,0 +1,364 @@
+"""Forms of values: a notation in JSON for keys and for stored results, from which the same value can be read again.
+
+What JSON has stands as it is: None, bool, finite floats, integers below 64 bits, text, lists, and dictionaries whose
+names are text. Any other value is an object with one name, `$` and its type's name, as in `{"$Decimal": "1.10"}`. A
+dictionary's own name that begins with `$` gets a second one. `FORMS` lists types by name. Members of Enum, named
+tuples, dataclasses and pydantic models are written with the name of their class.
+
+A value is written only if its type is exactly one of these: a derived class may have state, or a notion of equality,
+that the form does not show. As each form can be read back, two values that differ have different forms.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, Flag
+from functools import cached_property
+from importlib import import_module
+from typing import Any, NamedTuple
+
+encode_sorted = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_LARGE = 1 << 63  # Python refuses to write integers of thousands of decimal digits
+_FACTORIES = {kind.__name__: kind for kind in (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)}
+_PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, int: int.__pos__, float: float.__pos__}
+
+Write = Callable[[Any], Any]
+Read = Callable[[Any], Any]
+
+
+class NoFormError(Exception):
+    """A value has no form: its type, and why if the type alone does not say it."""
+
+    def __init__(self, value: object, why: str = "") -> None:
+        super().__init__(f"type {type(value).__module__}.{type(value).__qualname__}{why and f', {why}'}")
+        self.value = value
+
+
+class Form(NamedTuple):
+    """How values of one type are written and read. `module` has the type, and is imported when a value is read."""
+
+    module: str
+    write: Callable[[Any, Write], Any]
+    read: Callable[[Any, Any, Read], Any]  # what was written, the type, and how parts are read
+
+
+def _text_form(module: str) -> Form:
+    return Form(module, lambda value, _: str(value), lambda text, kind, _: kind(text))
+
+
+def _bytes_form() -> Form:
+    return Form(
+        "builtins",
+        lambda value, _: base64.b64encode(value).decode(),
+        lambda text, kind, _: kind(base64.b64decode(text, validate=True)),
+    )
+
+
+def _parts_form(module: str, parts: Callable[[Any], Iterable[Any]]) -> Form:
+    """Return the form of a type that is made from its parts in order."""
+    return Form(
+        module,
+        lambda value, write: [write(part) for part in parts(value)],
+        lambda parts, kind, read: kind(*map(read, parts)),
+    )
+
+
+def _set_form() -> Form:
+    return Form(
+        "builtins",
+        lambda value, write: sorted((write(each) for each in value), key=encode_sorted),
+        lambda parts, kind, read: kind(map(read, parts)),
+    )
+
+
+def _number_form() -> Form:
+    return Form("numpy", lambda value, write: write(value.item()), lambda plain, kind, read: kind(read(plain)))
+
+
+def _write_memoryview(value: memoryview, _: Write) -> str:
+    if value.format != "B" or value.ndim != 1:
+        raise NoFormError(value, "whose items are not bytes")
+    return base64.b64encode(value).decode()
+
+
+def _write_moment(value: Any, write: Write) -> list[Any]:
+    """Return a datetime or a time: `isoformat` leaves out the fold, and the offset of a time in a zone."""
+    return [value.replace(tzinfo=None).isoformat(), value.fold, write(value.tzinfo)]
+
+
+def _read_moment(parts: list[Any], kind: Any, read: Read) -> Any:
+    text, fold, zone = parts
+    return kind.fromisoformat(text).replace(fold=fold, tzinfo=read(zone))
+
+
+def _write_zone(value: Any, _: Write) -> str:
+    if value.key is None or type(value)(value.key) is not value:
+        raise NoFormError(value, "that is not the zone of its name")
+    return str(value.key)
+
+
+def _write_defaultdict(value: Any, write: Write) -> list[Any]:
+    factory = value.default_factory
+    name = getattr(factory, "__name__", None)
+    if factory is not None and _FACTORIES.get(str(name)) is not factory:
+        raise NoFormError(value, "whose default_factory is no built-in type")
+    return [name, write(dict(value))]
+
+
+def _read_defaultdict(parts: list[Any], kind: Any, read: Read) -> Any:
+    name, plain = parts
+    return kind(None if name is None else _FACTORIES[name], read(plain))
+
+
+_NUMPY = (
+    "bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+    "float64", "complex64", "complex128", "str_", "bytes_",
+)  # fmt: skip
+
+FORMS: Mapping[str, Form] = {
+    "int": Form("builtins", lambda value, _: hex(value), lambda text, kind, _: kind(text, 16)),
+    "float": Form("builtins", lambda value, _: repr(value), lambda text, kind, _: kind(text)),
+    "complex": _parts_form("builtins", lambda value: (value.real, value.imag)),
+    "bytes": _bytes_form(),
+    "bytearray": _bytes_form(),
+    "memoryview": _bytes_form()._replace(
+        write=_write_memoryview, read=lambda text, kind, _: kind(base64.b64decode(text, validate=True))
+    ),
+    "tuple": _parts_form("builtins", lambda value: value)._replace(
+        read=lambda parts, kind, read: kind(map(read, parts))
+    ),
+    "set": _set_form(),
+    "frozenset": _set_form(),
+    "range": _parts_form("builtins", lambda value: (value.start, value.stop, value.step)),
+    "slice": _parts_form("builtins", lambda value: (value.start, value.stop, value.step)),
+    "Decimal": _text_form("decimal"),
+    "Fraction": _parts_form("fractions", lambda value: (value.numerator, value.denominator)),
+    "UUID": _text_form("uuid"),
+    "date": Form("datetime", lambda value, _: value.isoformat(), lambda text, kind, _: kind.fromisoformat(text)),
+    "datetime": Form("datetime", _write_moment, _read_moment),
+    "time": Form("datetime", _write_moment, _read_moment),
+    "timedelta": _parts_form("datetime", lambda value: (value.days, value.seconds, value.microseconds)),
+    "timezone": _parts_form("datetime", lambda value: value.__getinitargs__()),
+    "ZoneInfo": Form("zoneinfo", _write_zone, lambda text, kind, _: kind(text)),
+    "tzutc": Form("dateutil.tz", lambda value, _: None, lambda _, kind, __: kind()),  # that of boto3's times
+    "OrderedDict": _parts_form("collections", lambda value: ([list(item) for item in value.items()],)),
+    "Counter": _parts_form("collections", lambda value: (dict(value),)),
+    "defaultdict": Form("collections", _write_defaultdict, _read_defaultdict),
+    "deque": _parts_form("collections", lambda value: (list(value), value.maxlen)),
+    **{name: _text_form("pathlib") for name in ("PosixPath", "PurePosixPath", "PureWindowsPath", "WindowsPath")},
+    **{
+        f"IPv{version}{kind}": _text_form("ipaddress")
+        for version in (4, 6)
+        for kind in ("Address", "Interface", "Network")
+    },
+    **{name: _number_form() for name in _NUMPY},
+}
+_ENUM, _NAMEDTUPLE, _DATACLASS, _MODEL = "Enum", "namedtuple", "dataclass", "model"
+CLASS_FORMS = (_ENUM, _NAMEDTUPLE, _DATACLASS, _MODEL)
+
+
+def class_name(kind: type[Any]) -> str:
+    """Return `module:Class`.
+
+    Raises:
+        LookupError: The class is not found there: another one of that name could not be told from it.
+    """
+    found: Any = sys.modules.get(kind.__module__)
+    for part in kind.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if found is not kind:
+        raise LookupError(f"{kind.__qualname__} is not found in {kind.__module__}")
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+class Writer:
+    """Writes the forms of values.
+
+    Args:
+        name_class: Returns the name of a class whose instance is written, or raises LookupError.
+        is_sorted: Whether dictionaries that are equal have one form, whatever the order of their names.
+        is_exact: Whether a dataclass is refused if it has attributes that are no fields: they would not come back.
+        is_json: Whether instances of classes derived from dict, list, str and so on are written as JSON has them.
+    """
+
+    def __init__(
+        self,
+        name_class: Callable[[type[Any]], str],
+        *,
+        is_sorted: bool = False,
+        is_exact: bool = True,
+        is_json: bool = False,
+    ) -> None:
+        self._name_class = name_class
+        self._is_sorted = is_sorted
+        self._is_exact = is_exact
+        self._is_json = is_json
+
+    def write(self, value: Any) -> Any:
+        """Return the form of a value.
+
+        Raises:
+            NoFormError: The value, or a part of it, has none.
+            RecursionError: The value contains itself, or is nested too deep.
+        """
+        kind = type(value)
+        if kind is str or kind is bool or value is None:
+            return value
+        if (kind is int and -_LARGE < value < _LARGE) or (kind is float and math.isfinite(value)):
+            return value
+        if kind is dict:
+            return self._write_dict(value)
+        if kind is list:
+            return [self.write(each) for each in value]
+        form = FORMS.get(kind.__qualname__)
+        if form is not None and getattr(sys.modules.get(form.module), kind.__qualname__, None) is kind:
+            return {f"${kind.__qualname__}": form.write(value, self.write)}
+        return self._write_instance(value, kind)
+
+    def _write_dict(self, value: dict[Any, Any]) -> Any:
+        write = self.write
+        if all(type(name) is str for name in value):
+            return {f"${name}" if name[:1] == "$" else name: write(each) for name, each in value.items()}
+        items = [[write(name), write(each)] for name, each in value.items()]
+        return {"$dict": sorted(items, key=encode_sorted) if self._is_sorted else items}
+
+    def _write_instance(self, value: Any, kind: type[Any]) -> Any:
+        try:
+            if issubclass(kind, Enum):
+                member = self.write(value.value) if issubclass(kind, Flag) else value.name
+                return {f"${_ENUM}": [self._name(value, kind), member]}
+            if _is_namedtuple(kind) and not getattr(value, "__dict__", None):
+                return {f"${_NAMEDTUPLE}": [self._name(value, kind), [self.write(part) for part in value]]}
+            if dataclasses.is_dataclass(kind):
+                fields = {name: self.write(part) for name, part in self._fields(value, kind).items()}
+                return {f"${_DATACLASS}": [self._name(value, kind), fields]}
+            if _is_model(kind):
+                return {f"${_MODEL}": [self._name(value, kind), self.write(_model_state(value, kind))]}
+        except NoFormError as error:
+            if not (self._is_json and error.value is value):
+                raise
+        return self._write_derived(value)
+
+    def _write_derived(self, value: Any) -> Any:
+        """Return an instance of a derived class as `json.dumps` writes it, if that is asked for."""
+        if not self._is_json:
+            raise NoFormError(value)
+        if isinstance(value, dict):
+            return self._write_dict(dict(dict.items(value)))
+        if isinstance(value, (list, tuple)):
+            return [self.write(each) for each in value]
+        for kind, plain in _PLAIN.items():
+            if isinstance(value, kind):
+                return self.write(plain(value))
+        raise NoFormError(value)
+
+    def _name(self, value: Any, kind: type[Any]) -> str:
+        try:
+            return self._name_class(kind)
+        except LookupError:
+            raise NoFormError(value, "a class that its module does not have under its name") from None
+
+    def _fields(self, value: Any, kind: type[Any]) -> dict[str, Any]:
+        names = [field.name for field in dataclasses.fields(value)]
+        if kind.__new__ is not object.__new__:
+            raise NoFormError(value, "a dataclass that derives from a built-in type")
+        if kind.__eq__ is object.__eq__:
+            raise NoFormError(value, "whose instances equal only themselves (eq=False)")
+        others = {name for name in _attributes(value) if name not in names and not _is_computed(kind, name)}
+        if others and (self._is_exact or not _compares_fields(kind)):
+            raise NoFormError(value, f"whose attribute {min(others)!r} is no field")
+        try:
+            return {name: getattr(value, name) for name in names}
+        except AttributeError as error:
+            raise NoFormError(value, str(error)) from error
+
+
+class Reader:
+    """Reads forms. `find_class` returns a class by its name, or raises ValueError: what is stored chooses no class."""
+
+    def __init__(self, find_class: Callable[[str], type[Any]]) -> None:
+        self._find_class = find_class
+
+    def read(self, plain: Any) -> Any:
+        """Return the value that a form shows; any error may be raised for what is no form."""
+        if type(plain) is list:
+            return [self.read(each) for each in plain]
+        if type(plain) is not dict:
+            return plain
+        if len(plain) == 1:
+            ((name, inner),) = plain.items()
+            if name[:1] == "$" and name[1:2] != "$":
+                return self._read_form(name[1:], inner)
+        return {name[1:] if name[:1] == "$" else name: self.read(each) for name, each in plain.items()}
+
+    def _read_form(self, name: str, inner: Any) -> Any:
+        read = self.read
+        if (form := FORMS.get(name)) is not None:
+            return form.read(inner, getattr(import_module(form.module), name), read)
+        if name == "dict":
+            return {read(each): read(value) for each, value in inner}
+        if name not in CLASS_FORMS:
+            raise ValueError(f"{name!r} is no form")
+        class_named, state = inner
+        kind = self._find_class(class_named)
+        if name == _ENUM and issubclass(kind, Enum):
+            return kind(read(state)) if issubclass(kind, Flag) else kind[state]
+        if name == _NAMEDTUPLE and _is_namedtuple(kind) and len(state) == len(kind._fields):
+            return tuple.__new__(kind, map(read, state))
+        if name == _DATACLASS and dataclasses.is_dataclass(kind):
+            return _restore(kind, {each: read(value) for each, value in state.items()})
+        if name == _MODEL and _is_model(kind):
+            made = object.__new__(kind)
+            sys.modules["pydantic"].BaseModel.__setstate__(made, read(state))
+            return made
+        raise ValueError(f"{class_named} is no {name}, or has other parts now")
+
+
+def _is_namedtuple(kind: Any) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and kind.__eq__ is tuple.__eq__
+
+
+def _is_model(kind: type[Any]) -> bool:
+    """Whether a class is a model of pydantic 2, which is there if one of its models is."""
+    pydantic = sys.modules.get("pydantic")
+    return pydantic is not None and issubclass(kind, pydantic.BaseModel) and hasattr(kind, "__pydantic_fields_set__")
+
+
+def _model_state(value: Any, kind: Any) -> dict[str, Any]:
+    """Return all that a model's equality looks at, and which fields were given."""
+    state: dict[str, Any] = sys.modules["pydantic"].BaseModel.__getstate__(value)
+    fields = {name: part for name, part in state["__dict__"].items() if name in kind.model_fields}
+    return {**state, "__dict__": fields}
+
+
+def _attributes(value: Any) -> set[str]:
+    """Return the names of all that an instance has, in its dictionary and in slots."""
+    state = object.__getstate__(value)  # type: ignore[attr-defined]
+    parts = state if isinstance(state, tuple) else (state,)
+    return {name for part in parts if part for name in part}
+
+
+def _is_computed(kind: type[Any], name: str) -> bool:
+    return isinstance(getattr(kind, name, None), cached_property)
+
+
+def _compares_fields(kind: type[Any]) -> bool:
+    """Whether the decorator has written a dataclass's own `__eq__`, which compares fields and nothing else."""
+    equality = vars(kind).get("__eq__")
+    return "__dataclass_params__" in vars(kind) and getattr(equality, "__code__", None) is not None and (
+        equality.__code__.co_filename == "<string>"
+    )  # fmt: skip
+
+
+def _restore(kind: type[Any], fields: dict[str, Any]) -> Any:
+    if {field.name for field in dataclasses.fields(kind)} != fields.keys():
+        raise ValueError(f"{kind.__qualname__} has other fields now")
+    made = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made

@@ -1,0 +1,30 @@
+"""Near misses: names that other caches give to what an argument of `cached` is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_MEANT = {
+    "ttl_s": "ttl ttlseconds expire expires expiry expiration expirationtime ex maxage age lifetime seconds duration",
+    "stale_s": "stale stalettl grace swr stalewhilerevalidate earlyttl",
+    "negative_ttl_s": "negativettl nonettl negative cachenone ignorenone",
+    "timeout_ms": "timeout timeouts sockettimeout deadline",
+    "wait_s": "wait lock locktimeout lockexpire singleflight",
+    "max_bytes": "maxsize size maxentries limit capacity maxlen",
+    "backend": "cache store storage url urls redis backends client location",
+    "codec": "serializer serialize encoder pickler format",
+    "arguments": "args params on by include ignore",
+    "key": "keys keybuilder keyfunc keyfn makekey jmespath expression eventkeyjmespath datakeywordargument path",
+    "exceptions": "errors catch exception raises cacheexceptions",
+    "compress_above_bytes": "compress compressthreshold compressminsize",
+    "version": "namespace prefix region tag tags",
+}
+
+
+def meant_by(name: str, accepted: Iterable[str]) -> str:
+    """Return a question after the accepted name that is meant; empty if none is near."""
+    plain = name.lower().replace("_", "")
+    known = [each for each, others in _MEANT.items() if plain in others.split()]
+    near = known or get_close_matches(name, accepted, 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,91 @@
+"""Classes of results: those that a function's stored results may be instances of.
+
+A store to which others write must not choose what is imported. A class is found by its name only if the function's
+return annotation leads to it, or if the function has returned an instance of it in this process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import typing
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+from burstcache.results.forms import class_name
+
+
+class ResultClasses:
+    """Classes of one function's results, by name. Threads share it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Begin with the classes that the function's return annotation leads to, looked up at their first use."""
+        self._function = function
+        self._seen: dict[str, type[Any]] = {}
+        self._annotated: dict[str, type[Any]] | None = None
+
+    def name(self, kind: type[Any]) -> str:
+        """Return the name of a class of which the function has returned an instance, and remember it.
+
+        Raises:
+            LookupError: Its module does not have it under its name.
+        """
+        name = class_name(kind)
+        self._seen[name] = kind
+        return name
+
+    def find(self, name: str) -> type[Any]:
+        """Return a class by its name.
+
+        Raises:
+            LookupError: The function is not known to return its instances.
+        """
+        if (kind := self._seen.get(name)) is not None:
+            return kind
+        if self._annotated is None:
+            self._annotated = _classes_of(_return_annotation(self._function))
+        try:
+            return self._annotated[name]
+        except KeyError:
+            raise LookupError(
+                f"its class {name} is not in the function's return annotation, and was not returned in this process"
+            ) from None
+
+
+def _return_annotation(function: Callable[..., Any]) -> Any:
+    """Return what a function is annotated to return; None if nothing, or nothing that can be evaluated."""
+    with suppress(Exception):
+        annotations = {"return": function.__annotations__["return"]}
+        return _hints(SimpleNamespace(__annotations__=annotations), vars(sys.modules[function.__module__]))["return"]
+    return None
+
+
+def _classes_of(annotation: Any) -> dict[str, type[Any]]:
+    """Return the classes in an annotation, those derived from them, and those in the annotations of their fields."""
+    found: dict[str, type[Any]] = {}
+    rest, visited = [annotation], set()
+    while rest:
+        part = rest.pop()
+        if id(part) in visited:
+            continue
+        visited.add(id(part))
+        rest += typing.get_args(part)
+        rest.append(getattr(part, "__value__", None))  # of an alias that `type` defines
+        if isinstance(part, type) and part.__module__ != "builtins":
+            with suppress(LookupError):
+                found[class_name(part)] = part
+            rest += part.__subclasses__() if _may_be_derived(part) else ()
+            with suppress(Exception):
+                rest += _hints(part).values()
+    return found
+
+
+def _may_be_derived(kind: type[Any]) -> bool:
+    return dataclasses.is_dataclass(kind) or issubclass(kind, Enum) or hasattr(kind, "model_fields")
+
+
+def _hints(annotated: Any, names: dict[str, Any] | None = None) -> dict[str, Any]:
+    return typing.get_type_hints(annotated, names)
