@@ -215,10 +215,15 @@ class Writer:
             return self._write_dict(value)
         if kind is list:
             return [self.write(each) for each in value]
-        form = FORMS.get(kind.__qualname__)
-        if form is not None and getattr(sys.modules.get(form.module), kind.__qualname__, None) is kind:
-            return {f"${kind.__qualname__}": form.write(value, self.write)}
-        return self._write_instance(value, kind)
+        try:
+            form = FORMS.get(kind.__qualname__)
+            if form is not None and getattr(sys.modules.get(form.module), kind.__qualname__, None) is kind:
+                return {f"${kind.__qualname__}": form.write(value, self.write)}
+            return self._write_instance(value, kind)
+        except NoFormError as error:
+            if not (self._is_json and error.value is value):
+                raise
+        return self._write_derived(value)
 
     def _write_dict(self, value: dict[Any, Any]) -> Any:
         write = self.write
@@ -228,26 +233,20 @@ class Writer:
         return {"$dict": sorted(items, key=encode_sorted) if self._is_sorted else items}
 
     def _write_instance(self, value: Any, kind: type[Any]) -> Any:
-        try:
-            if issubclass(kind, Enum):
-                member = self.write(value.value) if issubclass(kind, Flag) else value.name
-                return {f"${_ENUM}": [self._name(value, kind), member]}
-            if _is_namedtuple(kind) and not getattr(value, "__dict__", None):
-                return {f"${_NAMEDTUPLE}": [self._name(value, kind), [self.write(part) for part in value]]}
-            if dataclasses.is_dataclass(kind):
-                fields = {name: self.write(part) for name, part in self._fields(value, kind).items()}
-                return {f"${_DATACLASS}": [self._name(value, kind), fields]}
-            if _is_model(kind):
-                return {f"${_MODEL}": [self._name(value, kind), self.write(_model_state(value, kind))]}
-        except NoFormError as error:
-            if not (self._is_json and error.value is value):
-                raise
-        return self._write_derived(value)
+        if issubclass(kind, Enum):
+            member = self.write(value.value) if issubclass(kind, Flag) else value.name
+            return {f"${_ENUM}": [self._name(value, kind), member]}
+        if _is_namedtuple(kind) and not getattr(value, "__dict__", None):
+            return {f"${_NAMEDTUPLE}": [self._name(value, kind), [self.write(part) for part in value]]}
+        if dataclasses.is_dataclass(kind):
+            fields = {name: self.write(part) for name, part in self._fields(value, kind).items()}
+            return {f"${_DATACLASS}": [self._name(value, kind), fields]}
+        if _is_model(kind):
+            return {f"${_MODEL}": [self._name(value, kind), self.write(_model_state(value, kind))]}
+        raise NoFormError(value)
 
     def _write_derived(self, value: Any) -> Any:
-        """Return an instance of a derived class as `json.dumps` writes it, if that is asked for."""
-        if not self._is_json:
-            raise NoFormError(value)
+        """Return an instance of a derived class as `json.dumps` writes it."""
         if isinstance(value, dict):
             return self._write_dict(dict(dict.items(value)))
         if isinstance(value, (list, tuple)):

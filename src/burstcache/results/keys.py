@@ -52,7 +52,14 @@ def canonical(value: object) -> bytes:
     try:
         return _to_bytes(encode_sorted(_write(value)))
     except NoFormError as error:
-        raise NoCanonicalFormError(f"{repr(error.value)[:60]} of {error} has no canonical form; {_ACCEPTED}") from error
+        raise NoCanonicalFormError(f"{_shown(error.value)} of {error} has no canonical form; {_ACCEPTED}") from error
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)[:60]
+    except Exception:  # a class's own, or of an integer of thousands of digits
+        return "a value"
 
 
 def _to_bytes(text: str) -> bytes:
