@@ -44,3 +44,14 @@ class ManualClock(SystemClock):
 
     def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
         return future.result(LIMIT_S)
+
+
+class SteppedClock(ManualClock):
+    """A clock whose wall time is set back or forward while its monotonic time goes on."""
+
+    def __init__(self, now_s: float = 0.0) -> None:
+        super().__init__(now_s)
+        self.step_s = 0.0
+
+    def now_us(self) -> int:
+        return round((self.now_s + self.step_s) * 1_000_000)

@@ -38,16 +38,15 @@ def _allocate(error: Exception) -> Exception:
 
 
 def _fill(made: Exception, error: Exception) -> None:
-    made.args = error.args
     vars(made).update(vars(error))
-    if (notes := getattr(error, "__notes__", None)) is not None:
-        made.__notes__ = list(notes)
+    if (notes := vars(made).get("__notes__")) is not None:
+        vars(made)["__notes__"] = list(notes)
     for name in _members(type(error)):
         value = getattr(error, name, None)
         if getattr(made, name, None) is not value:
             _set(made, name, value)
-    for name in ("__cause__", "__context__", "__suppress_context__"):  # the first sets the last
-        BaseException.__setattr__(made, name, getattr(error, name))
+    for name in ("args", "__cause__", "__context__", "__suppress_context__"):  # setting a cause sets the last
+        BaseException.__setattr__(made, name, getattr(error, name))  # a frozen dataclass has another way of its own
 
 
 def _set(made: Exception, name: str, value: Any) -> None:
