@@ -90,7 +90,7 @@ def _serve(request: Request, results: FunctionResults, found: Any, compute: Call
             kept, key = run(cache.search(key, rules))
     if kept is not None:
         age_s, fresh_s = kept.age_ms / 1000, (kept.entry.fresh_ms - kept.age_ms) / 1000
-        if wants.accepts(age_s, fresh_s, is_stale=kept.is_stale):
+        if wants.accepts(age_s, fresh_s):
             if kept.is_stale:
                 renew(cache, key, rules, compute)
             return _of_age(results.answer(kept), int(age_s), request)

@@ -113,11 +113,9 @@ class Wanted(NamedTuple):
     min_fresh_s: float = 0.0
     max_stale_s: float = float("inf")
 
-    def accepts(self, age_s: float, fresh_s: float, *, is_stale: bool) -> bool:
-        """Whether an answer of that age, which is fresh for that much longer, is what the request wants [s]."""
-        if age_s > self.max_age_s or fresh_s < self.min_fresh_s:
-            return False
-        return not is_stale or -fresh_s <= self.max_stale_s
+    def accepts(self, age_s: float, fresh_s: float) -> bool:
+        """Whether the request takes an answer of that age, which is fresh for that much longer, or was [s]."""
+        return age_s <= self.max_age_s and fresh_s >= (self.min_fresh_s or -self.max_stale_s)
 
 
 def wanted(request: Fields) -> Wanted:

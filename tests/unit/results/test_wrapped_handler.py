@@ -181,3 +181,168 @@ def test_the_decorator_imports_no_library_that_its_places_do_not_need() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
     assert {"asyncio", "boto3", "botocore", "jmespath", "nats", "redis"} & set(loaded) == set()
+
+
+class Web:
+    """An HTTP function whose answers have the fields that a test wants, and a client of it."""
+
+    def __init__(self, client: Any, application: Any) -> None:
+        self.client = client
+        self.fields: dict[str, str] = {}
+        self.status = 200
+        self.calls = application.calls
+
+        def page(request: Any) -> flask.Response:
+            self.calls.append(request.method)
+            answer = flask.Response(f"answer {len(self.calls)}", self.status)
+            answer.headers.update(self.fields)
+            return answer
+
+        application.page = page
+
+    def ask(self, method: str = "GET", **headers: str) -> Any:
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.open("/a?image=x", method=method, headers=fields)
+
+    def texts(self, *requests: dict[str, str]) -> list[str]:
+        return [self.ask(**fields).text for fields in requests]
+
+
+@pytest.fixture
+def served(client: Any, application: Any) -> Web:
+    from burstcache.results import functions_framework
+
+    served, app = Web(client, application), flask.Flask(__name__)
+    serve = functions_framework.make_function()
+    methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+    app.add_url_rule("/a", view_func=lambda: serve(flask.request), methods=methods, provide_automatic_options=False)
+    served.client = app.test_client()
+    return served
+
+
+@pytest.mark.parametrize("field", ["no-store", "private", "no-cache", 'no-cache="X-Kind"', "max-age=0", "max-age=x"])
+def test_an_answer_that_forbids_it_is_given_to_nobody_else(served: Web, field: str) -> None:
+    served.fields = {"CACHE-control": field}
+
+    assert served.texts({}, {}) == ["answer 1", "answer 2"]
+
+
+def test_an_answer_to_one_who_is_authorized_is_kept_only_if_it_says_so(served: Web) -> None:
+    assert served.texts({"Authorization": "alice"}, {"Authorization": "bob"}) == ["answer 1", "answer 2"]
+
+    served.fields = {"Cache-Control": "public"}
+    assert served.texts({"Authorization": "alice"}, {"Authorization": "bob"}, {}) == ["answer 3"] * 3
+
+
+def test_answers_that_vary_go_to_requests_that_agree(served: Web) -> None:
+    served.fields = {"Vary": "Accept-Language"}
+
+    texts = served.texts(*[{"Accept-Language": each} for each in ("de", "fr", "de", "fr")], {}, {})
+
+    assert texts == ["answer 1", "answer 2", "answer 1", "answer 2", "answer 3", "answer 3"]
+
+
+def test_an_encoded_answer_goes_to_requests_that_accept_the_same_encodings(served: Web) -> None:
+    served.fields = {"Content-Encoding": "gzip"}
+
+    texts = served.texts({"Accept-Encoding": "gzip"}, {"Accept-Encoding": "identity"}, {"Accept-Encoding": "gzip"})
+
+    assert texts == ["answer 1", "answer 2", "answer 1"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "texts"),
+    [
+        ({}, ["answer 1", "answer 1"]),
+        ({"Cache-Control": "no-cache"}, ["answer 2", "answer 2"]),
+        ({"Pragma": "no-cache"}, ["answer 2", "answer 2"]),
+        ({"Cache-Control": "max-age=0"}, ["answer 2", "answer 2"]),
+        ({"Cache-Control": "no-store"}, ["answer 2", "answer 1"]),
+        ({"Cache-Control": "max-age=60"}, ["answer 1", "answer 1"]),
+        ({"Cache-Control": "min-fresh=400"}, ["answer 2", "answer 2"]),
+        ({"Cache-Control": "only-if-cached"}, ["answer 1", "answer 1"]),
+        ({"Range": "bytes=0-1"}, ["answer 2", "answer 1"]),
+        ({"If-Match": '"a"'}, ["answer 2", "answer 1"]),
+    ],
+)
+def test_a_request_gets_what_it_wants(served: Web, fields: dict[str, str], texts: list[str]) -> None:
+    served.ask()
+
+    assert served.texts(fields, {}) == texts
+
+
+def test_a_request_for_what_is_kept_alone_is_not_computed(served: Web) -> None:
+    assert served.ask(Cache_Control="only-if-cached").status_code == 504
+    assert served.calls == []
+
+
+def test_an_answer_from_the_cache_has_its_age(served: Web) -> None:
+    served.fields = {"Age": "7", "Cache-Control": "max-age=60"}
+
+    first, second = served.ask(), served.ask()
+
+    assert (first.text, first.headers["Age"]) == (second.text, second.headers["Age"]) == ("answer 1", "7")
+
+
+def test_a_condition_is_answered_from_the_cache(served: Web) -> None:
+    served.fields = {"ETag": '"v1"'}
+
+    answers = [served.ask(), served.ask(If_None_Match='"v1"'), served.ask(If_None_Match='"v2"')]
+
+    assert [(each.status_code, each.text) for each in answers] == [(200, "answer 1"), (304, ""), (200, "answer 1")]
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
+def test_a_write_is_never_kept_and_ends_what_is(served: Web, method: str) -> None:
+    served.texts({}, {})
+
+    served.ask(method), served.ask(method)
+
+    assert served.calls == ["GET", method, method]
+    assert served.texts({}) == ["answer 4"]
+
+
+def test_a_write_that_fails_ends_nothing(served: Web) -> None:
+    served.ask()
+    served.status = 409
+    served.ask("PUT")
+
+    assert served.texts({}) == ["answer 1"]
+
+
+def test_head_and_get_have_answers_of_their_own(served: Web) -> None:
+    answers = [served.ask(method) for method in ("HEAD", "GET", "HEAD", "GET")]
+
+    assert served.calls == ["HEAD", "GET"]
+    assert [each.headers["Content-Length"] for each in answers] == ["8"] * 4
+
+
+def test_an_answer_whose_length_is_another_than_it_says_is_not_kept(served: Web) -> None:
+    served.fields = {"Content-Length": "999"}
+    served.ask("HEAD"), served.ask("HEAD")
+
+    assert served.calls == ["HEAD"] * 2
+
+
+def test_fields_of_the_connection_are_not_kept(served: Web) -> None:
+    served.fields = {"Connection": "X-Hop", "X-Hop": "1", "Keep-Alive": "timeout=5", "X-Kind": "page"}
+
+    _, second = served.ask(), served.ask()
+
+    assert {"X-Hop", "Keep-Alive", "Connection"} & set(second.headers.keys()) == set()
+    assert (second.text, second.headers["X-Kind"]) == ("answer 1", "page")
+
+
+def test_a_streamed_answer_is_not_kept(served: Web, application: Any) -> None:
+    def page(request: Any) -> flask.Response:
+        application.calls.append(1)
+        return flask.Response(iter(["a", "b"]))
+
+    application.page = page
+    from burstcache.results import functions_framework
+
+    serve = functions_framework.make_function()
+    with flask.Flask(__name__).test_request_context("/a?image=x"):
+        answers = [serve(flask.request).get_data() for _ in range(2)]
+
+    assert (answers, application.calls) == ([b"ab"] * 2, [1, 1])
