@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy
 import pydantic
-from dateutil.tz import tzutc
+from dateutil.tz import tzutc  # type: ignore[import-untyped]
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 

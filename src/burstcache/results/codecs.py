@@ -34,6 +34,10 @@ class NotKeptError(Exception):
 
 
 JSON = "json"
+_REMEDY = (
+    "accepted are JSON's types, bytes, Decimal, UUID, dates and times, tuple, set, Enum, named tuples, dataclasses and"
+    " pydantic models; others need a `codec`"
+)
 _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
@@ -52,7 +56,7 @@ def json_codec(classes: ResultClasses, *, is_answer: bool = False) -> Codec:
         try:
             return _to_json(write(value)).encode("utf-8", "surrogatepass")
         except NoFormError as error:
-            raise NotKeptError(str(error), "return what docs/use/results.md lists, or give a `codec`") from error
+            raise NotKeptError(str(error), _REMEDY) from error
         except RecursionError as error:
             raise NotKeptError("it contains itself, or is nested too deep") from error
 

@@ -126,7 +126,7 @@ def cached(
     """
     if unknown:
         raise TypeError(_no_argument(next(iter(unknown))))
-    if function is not None and not callable(function):
+    if function is not None and not (callable(function) or isinstance(function, (classmethod, property))):
         raise TypeError(f"cached({function!r}): accepted are arguments by name, as in cached(ttl_s=60)")
     options = Options(
         key, arguments, ttl_s, stale_s, negative_ttl_s, exceptions, codec, version, max_bytes, compress_above_bytes,
@@ -197,9 +197,10 @@ def _wrap_async(function: Callable[..., Any], results: FunctionResults) -> Calla
     revalidations: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks weakly
 
     async def call(*args: Any, **kwargs: Any) -> Any:
-        if (key := make_key(args, kwargs)) is None:
+        if (made := make_key(args, kwargs)) is None:
             results.count("bypassed")
             return await function(*args, **kwargs)
+        key = made
         rules = _rules(results, args, kwargs)
         found = cache.recall(key, rules)
         compute = partial(function, *args, **kwargs)

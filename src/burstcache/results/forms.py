@@ -264,9 +264,10 @@ class Writer:
 
     def _fields(self, value: Any, kind: type[Any]) -> dict[str, Any]:
         names = [field.name for field in dataclasses.fields(value)]
-        if kind.__new__ is not object.__new__:
+        of_class: Any = kind
+        if of_class.__new__ is not object.__new__:
             raise NoFormError(value, "a dataclass that derives from a built-in type")
-        if kind.__eq__ is object.__eq__:
+        if of_class.__eq__ is object.__eq__:
             raise NoFormError(value, "whose instances equal only themselves (eq=False)")
         others = {name for name in _attributes(value) if name not in names and not _is_computed(kind, name)}
         if others and (self._is_exact or not _compares_fields(kind)):
@@ -337,7 +338,7 @@ def _model_state(value: Any, kind: Any) -> dict[str, Any]:
 
 def _attributes(value: Any) -> set[str]:
     """Return the names of all that an instance has, in its dictionary and in slots."""
-    state = object.__getstate__(value)  # type: ignore[attr-defined]
+    state = object.__getstate__(value)
     parts = state if isinstance(state, tuple) else (state,)
     return {name for part in parts if part for name in part}
 

@@ -23,6 +23,7 @@ from burstcache.results.result_classes import ResultClasses
 TTL_S = 300.0
 MAX_BYTES = 1 << 20
 WAIT_S = 60.0
+_NONE = "None"
 
 
 class Options(NamedTuple):
@@ -121,6 +122,8 @@ class FunctionResults:
         """Return the entry of a result that is served for `fresh_s`, and stale for `stale_s` after that [s]."""
         try:
             if value is None:
+                if not self._negative_ttl_s:
+                    raise NotKeptError(_NONE)
                 return self._entry(NONE, b"", made, self._negative_ttl_s)
             try:
                 payload = self._codec.encode(value)
@@ -130,7 +133,8 @@ class FunctionResults:
                 raise NotKeptError(f"codec {self._codec.name}: {type(error).__name__}", str(error)) from error
             return self._entry(VALUE, payload, made, fresh_s, stale_s, variant)
         except NotKeptError as error:
-            return self.not_kept(error)
+            self.not_kept(error)
+            return None
 
     def encode_error(self, error: Exception, made: Instant) -> Entry | None:
         """Return the entry of what the function raised, or None if it is not to be kept."""
@@ -139,7 +143,8 @@ class FunctionResults:
         try:
             return self._entry(ERROR, self._errors.encode(error), made, ttl_s)
         except Exception as why:
-            return self.not_kept(NotKeptError(f"exception {type(error).__qualname__}", f"it cannot be stored: {why}"))
+            self.not_kept(NotKeptError(f"exception {type(error).__qualname__}", f"it cannot be stored: {why}"))
+            return None
 
     def open(self, entry: Entry) -> Opened | None:
         """Return what an entry says, or None if it cannot be decoded here."""
@@ -168,7 +173,8 @@ class FunctionResults:
             self._reasons[why.reason] += 1
         if self._meter is not None:
             self._meter.count("not_kept")
-        logger().warning("results: a result is not kept", reason=f"{self._keys.name}: {why}")
+        if why.reason != _NONE:  # which is what most functions want, as the default is
+            logger().warning("results: a result is not kept", reason=f"{self._keys.name}: {why}")
 
     def _entry(
         self, kind: str, payload: bytes, made: Instant, fresh_s: float, stale_s: float = 0.0, variant: str = ANY
@@ -177,9 +183,7 @@ class FunctionResults:
         if not fresh_ms:
             return None
         if len(payload) > self.packing.max_bytes:
-            raise NotKeptError(
-                f"larger than max_bytes={self.packing.max_bytes}", f"raise `max_bytes`: it has {len(payload)} bytes"
-            )
+            raise NotKeptError(f"larger than max_bytes={self.packing.max_bytes}", "raise `max_bytes`")
         return Entry(kind, self._codec.name, payload, made, fresh_ms, fresh_ms + int(stale_s * 1000), variant)
 
 

@@ -65,7 +65,8 @@ class AnswerRules:
                     "Authorization in the request", "an answer for all callers says so by `Cache-Control: public`"
                 )
         except NotKeptError as why:
-            return results.not_kept(why)
+            results.not_kept(why)
+            return None
         found = variant(varying(answer.fields), self._request.fields())
         if found != ANY:
             found += os.urandom(4).hex()  # so that a new answer under the key ends those under keys made of it

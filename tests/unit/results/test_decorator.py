@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from burstcache import logs
 from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
 from burstcache.forks import after_fork
 from burstcache.results import Cache, cached, open_cache
@@ -438,6 +440,86 @@ def test_pickle_is_refused_where_others_can_write() -> None:
 def test_an_option_that_is_not_accepted_is_named_with_what_is(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSettingError, match=message):
         cached(**options)(lambda event: event)
+
+
+def test_the_decorator_needs_no_parentheses() -> None:
+    @cached
+    def double(number: int) -> int:
+        return 2 * number
+
+    @cached
+    async def awaited(number: int) -> int:
+        return 2 * number
+
+    class Shop:
+        @staticmethod
+        @cached
+        def price(item: str) -> str:
+            return item
+
+    assert [double(1), double(1), Shop.price("a"), asyncio.run(awaited(1))] == [2, 2, "a", 2]
+    assert double.results.stats() == {"computed": 1, "memory": 1}
+    assert cached(lambda: 1).results.stats() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ttl", "ttl_s"), ("TTL", "ttl_s"), ("ttl_seconds", "ttl_s"), ("expire", "ttl_s"), ("max_age", "ttl_s"),
+        ("timeout", "timeout_ms"), ("timeout_s", "timeout_ms"), ("maxsize", "max_bytes"), ("stale", "stale_s"),
+        ("ttl_ms", "ttl_s"), ("cache", "backend"), ("key_builder", "key"), ("serializer", "codec"), ("lock", "wait_s"),
+        ("versions", "version"), ("argument", "arguments"), ("negative_ttl", "negative_ttl_s"), ("wait", "wait_s"),
+        ("event_key_jmespath", "key"), ("keys", "key"), ("compress", "compress_above_bytes"), ("errors", "exceptions"),
+    ],
+)  # fmt: skip
+def test_the_name_of_another_cache_for_an_argument_is_answered_with_its_name_here(name: str, meant: str) -> None:
+    options: dict[str, Any] = {name: 60}
+
+    with pytest.raises(
+        TypeError, match=rf"no argument '{name}'; did you mean {meant}\? \(accepted: arguments, "
+    ) as raised:
+        cached(**options)
+
+    assert "\n" not in str(raised.value)
+
+
+def test_a_name_that_is_like_no_other_is_answered_with_all() -> None:
+    options: dict[str, Any] = {"qqq": 1}
+
+    with pytest.raises(TypeError, match=r"no argument 'qqq' \(accepted: .*ttl_s.*\)"):
+        cached(**options)
+
+
+@pytest.mark.parametrize("value", [60, "redis://localhost", [], 1.5])
+def test_a_value_without_its_name_is_answered_with_how_to_give_it(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"accepted are arguments by name, as in cached\(ttl_s=60\)"):
+        cached(value)
+
+
+@pytest.mark.parametrize("thing", [len, int, property(len), classmethod(len)])  # type: ignore[arg-type]
+def test_what_is_no_function_is_refused_without_parentheses_too(thing: Any) -> None:
+    with pytest.raises(InvalidSettingError, match="accepted is a function"):
+        cached(thing)
+
+
+def test_each_reason_why_results_are_not_kept_is_counted_and_warned_of_once_with_a_remedy(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logs.OnceLog(logging.getLogger("burstcache"))
+    monkeypatch.setattr("burstcache.results.function_results.logger", lambda: log)
+    results = [object(), b"a" * 200, None, object(), {"a": {1j: object()}}]
+    give = cached(backend=cache, arguments=["number"], max_bytes=100)(lambda number: results[number])
+
+    for number in range(len(results)):
+        give(number)
+
+    assert give.results.stats() == {
+        "computed": 5,
+        "not_kept": {"type builtins.object": 3, "larger than max_bytes=100": 1, "None": 1},
+    }
+    unknown, large = caplog.messages
+    assert "<lambda>: type builtins.object; accepted are JSON's types, bytes, Decimal" in unknown
+    assert "<lambda>: larger than max_bytes=100; raise `max_bytes`" in large
 
 
 def test_a_wrapped_function_keeps_its_name_and_kind(cache: Cache) -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from burstcache.results.codecs import NotKeptError, json_codec
 from burstcache.results.errors import CachedErrors
-from burstcache.results.forms import FORMS
+from burstcache.results.forms import CLASS_FORMS, FORMS
 from burstcache.results.keys import KeyMaker, canonical
 from burstcache.results.result_classes import ResultClasses
 from support import forms
@@ -44,7 +44,7 @@ def test_each_type_has_a_form_from_which_a_value_comes_back(name: str, data: st.
     found = read.decode(read.encode(value))
 
     assert forms.shape(found) == forms.shape(value)
-    assert name in forms.CLASS_FORMS or type(value) is forms.type_of(name)
+    assert name in CLASS_FORMS or type(value) is forms.type_of(name)
 
 
 @pytest.mark.slow
@@ -232,7 +232,8 @@ class Unrelated(Enum):
     ONE = 1
 
 
-def annotated() -> dict[str, Outer]: ...
+def annotated() -> dict[str, Outer]:
+    return {}
 
 
 def test_classes_are_those_that_the_return_annotation_leads_to() -> None:
@@ -291,7 +292,7 @@ class OddNumber(int):
 
 def test_an_answer_that_becomes_json_in_any_case_is_kept_as_json_has_it() -> None:
     answer = {
-        "headers": defaultdict(lambda: 1, a="b"),
+        "headers": defaultdict(lambda: "", a="b"),
         "n": OddNumber(2),
         "t": Loud("x"),
         "f": type("F", (float,), {})(-0.0),

@@ -29,9 +29,9 @@ DATE, TEN_S_AGO, IN_A_MINUTE = (
 )  # fmt: skip
 
 
-def life(status: int = 200, **fields: str) -> Life:
+def life(status_code: int = 200, /, **fields: str) -> Life:
     answer = {name.replace("_", "-"): value for name, value in fields.items()}
-    return life_of_answer(status, answer, ttl_s=300, stale_s=60, now_s=NOW_S)
+    return life_of_answer(status_code, answer, ttl_s=300, stale_s=60, now_s=NOW_S)
 
 
 @pytest.mark.parametrize(
