@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy
 import pydantic
+from boto3.dynamodb.types import Binary
 from dateutil.tz import tzutc  # type: ignore[import-untyped]
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -129,6 +130,7 @@ def _special(inner: SearchStrategy[Any], keys: SearchStrategy[Any]) -> dict[str,
         "timezone": _ZONES.filter(lambda zone: type(zone) is datetime.timezone),
         "ZoneInfo": st.sampled_from(["UTC", "Europe/Berlin"]).map(zoneinfo.ZoneInfo),
         "tzutc": st.builds(tzutc),
+        "Binary": st.binary(max_size=3).map(Binary),
         "OrderedDict": pairs.map(OrderedDict) | pairs.map(lambda each: OrderedDict(reversed(each.items()))),
         "Counter": st.dictionaries(keys, st.integers(-2, 2), max_size=3).map(Counter),
         "defaultdict": st.builds(defaultdict, st.sampled_from([None, int, list]), pairs),

@@ -52,11 +52,15 @@ def compile_expression(expression: str) -> Callable[[Any], Any]:
     if _PATH.fullmatch(expression):
         return _path(expression.split("."))
 
+    # Of `a && b` JMESPath returns what `a` is if that counts as false: an empty text, say, whatever `b` is.
+    is_condition = compiled.parsed["type"] == "and_expression"
+
     def search(event: Any) -> Any:
         try:
-            return compiled.search(event, _OPTIONS)
+            found = compiled.search(event, _OPTIONS)
         except Exception:  # a function does not take what it met: the event is of another kind
             return None
+        return None if is_condition and (found is False or found in ("", [], {})) else found
 
     return search
 

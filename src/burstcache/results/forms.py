@@ -146,6 +146,7 @@ FORMS: Mapping[str, Form] = {
     "timezone": _parts_form("datetime", lambda value: value.__getinitargs__()),
     "ZoneInfo": Form("zoneinfo", _write_zone, lambda text, kind, _: kind(text)),
     "tzutc": Form("dateutil.tz", lambda value, _: None, lambda _, kind, __: kind()),  # that of boto3's times
+    "Binary": _parts_form("boto3.dynamodb.types", lambda value: (value.value,)),
     "OrderedDict": _parts_form("collections", lambda value: ([list(item) for item in value.items()],)),
     "Counter": _parts_form("collections", lambda value: (dict(value),)),
     "defaultdict": Form("collections", _write_defaultdict, _read_defaultdict),

@@ -90,10 +90,16 @@ def may_be_shared(answer: Fields) -> bool:
 
 
 def varying(answer: Fields) -> tuple[str, ...]:
-    """Return the names of the request's fields on which an answer depends: those of Vary, and of its encoding."""
+    """Return the names of the request's fields on which an answer depends.
+
+    These are the names in its Vary. An encoded answer depends on Accept-Encoding, and one that a single origin may read
+    depends on Origin, whether it says so or not.
+    """
     names = _names(answer.get("vary", ""))
     if answer.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         names.add("accept-encoding")
+    if answer.get("access-control-allow-origin", "*").strip() != "*":
+        names.add("origin")
     return tuple(sorted(names))
 
 

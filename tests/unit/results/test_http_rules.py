@@ -161,6 +161,8 @@ def test_an_answer_to_one_who_is_authorized_is_shared_only_if_it_says_so(control
         ({"vary": "Accept, origin ,ACCEPT"}, ("accept", "origin")),
         ({"content-encoding": "gzip"}, ("accept-encoding",)),
         ({"content-encoding": "identity", "vary": "a"}, ("a",)),
+        ({"access-control-allow-origin": "*"}, ()),
+        ({"access-control-allow-origin": "https://a"}, ("origin",)),
         ({"content-encoding": "br", "vary": "Accept-Encoding"}, ("accept-encoding",)),
     ],
 )

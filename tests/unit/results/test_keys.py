@@ -242,6 +242,22 @@ def test_an_expression_looks_into_an_event(expression: str, found: Any) -> None:
     assert compile_expression(expression)(EVENT) == found
 
 
+@pytest.mark.parametrize(
+    ("event", "found"),
+    [({"a": 1, "b": 2}, [1, 2]), ({"a": "", "b": 2}, None), ({"a": False, "b": 2}, None), ({"a": [], "b": 2}, None),
+     ({"a": 0, "b": 2}, [0, 2]), ({"b": 2}, None), ({"a": 1}, None), ({"a": {}, "b": 1}, None)],
+)  # fmt: skip
+def test_parts_are_no_key_unless_all_are_there(event: dict[str, Any], found: Any) -> None:
+    assert compile_expression("a && b && [a, b]")(event) == found
+
+
+def test_a_condition_that_does_not_hold_is_no_key() -> None:
+    search = compile_expression("httpMethod == 'GET' && [path, query]")
+
+    assert search({"httpMethod": "GET", "path": "/", "query": None}) == ["/", None]
+    assert search({"httpMethod": "PUT", "path": "/"}) is None
+
+
 def test_a_plain_path_finds_what_jmespath_finds() -> None:
     for event in (EVENT, None, [1], "text", {"image": ["name"]}):
         assert compile_expression("image.name")(event) == compile_expression("image.name | @")(event)
