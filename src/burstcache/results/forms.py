@@ -314,9 +314,7 @@ class Reader:
         if name == _DATACLASS and dataclasses.is_dataclass(kind):
             return _restore(kind, {each: read(value) for each, value in state.items()})
         if name == _MODEL and _is_model(kind):
-            made = object.__new__(kind)
-            sys.modules["pydantic"].BaseModel.__setstate__(made, read(state))
-            return made
+            return _restore_model(kind, read(state))
         raise ValueError(f"{class_named} is no {name}, or has other parts now")
 
 
@@ -362,4 +360,12 @@ def _restore(kind: type[Any], fields: dict[str, Any]) -> Any:
     made = object.__new__(kind)
     for name, value in fields.items():
         object.__setattr__(made, name, value)
+    return made
+
+
+def _restore_model(kind: Any, state: dict[str, Any]) -> Any:
+    if state["__dict__"].keys() != kind.model_fields.keys():
+        raise ValueError(f"{kind.__qualname__} has other fields now")
+    made = object.__new__(kind)
+    sys.modules["pydantic"].BaseModel.__setstate__(made, state)
     return made

@@ -33,7 +33,7 @@ def codec() -> Any:
 
 
 @pytest.mark.parametrize("name", forms.ALL_FORMS)
-@search(30)
+@search(20)
 @given(data=st.data())
 def test_each_type_has_a_form_from_which_a_value_comes_back(name: str, data: st.DataObject) -> None:
     strategy = forms.values_of(name)

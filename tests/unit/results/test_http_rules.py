@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter
 from typing import Any
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from burstcache.results import cached, open_cache
+from burstcache.adapters.clock import Clock
+from burstcache.results import Cache, cached, open_cache
 from burstcache.results.codecs import NotKeptError
+from burstcache.results.guard import Guard
 from burstcache.results.http_rules import (
     Life,
     Wanted,
@@ -22,6 +25,10 @@ from burstcache.results.http_rules import (
     varying,
     wanted,
 )  # fmt: skip
+from burstcache.results.layers import Layers, SharedLayer
+from burstcache.results.memory import Memory
+from support.clock import ManualClock
+from support.result_stores import HeldStore
 
 NOW_S = 1_800_000_000.0
 DATE, TEN_S_AGO, IN_A_MINUTE = (
@@ -226,10 +233,10 @@ def test_a_kept_answer_is_what_a_request_wants(wants: Wanted, age_s: float, fres
 class Handler:
     """A cached handler behind API Gateway that answers what it was given, and counts its computations."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, clock: Clock | None = None, **options: Any) -> None:
         self.computed: Counter[str] = Counter()
 
-        @cached(key="id", backend=open_cache("memory://"), **options)
+        @cached(key="id", backend=open_cache("memory://", clock=clock), **options)
         def handle(event: dict[str, Any], context: object = None) -> Any:
             self.computed[event["id"]] += 1
             return {**event["answer"], "body": str(event.get("headers"))}
@@ -320,3 +327,55 @@ def test_a_function_without_an_event_returns_what_it_likes() -> None:
     status(500), status(500)
 
     assert status.results.stats() == {"computed": 1, "memory": 1}
+
+
+def varying_handler(store: HeldStore, calls: list[str], **options: Any) -> Any:
+    clock = options.pop("clock", ManualClock(1_000_000.0))
+    cache = Cache(Layers(Memory(), [SharedLayer(store, Guard(store.name, store.ping, clock), clock)]), clock)
+
+    @cached(key="id", backend=cache, version="1", **options)
+    async def handle(event: dict[str, Any], context: object = None) -> Any:
+        calls.append(event["headers"]["accept"])
+        return {"statusCode": 200, "headers": {"Vary": "Accept"}, "body": event["headers"]["accept"]}
+
+    return handle
+
+
+def test_another_process_finds_the_answers_to_requests_that_differ() -> None:
+    store, calls = HeldStore(), list[str]()
+    one, other = varying_handler(store, calls), varying_handler(store, calls)
+
+    async def ask(handler: Any) -> list[str]:
+        return [(await handler({"id": 1, "headers": {"accept": each}}))["body"] for each in ("a", "b", "c", "a", "b")]
+
+    assert asyncio.run(ask(one)) == asyncio.run(ask(other)) == ["a", "b", "c", "a", "b"]
+    assert calls == ["a", "b", "c"]
+    assert one.results.stats() == {"computed": 3, "memory": 2}
+    assert other.results.stats() == {"redis": 3, "memory": 2}
+
+
+def test_requests_that_differ_and_come_at_once_get_answers_of_their_own() -> None:
+    calls: list[str] = []
+    handler = varying_handler(HeldStore(), calls)
+
+    async def ask() -> list[str]:
+        requests = [{"id": 1, "headers": {"accept": each}} for each in "abcabc"]
+        return [each["body"] for each in await asyncio.gather(*map(handler, requests))]
+
+    assert asyncio.run(ask()) == list("abcabc")
+
+
+def test_an_answer_that_must_be_revalidated_is_not_served_stale() -> None:
+    clock = ManualClock(1_000_000.0)
+    handler = Handler(clock=clock, ttl_s=300, stale_s=60)
+
+    def ask(name: str, control: str) -> None:
+        handler.call({"id": name, "answer": {"statusCode": 200, "headers": {"Cache-Control": control}}})
+
+    for _ in range(2):
+        ask("strict", "max-age=10, must-revalidate")
+        ask("loose", "max-age=10")
+        clock.sleep(10)
+
+    assert handler.computed["strict"] == 2
+    assert handler.call.results.stats()["stale"] == 1
