@@ -34,6 +34,7 @@ _ACCEPTED = (
     " key=…"
 )
 _NOTHING = object()
+_KEPT_METHODS = {"GET", "HEAD", "POST"}  # of HTTP; an answer to any other is not cached
 _write = Writer(class_name, is_sorted=True, is_exact=False).write
 
 Choose = Callable[[tuple[Any, ...]], Any]
@@ -170,10 +171,24 @@ def _by_expression(expression: str, position: int, arguments: int, function: str
     search = compile_expression(expression)
 
     def choose(args: tuple[Any, ...]) -> Any:
-        found = search(args[position])
-        return _NOTHING if found is None else found
+        event = args[position]
+        if (found := search(event)) is None:
+            return _NOTHING
+        if (method := _http_method(event)) is None:
+            return found
+        return (method, found) if method in _KEPT_METHODS else _NOTHING  # a tuple, which no expression finds
 
     return choose
+
+
+def _http_method(event: Any) -> str | None:
+    """Return the method of an HTTP request, as a REST API, an HTTP API, a load balancer or a function URL sends it."""
+    if not isinstance(event, dict):
+        return None
+    method = event.get("httpMethod")
+    if method is None and isinstance(context := event.get("requestContext"), dict):
+        method = context["http"].get("method") if isinstance(context.get("http"), dict) else None
+    return method.upper() if isinstance(method, str) else None
 
 
 def function_name(function: Callable[..., Any]) -> str:

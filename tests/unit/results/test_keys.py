@@ -273,6 +273,29 @@ def test_an_event_that_has_the_property_is_known_by_it_alone() -> None:
     assert key(maker, {"image": {"name": False}}, None) is not None
 
 
+def _rest(method: Any) -> dict[str, Any]:
+    return {"id": 1, "httpMethod": method}
+
+
+def _http(method: Any) -> dict[str, Any]:
+    return {"id": 1, "requestContext": {"http": {"method": method}}}
+
+
+@pytest.mark.parametrize("event", [_rest, _http])
+def test_the_method_of_an_http_request_decides_and_one_that_writes_is_not_cached(event: Any) -> None:
+    def handler(event: dict[str, Any], context: object = None) -> None: ...
+
+    maker = KeyMaker(handler, key="id")
+
+    kept = [key(maker, event(method)) for method in ("GET", "HEAD", "POST", None)]
+    assert None not in kept
+    assert len(set(kept)) == 4
+    assert key(maker, event("get")) == kept[0]
+    assert [key(maker, event(method)) for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "")] == [None] * 5
+    assert key(maker, {"id": 1, "requestContext": "none"}) == key(maker, {"id": 1, "requestContext": {"http": 1}})
+    assert key(maker, {"id": ["GET", 1]}) != kept[0]
+
+
 def test_a_key_needs_an_argument_to_look_into() -> None:
     with pytest.raises(InvalidSettingError, match="no argument to look into"):
         KeyMaker(lambda: None, key="name")
