@@ -1,4 +1,4 @@
-"""Copies of exceptions: each caller that waited for one computation raises an exception of its own.
+"""Error copies: each caller that waited for one computation raises an exception of its own.
 
 Raising an exception adds the caller's frames to its traceback. A shared one would collect those of all callers.
 """

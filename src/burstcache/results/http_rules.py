@@ -1,4 +1,4 @@
-"""HTTP's rules for a shared cache: what of an answer may be kept, for how long, and which requests it answers.
+"""HTTP rules of a shared cache: whether an answer may be kept, for how long, and which requests it answers.
 
 Where HTTP leaves a choice, or a header is malformed, the stricter reading is taken.
 

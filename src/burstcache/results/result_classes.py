@@ -1,4 +1,4 @@
-"""Classes of results: those that a function's stored results may be instances of.
+"""Result classes: those whose instances a function's stored results may be.
 
 A store to which others write must not choose what is imported. A class is found by its name only if the function's
 return annotation leads to it, or if the function has returned an instance of it in this process.
