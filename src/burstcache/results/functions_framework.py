@@ -89,8 +89,8 @@ def _serve(request: Request, results: FunctionResults, found: Any, compute: Call
         if kept is None:
             kept, key = run(cache.search(key, rules))
     if kept is not None:
-        age_s, fresh_s = kept.age_ms / 1000, (kept.entry.fresh_ms - kept.age_ms) / 1000
-        if wants.accepts(age_s, fresh_s):
+        age_s = kept.age_ms / 1000 + int(kept.opened.value.headers.get("Age", 0))
+        if wants.accepts(age_s, (kept.entry.fresh_ms - kept.age_ms) / 1000):
             if kept.is_stale:
                 renew(cache, key, rules, compute)
             return _of_age(results.answer(kept), int(age_s), request)
@@ -102,7 +102,7 @@ def _serve(request: Request, results: FunctionResults, found: Any, compute: Call
 
 def _of_age(answer: Response, age_s: int, request: Request) -> Response:
     """Return a kept answer with its age, or without its body if the request's condition finds it unchanged."""
-    answer.headers["Age"] = str(age_s + int(answer.headers.get("Age", 0)))
+    answer.headers["Age"] = str(age_s)
     if answer.status_code == 200 and any(name in request.headers for name in _CONDITIONS):
         answer.make_conditional(request)
     return answer

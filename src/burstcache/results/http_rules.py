@@ -29,11 +29,10 @@ _SAY_SO = "let the answer say so by `Cache-Control: max-age=SECONDS`, or `no-sto
 
 
 class Life(NamedTuple):
-    """How long an answer is served, how long it may then be served stale, and how old it is already [s]."""
+    """How long an answer is served, and how long it may then be served stale [s]."""
 
     fresh_s: float
     stale_s: float
-    age_s: float
 
 
 def join_fields(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -81,7 +80,7 @@ def life_of_answer(status: int, answer: Fields, *, ttl_s: float, stale_s: float,
         stale_s = 0
     elif "stale-while-revalidate" in directives:
         stale_s = min(stale_s, _seconds(directives["stale-while-revalidate"]))
-    return Life(fresh_s, stale_s, age_s)
+    return Life(fresh_s, stale_s)
 
 
 def may_be_shared(answer: Fields) -> bool:

@@ -36,6 +36,10 @@ _ACCEPTED = (
 _NOTHING = object()
 _KEPT_METHODS = {"GET", "HEAD", "POST"}  # of HTTP; an answer to any other is not cached
 _write = Writer(class_name, is_sorted=True, is_exact=False).write
+# Of what functions close over: a form that others may share is better than none.
+_write_loosely = Writer(
+    lambda kind: f"{kind.__module__}:{kind.__qualname__}", is_sorted=True, is_exact=False, is_json=True
+).write
 
 Choose = Callable[[tuple[Any, ...]], Any]
 
@@ -222,10 +226,10 @@ def _code_forms(function: Callable[..., Any], outer: frozenset[int]) -> list[str
 def _forms(cells: Mapping[str, CellType], outer: frozenset[int]) -> str:
     values: dict[str, object] = {}
     for name, cell in cells.items():
-        with suppress(ValueError, RecursionError, NoCanonicalFormError):  # it is not set yet, has itself, or no form
+        with suppress(ValueError, RecursionError, NoFormError):  # it is not set yet, has itself, or no form
             value = cell.cell_contents
             if not isinstance(value, FunctionType):
-                values[name] = canonical(value)
+                values[name] = encode_sorted(_write_loosely(value))
             elif id(inspect.unwrap(value)) not in outer:
                 values[name] = _code_forms(value, outer)
     return hashlib.sha256(canonical(values)).hexdigest()

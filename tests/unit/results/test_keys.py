@@ -195,6 +195,21 @@ def test_what_has_no_form_or_is_not_set_yet_hinders_no_closure() -> None:
     assert outer()[0] == outer()[0]
 
 
+def test_functions_over_instances_of_local_and_derived_classes_have_versions_of_their_own() -> None:
+    class Text(str):
+        pass
+
+    @dataclass
+    class Local:
+        number: int
+
+    def over(value: Any) -> Any:
+        return lambda: value
+
+    values = [Text("a"), Text("b"), Local(1), Local(2), "c"]
+    assert len({tuple(code_version(over(value))) for value in values}) == len(values)
+
+
 def test_functions_over_other_functions_have_versions_of_their_own() -> None:
     def over(inner: Any) -> Any:
         return lambda x: inner(x)

@@ -282,6 +282,7 @@ def test_an_answer_from_the_cache_has_its_age(served: Web) -> None:
     first, second = served.ask(), served.ask()
 
     assert (first.text, first.headers["Age"]) == (second.text, second.headers["Age"]) == ("answer 1", "7")
+    assert served.texts({"Cache-Control": "max-age=6"}) == ["answer 2"]
 
 
 def test_a_condition_is_answered_from_the_cache(served: Web) -> None:
