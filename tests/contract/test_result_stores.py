@@ -7,6 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -17,6 +21,9 @@ from moto import mock_aws
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.core.errors import ResultStoreDownError, ResultStoreRefusalError
+from burstcache.results import Cache, cached
+from burstcache.results.guard import Guard
+from burstcache.results.layers import Layers, SharedLayer
 from burstcache.results.leases import LEASE_MS
 from burstcache.results.stores.deadline import in_time
 from burstcache.results.stores.redis_store import RedisStore
@@ -297,3 +304,47 @@ def test_a_connection_that_was_lost_is_made_anew_at_once(in_redis: RedisStore, s
         client.client_kill_filter(_type="normal", skipme=True)
 
     assert in_redis.get(KEY, most_bytes=MOST_BYTES) == b"data"
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Product:
+    name: str
+    price: Decimal
+    colours: frozenset[Colour]
+    made: datetime
+
+
+PRODUCT = Product("tea", Decimal("1.10"), frozenset(Colour), datetime(2026, 1, 2, tzinfo=UTC))
+
+
+def test_another_process_finds_a_result_of_annotated_classes_in_every_place(store: Store) -> None:
+    def process() -> Any:
+        clock = SystemClock()
+        layers = Layers(None, [SharedLayer(store, Guard(store.name, store.ping, clock), clock)])
+
+        @cached(backend=Cache(layers, clock), version="1")
+        def find(name: str) -> dict[str, Product | None]:
+            return {name: PRODUCT}
+
+        return find
+
+    one, other = process(), process()
+
+    assert one("tea") == other("tea") == {"tea": PRODUCT}
+    assert (one.results.stats(), other.results.stats()) == ({"computed": 1}, {store.name: 1})
+
+
+def test_an_unknown_class_in_a_place_is_computed_once_and_found_then(store: Store) -> None:
+    def process() -> Any:
+        clock = SystemClock()
+        layers = Layers(None, [SharedLayer(store, Guard(store.name, store.ping, clock), clock)])
+        return cached(backend=Cache(layers, clock), version="1")(lambda name: PRODUCT)
+
+    one, other = process(), process()
+
+    assert [one("tea"), other("tea"), other("tea")] == [PRODUCT] * 3
+    assert other.results.stats() == {"computed": 1, store.name: 1}
