@@ -106,7 +106,7 @@ class Load:
 
     def served(self) -> int:
         """Return how many calls Redis has answered."""
-        return self._double.results.stats().get("redis", 0)
+        return int(self._double.results.stats().get("redis", 0))
 
     def go_on(self, more: int = 20) -> None:
         """Wait until this many more calls have ended in each thread: what it was in has ended, too."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ _KEPT_BY_DEFAULT = {200, 203, 204, 300, 301, 308}
 # RFC 9110, 15.1, and what an answer can make cacheable: no part (206), no answer to a condition (304), no fault (5xx).
 _KEPT_IF_IT_SAYS_SO = _KEPT_BY_DEFAULT | {201, 202, 302, 303, 307, 404, 405, 410, 414}
 _DIRECTIVE = re.compile(r"""\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:=("(?:[^"\\]|\\.)*"|[^\s,"]*))?)?\s*(?:,|$)""")
-_SECONDS = re.compile("[0-9]{1,10}")
+_SECONDS = re.compile("[0-9]+")
 _FIELD = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SAY_SO = "let the answer say so by `Cache-Control: max-age=SECONDS`, or `no-store` if it is meant"
 
@@ -73,8 +74,8 @@ def life_of_answer(status: int, answer: Fields, *, ttl_s: float, stale_s: float,
     stated_s = _stated_s(answer, directives, now_s)
     if stated_s is None and status not in _KEPT_BY_DEFAULT:
         raise NotKeptError(f"status {status}", _SAY_SO)
-    fresh_s = min(ttl_s, float("inf") if stated_s is None else stated_s - age_s)
-    if fresh_s <= 0 or age_s == float("inf"):
+    fresh_s = min(ttl_s, (ttl_s if stated_s is None else stated_s) - age_s)
+    if not fresh_s > 0:
         raise NotKeptError("the answer is stale from the start (max-age, s-maxage, Expires, Age)")
     if {"must-revalidate", "proxy-revalidate", "s-maxage"} & directives.keys():
         stale_s = 0
@@ -189,8 +190,11 @@ def _age_s(answer: Fields, now_s: float) -> float:
 
 
 def _date_s(text: str) -> float | None:
+    """Return a date [s since the epoch]; None if it is none, or several."""
+    if text.count(":") != 2:
+        return None
     try:
-        return parsedate_to_datetime(text).timestamp() if text else None
+        return parsedate_to_datetime(text).replace(tzinfo=UTC).timestamp()  # HTTP's dates are of no other zone
     except (ValueError, TypeError, OverflowError):
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import pickle
 import subprocess
 import sys
 import zoneinfo
@@ -77,6 +78,18 @@ def test_calls_have_one_key_only_if_their_arguments_are_the_same(one: list[Any],
 
     assert key(one, True) != key(one, False)
     assert (key(one, False) == key(other, False)) == (forms.shape(one) == forms.shape(other))
+
+
+@pytest.mark.slow
+@search(500)
+@given(forms.values())
+def test_a_value_that_is_sent_to_another_process_has_the_same_key_there(value: Any) -> None:
+    try:
+        sent = pickle.dumps(value)
+    except (TypeError, pickle.PicklingError):  # a memoryview cannot be sent
+        return
+
+    assert canonical(pickle.loads(sent)) == canonical(value)
 
 
 class Loud(str):
