@@ -14,7 +14,6 @@ from burstcache.results.backends import backend_urls, shared_cache
 from burstcache.results.cache import Cache, Rules
 from burstcache.results.codecs import JSON, Codec
 from burstcache.results.function_results import MAX_BYTES, TTL_S, WAIT_S, FunctionResults, Options
-from burstcache.results.http_answers import AnswerRules, EventRequest
 from burstcache.results.steps import run, run_async
 
 P = ParamSpec("P")
@@ -157,19 +156,23 @@ def _no_argument(name: str) -> str:
     return f"cached() has no argument {name!r}{meant_by(name, accepted)} (accepted: {', '.join(accepted)})"
 
 
-def _rules(results: FunctionResults, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Rules:
-    """Return the rules of one call."""
-    return AnswerRules(results, EventRequest(results.event(args, kwargs))) if results.may_be_answers else results
+def _rules_of(results: FunctionResults) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Rules]:
+    """Return a function from the arguments of a call to its rules."""
+    if not results.may_be_answers:
+        return lambda args, kwargs: results
+    from burstcache.results.http_answers import AnswerRules, EventRequest
+
+    return lambda args, kwargs: AnswerRules(results, EventRequest(results.event(args, kwargs)))
 
 
 def _wrap(function: Callable[..., Any], results: FunctionResults) -> Callable[..., Any]:
-    cache, make_key = results.cache, results.make_key
+    cache, make_key, rules_of = results.cache, results.make_key, _rules_of(results)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if (key := make_key(args, kwargs)) is None:
             results.count("bypassed")
             return function(*args, **kwargs)
-        rules = _rules(results, args, kwargs)
+        rules = rules_of(args, kwargs)
         found = cache.recall(key, rules)
         if found is None:
             found, key = run(cache.search(key, rules))
@@ -193,7 +196,7 @@ def renew(cache: Cache, key: str, rules: Rules, compute: Callable[[], Any]) -> N
 def _wrap_async(function: Callable[..., Any], results: FunctionResults) -> Callable[..., Any]:
     import asyncio
 
-    cache, make_key = results.cache, results.make_key
+    cache, make_key, rules_of = results.cache, results.make_key, _rules_of(results)
     revalidations: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks weakly
 
     async def call(*args: Any, **kwargs: Any) -> Any:
@@ -201,7 +204,7 @@ def _wrap_async(function: Callable[..., Any], results: FunctionResults) -> Calla
             results.count("bypassed")
             return await function(*args, **kwargs)
         key = made
-        rules = _rules(results, args, kwargs)
+        rules = rules_of(args, kwargs)
         found = cache.recall(key, rules)
         compute = partial(function, *args, **kwargs)
         if found is None:

@@ -12,7 +12,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from burstcache.results.codecs import NotKeptError
@@ -193,8 +192,11 @@ def _date_s(text: str) -> float | None:
     """Return a date [s since the epoch]; None if it is none, or several."""
     if text.count(":") != 2:
         return None
+    from email.utils import parsedate_to_datetime  # few answers have a date before a server writes it
+
     try:
-        return parsedate_to_datetime(text).replace(tzinfo=UTC).timestamp()  # HTTP's dates are of no other zone
+        date = parsedate_to_datetime(text)
+        return None if date.utcoffset() else date.replace(tzinfo=UTC).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
 
