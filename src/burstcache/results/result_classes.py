@@ -12,7 +12,6 @@ import typing
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from types import SimpleNamespace
 from typing import Any
 
 from burstcache.results.forms import class_name
@@ -57,9 +56,12 @@ class ResultClasses:
 
 def _return_annotation(function: Callable[..., Any]) -> Any:
     """Return what a function is annotated to return; None if nothing, or nothing that can be evaluated."""
+
+    def probe() -> None: ...
+
     with suppress(Exception):
-        annotations = {"return": function.__annotations__["return"]}
-        return _hints(SimpleNamespace(__annotations__=annotations), vars(sys.modules[function.__module__]))["return"]
+        probe.__annotations__ = {"return": function.__annotations__["return"]}
+        return typing.get_type_hints(probe, vars(sys.modules[function.__module__]))["return"]
     return None
 
 
@@ -79,13 +81,9 @@ def _classes_of(annotation: Any) -> dict[str, type[Any]]:
                 found[class_name(part)] = part
             rest += part.__subclasses__() if _may_be_derived(part) else ()
             with suppress(Exception):
-                rest += _hints(part).values()
+                rest += typing.get_type_hints(part).values()
     return found
 
 
 def _may_be_derived(kind: type[Any]) -> bool:
     return dataclasses.is_dataclass(kind) or issubclass(kind, Enum) or hasattr(kind, "model_fields")
-
-
-def _hints(annotated: Any, names: dict[str, Any] | None = None) -> dict[str, Any]:
-    return typing.get_type_hints(annotated, names)
