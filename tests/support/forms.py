@@ -20,7 +20,8 @@ from dateutil.tz import tzutc  # type: ignore[import-untyped]
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from burstcache.results.forms import CLASS_FORMS, FORMS
+from burstcache.results.forms import CLASS_FORMS
+from burstcache.results.type_forms import FORMS
 
 
 class Colour(enum.Enum):

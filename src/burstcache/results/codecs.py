@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.results.forms import NoFormError, Reader, Writer
+from burstcache.results.forms import Reader, Writer
 from burstcache.results.result_classes import ResultClasses
+from burstcache.results.type_forms import NoFormError
 
 
 class Codec(NamedTuple):

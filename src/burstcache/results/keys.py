@@ -24,7 +24,8 @@ from types import CellType, FunctionType
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
-from burstcache.results.forms import NoFormError, Writer, class_name, encode_sorted
+from burstcache.results.forms import Writer, class_name
+from burstcache.results.type_forms import NoFormError, encode_sorted
 
 _FORM = 2  # of keys: another one when values get other forms
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z_.]+")

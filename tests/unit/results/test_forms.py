@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 
 from burstcache.results.codecs import NotKeptError, json_codec
 from burstcache.results.errors import CachedErrors
-from burstcache.results.forms import CLASS_FORMS, FORMS
+from burstcache.results.forms import CLASS_FORMS
 from burstcache.results.keys import KeyMaker, canonical
 from burstcache.results.result_classes import ResultClasses
+from burstcache.results.type_forms import FORMS
 from support import forms
 from support.project import ROOT
 from support.searches import search
