@@ -140,7 +140,7 @@ class KeyMaker:
         """Return the argument of a call into which the expression looks."""
         if kwargs or len(args) != self._length:
             args = tuple(self._signature.bind(*args, **kwargs).arguments.values())
-        return args[self._event_at]
+        return _plain_event(args[self._event_at])
 
 
 def _by_names(names: Sequence[str] | None, parameters: list[str], function: str) -> Choose:
@@ -176,7 +176,7 @@ def _by_expression(expression: str, position: int, arguments: int, function: str
     search = compile_expression(expression)
 
     def choose(args: tuple[Any, ...]) -> Any:
-        event = args[position]
+        event = _plain_event(args[position])
         if (found := search(event)) is None:
             return _NOTHING
         if (method := _http_method(event)) is None:
@@ -184,6 +184,11 @@ def _by_expression(expression: str, position: int, arguments: int, function: str
         return (method, found) if method in _KEPT_METHODS else _NOTHING  # a tuple, which no expression finds
 
     return choose
+
+
+def _plain_event(event: Any) -> Any:
+    """Return the dictionary of an event, also of one that Powertools has put into a data class."""
+    return event if isinstance(event, dict) else getattr(event, "raw_event", event)
 
 
 def _http_method(event: Any) -> str | None:

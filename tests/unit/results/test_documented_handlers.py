@@ -11,16 +11,18 @@ from typing import Any
 
 import boto3
 import pytest
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent, event_source
 from awslambdaric.lambda_runtime_marshaller import to_json
 from moto import mock_aws
 
+from burstcache.results import cached, open_cache
 from burstcache.results.backends import shared_cache
 from support.project import ROOT
 
 pytestmark = pytest.mark.slow
 
 _PAGE = (ROOT / "docs/use/results.md").read_text()
-CONTEXT = SimpleNamespace(
+CONTEXT: Any = SimpleNamespace(
     function_name="f",
     memory_limit_in_mb=128,
     invoked_function_arn="arn:aws:lambda:us-east-1:1:function:f",
@@ -108,6 +110,20 @@ def test_an_http_api_is_cached_for_each_caller() -> None:
     reasons = {reason.partition(":")[0]: number for reason, number in stats.pop("not_kept").items()}
     assert stats == {"computed": 6, "memory": 2}
     assert reasons == {"status 404": 2, "Cache-Control": 2}
+
+
+def test_a_data_class_of_an_event_is_looked_into() -> None:
+    calls = []
+
+    @event_source(data_class=APIGatewayProxyEvent)
+    @cached(key="path", backend=open_cache("memory://"))
+    def handler(event: APIGatewayProxyEvent, context: object) -> dict[str, Any]:
+        calls.append(event.path)
+        return {"statusCode": 200, "headers": {"Vary": "Accept"}, "body": event.headers.get("accept")}
+
+    bodies = [handler({**rest("GET", "/a"), "headers": {"Accept": each}}, CONTEXT)["body"] for each in ("a", "b", "a")]
+
+    assert (bodies, calls) == (["a", "b", "a"], ["/a", "/a"])
 
 
 def test_an_item_of_dynamodb_comes_back_with_its_decimals() -> None:
