@@ -120,8 +120,10 @@ class Quota:
 class Fresh:
     """Starts each environment as a process that has imported nothing: unlike the local run's, which are forked."""
 
-    async def fork(self, handler: str, *, env: Mapping[str, str], root: Path, log: Path) -> Fork:
-        """Return a new process under AWS's runtime client."""
+    async def fork(
+        self, handler: str, *, env: Mapping[str, str], root: Path, log: Path, clock_ahead_s: float = 0.0
+    ) -> Fork:
+        """Return a new process under AWS's runtime client, on the machine's own clock."""
         process = processes.start([sys.executable, "-m", "awslambdaric", handler], env=env, cwd=root, log=log)
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[int] = loop.create_future()
@@ -196,7 +198,9 @@ class _Counted(Fresh):
         self._quota = quota
         self.used_before_ms = quota.used_ms()
 
-    async def fork(self, handler: str, *, env: Mapping[str, str], root: Path, log: Path) -> Fork:
+    async def fork(
+        self, handler: str, *, env: Mapping[str, str], root: Path, log: Path, clock_ahead_s: float = 0.0
+    ) -> Fork:
         fork = await super().fork(handler, env=env, root=root, log=log)
         self._quota.take(fork.pid)
         return fork
