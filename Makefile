@@ -80,7 +80,7 @@ map: setup ## map the loads for which this is the best buy: table and pictures i
 load: setup ## load each tier to saturation, by the front door and the client: docs/images/load.png, a quarter of an hour
 	$(BIN)/python -m benchmarks.load docs/images/load.png
 
-benchmarks-short: setup ## run every benchmark in its short form, to see that it still runs: half an hour
+benchmarks-short: setup $(VENV)/.browser ## run every benchmark in its short form, to see that it still runs: half an hour
 	$(BIN)/python -m benchmarks.short $(ONLY)
 
 evaluate: setup ## replay the thesis's spikes against the local run and hold them against the simulator: forty minutes
