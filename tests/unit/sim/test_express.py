@@ -119,7 +119,11 @@ def test_the_books_are_those_of_a_reader_that_counts_key_by_key(seed: int) -> No
     rule = express_rule(TODAY, hit_value_usd=draw.choice([0, 1e-6, 1e-5]))
 
     asked = np.ones((2, n), np.bool_)
-    books = keep_copies(times_us, ids, sizes, copy_rules(rule, sizes), period_us, LEAST_US, passes, asked)
+    books = keep_copies(
+        *(times_us, ids, sizes, copy_rules(rule, sizes), period_us, LEAST_US, passes, asked),
+        np.zeros(objects, np.bool_),
+        passes * period_us,
+    )
 
     reader, puts_us = CopyCounts[int](rule, {}), dict[int, int]()
     served = copies = held = 0

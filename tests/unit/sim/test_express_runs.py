@@ -112,7 +112,9 @@ def test_without_memory_it_is_the_rival_that_bills_compare_with(
     found = run_shared(trace, NO_MEMORY, express=rule)
 
     rules, asked = copy_rules(rule, sizes_bytes), np.ones((2, len(requests)), np.bool_)
-    books = keep_copies(trace.arrivals_us, trace.key_ids, sizes_bytes, rules, period_us, LEAST_US, 1, asked)[0]
+    log = (trace.arrivals_us, trace.key_ids, sizes_bytes)
+    stays = np.zeros(len(sizes_bytes), np.bool_)
+    books = keep_copies(*log, rules, period_us, LEAST_US, 1, asked, stays, period_us)[0]
     use = found.express
     assert [found.n_express, use.copies, use.read_bytes, use.copied_bytes] == [
         int(books[column]) for column in (SERVED, COPIES, SERVED_BYTES, COPIED_BYTES)

@@ -136,7 +136,7 @@ def test_several_readers_have_a_memory_each_and_together_all_requests() -> None:
 
 def test_what_s3_confirmed_counts_until_the_bound_has_passed() -> None:
     ids, times_us = np.zeros(5, np.int64), np.array([0, 400_000, 1_000_000, 1_000_001, 3_000_000])
-    distances, _ = stack_distances(ids, np.array([10]))
+    distances, _ = stack_distances(ids, np.array([10]), np.zeros(1, np.bool_))
 
     hits = confirmed_hits(times_us, ids, distances, 10, US_PER_S, 1)
 

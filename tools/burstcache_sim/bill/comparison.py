@@ -15,6 +15,7 @@ from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand, demand_of
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market
+from burstcache_sim.bill.renewal import with_renewal
 from burstcache_sim.bill.sampled import of_whole_log
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import Passage, live_usage, thesis_usage
@@ -247,17 +248,23 @@ class Billing:
     period_us: int | None = None  # for which hourly prices are paid, at least the trace's duration
     only_cache: bool = False  # the thesis's view: cache function, node and S3 alone
     usd_per_hit: Fraction = Fraction(0)  # what others may weigh when they choose what to keep
+    same_objects: bool = False  # whether each repetition asks for the same objects
 
     def demand(self, trace: Trace) -> Demand:
         """Return what a trace asks for; raises `InvalidSettingError` if it is empty."""
         return demand_of(trace, object_bytes=self.setup.object_bytes, period_us=self.period_us)
+
+    def locality(self, trace: Trace, demand: Demand) -> Locality:
+        """Return a trace as caches see it, month by month."""
+        found = locality_of(trace, object_bytes=self.setup.object_bytes, period_us=demand.period_us)
+        return found if self.same_objects else with_renewal(found)
 
     def market(self, trace: Trace) -> Market:
         """Return what others are billed for, once; raises `InvalidSettingError` if the trace is empty."""
         demand = self.demand(trace)
         return Market(
             demand=demand,
-            locality=locality_of(trace, object_bytes=self.setup.object_bytes, period_us=demand.period_us),
+            locality=self.locality(trace, demand),
             prices=self.prices,
             setup=self.setup,
             only_cache=self.only_cache,
@@ -310,7 +317,7 @@ def compare(
     is_short = demand.last_us - demand.first_us <= US_PER_H
     comparison = Comparison(
         demand,
-        locality_of(trace, object_bytes=setup.object_bytes, period_us=demand.period_us),
+        billing.locality(trace, demand),
         prices,
         setup,
         billing.only_cache,

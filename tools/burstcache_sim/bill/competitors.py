@@ -127,7 +127,7 @@ def _worth_trying(market: Market, names: Iterable[str]) -> list[str]:
 
     Several are tried where they are the cheapest of their size.
     """
-    stored_bytes = market.locality.stored_bytes
+    stored_bytes = market.locality.working_bytes
     kept, holding_all = [], set()
     is_enough = market.own_memory_mb * 1024**2 >= stored_bytes
     for name in names:

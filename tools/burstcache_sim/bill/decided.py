@@ -119,13 +119,13 @@ def _indices(asked: Asked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _scenario(locality: Locality, setup: Setup, indices: NDArray[np.int64]) -> Scenario:
     """Return what the policy meets: requests by their number, counted on in a second repetition."""
-    count = len(locality.ids)
-    ids = locality.ids[indices % count]
+    count, (both, objects) = len(locality.ids), locality.twice()
+    ids = both[indices]
     trace = Trace(
         locality.times_us[indices % count] + indices // count * locality.period_us,
         ids.astype("int32"),
-        locality.sizes_bytes[ids],
-        tuple(map(str, range(len(locality.sizes_bytes)))),
+        locality.sizes_bytes[objects[ids]],
+        tuple(map(str, range(len(objects)))),
     )
     capacity_bytes = int((node_capacity_bytes(setup.instance_type) or 0) * locality.rate)
     return Scenario(trace, setup.nodes, max(1, capacity_bytes), timings=TIMINGS, always_on=setup.always_on_nodes)

@@ -8,12 +8,13 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.infinicache import infinicache_hour, pool_for
-from burstcache_sim.bill.ladder import memory_bytes_of
+from burstcache_sim.bill.ladder import ENTRY_BYTES, LARGEST_SHARE, library_misses, memory_bytes_of
+from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.bill.market import VOLUME_GB, Item, Market, Offer
 from burstcache_sim.units import US_PER_H
 
 READER_SIZES = ("64MB", "256MB", "1024MB", "4096MB")
-_CONFIRMED_US = US_PER_S
+CONFIRMED_US = US_PER_S
 
 
 def s3_only(market: Market, _: str) -> Offer:
@@ -27,7 +28,7 @@ def cloudfront(market: Market, _: str) -> Offer:
         "cloudfront",
         ("cloudfront-transfer", Fraction(market.demand.body_bytes, BYTES_PER_GB), "transfer to clients"),
         ("cloudfront-request", market.demand.requests, "HTTPS requests"),
-        misses=market.lru_misses(market.locality.stored_bytes),
+        misses=market.lru_misses(EVERYTHING_BYTES),
         note="one edge, nothing expires",
         reached="edge",
     )
@@ -35,14 +36,12 @@ def cloudfront(market: Market, _: str) -> Offer:
 
 def efs(market: Market, _: str) -> Offer:
     """Return a file system: each object is written at its first read and kept."""
-    locality = market.locality
-    stored_bytes = locality.stored_bytes
-    misses = market.lru_misses(stored_bytes)
-    written_bytes = stored_bytes * misses / locality.objects
+    stored_bytes, written_bytes = market.locality.kept_bytes(market.repeats)
+    misses = market.lru_misses(EVERYTHING_BYTES)
     read_bytes = market.demand.body_bytes * (1 - misses / market.demand.requests)
     return market.offer(
         "efs",
-        ("+efs-storage", Fraction(stored_bytes, BYTES_PER_GB) * market.hours, "EFS storage"),
+        ("+efs-storage", stored_bytes / BYTES_PER_GB * market.hours, "EFS storage"),
         ("efs-read", read_bytes / BYTES_PER_GB, "EFS reads"),
         ("efs-write", written_bytes / BYTES_PER_GB, "EFS writes"),
         misses=misses,
@@ -51,31 +50,33 @@ def efs(market: Market, _: str) -> Offer:
 
 
 def reader_memory(market: Market, size: str) -> Offer:
-    """Return memory of readers that stay: what it holds may be old without a bound."""
+    """Return the library alone in readers that stay: what it holds may be old without a bound."""
     memory_bytes = memory_bytes_of(size)
     readers = market.locality.of_readers(market.setup.reader_processes)
-    misses = sum((one.misses(memory_bytes, repeats=market.repeats) for one in readers), Fraction(0))
+    misses = sum((library_misses(one, memory_bytes, market.repeats) for one in readers), Fraction(0))
     return market.offer(
         f"reader-memory:{size}",
         misses=misses,
-        note=f"LRU in the memory of {_readers(market)}, of any age; the memory is not billed",
+        note=f"the library alone: memory of {_readers(market)}, of any age, not billed",
     )
 
 
 def confirmed_memory(market: Market, size: str) -> Offer:
-    """Return memory of readers who ask S3 for an object's ETag if a second has passed since its last answer."""
+    """Return the library alone, which asks S3 for an object's ETag if a second has passed since its last answer."""
     from burstcache_sim.engine.stack_distance import confirmed_hits, stack_distances
 
-    memory_bytes, misses = int(memory_bytes_of(size) * market.locality.rate), Fraction(0)
-    for one in market.locality.of_readers(market.setup.reader_processes):
-        distances, _ = stack_distances(one.ids, one.sizes_bytes)
-        keys = len(one.sizes_bytes)
-        hits = confirmed_hits(one.times_us, one.ids, distances, memory_bytes, _CONFIRMED_US, keys)
-        misses += (len(one.ids) - hits) / one.rate
+    memory_bytes, misses = memory_bytes_of(size), Fraction(0)
+    for whole in market.locality.of_readers(market.setup.reader_processes):
+        is_small = (whole.sizes_bytes + ENTRY_BYTES <= memory_bytes // LARGEST_SHARE)[whole.ids]
+        one = whole.part(is_small)
+        distances, _ = stack_distances(one.ids, one.sizes_bytes + ENTRY_BYTES, one.is_renewed)
+        keys, held_bytes = len(one.sizes_bytes), int(memory_bytes * one.rate)
+        hits = confirmed_hits(one.times_us, one.ids, distances, held_bytes, CONFIRMED_US, keys)
+        misses += (len(whole.ids) - hits) / one.rate
     return market.offer(
         f"reader-memory-confirmed:{size}",
         misses=misses,
-        note=f"LRU in the memory of {_readers(market)}, confirmed by S3 within 1 s: a 304 costs a GET and its time",
+        note=f"the library alone: memory of {_readers(market)}, confirmed by S3 within 1 s, a GET each time",
     )
 
 

@@ -103,7 +103,7 @@ def totals(
     """Return what the copies of a month serve and take.
 
     As many repetitions as make 50 million steps are simulated, at most 64. The others of the month count as the mean of
-    their second half.
+    their second half. Copies of renewed objects stay as long as the rule keeps them, so what is stored grows.
 
     Args:
         market: The log and how often it comes.
@@ -113,15 +113,21 @@ def totals(
     """
     import numpy as np
 
-    from burstcache_sim.engine.copies import keep_copies
+    from burstcache_sim.engine.copies import LEFT_BYTE_US, keep_copies
 
     locality, repeats = market.locality, max(market.repeats, Fraction(1))
     passes = max(2, min(ceil(repeats), _MOST_PASSES, _STEPS // len(locality.ids)))
     passes = min(passes, ceil(repeats))
+    month_us = int(repeats * locality.period_us)
     everything = np.ones(len(locality.ids), np.bool_)
     asked = np.stack([everything if one is None else one for one in (asked_first, asked_again)])
     times = (locality.period_us, LEAST_US, passes)
-    books = keep_copies(locality.times_us, locality.ids, locality.sizes_bytes, rule, *times, asked)
+    is_renewed = locality.is_renewed
+    of = (locality.times_us, locality.ids, locality.sizes_bytes)
+    *books, after = keep_copies(*of, rule, *times, asked, is_renewed, month_us)
     rest = float(repeats) - passes  # below 0: the month ends within the last one
-    total = books[:-1].sum(axis=0) + books[-1] * (1 + min(rest, 0)) + books[passes // 2 :].mean(axis=0) * max(rest, 0)
-    return CopiesUse(*(Fraction(float(amount)) / (repeats * locality.rate) for amount in total))
+    steady = np.mean(books[passes // 2 :], axis=0)
+    steady[LEFT_BYTE_US] = 0.0
+    total = np.sum(books[:-1], axis=0) + books[-1] * (1 + min(rest, 0)) + steady * max(rest, 0) + after
+    *counts, held, left = total.tolist()
+    return CopiesUse(*(Fraction(amount) / (repeats * locality.rate) for amount in (*counts, held + left)))

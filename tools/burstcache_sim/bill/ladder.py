@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Of the reader's memory (`burstcache.serve.memory_tier`): what an entry takes next to its body, with some eight
 # headers, and the share of the memory above which an object is not kept.
 ENTRY_BYTES = 512 + 8 * 150
-_LARGEST_SHARE = 8
+LARGEST_SHARE = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +52,14 @@ def past_memory(locality: Locality, setup: Setup) -> Asked:
     """Return which requests the readers' memory leaves."""
     largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
     memory_bytes = setup.reader_memory_bytes
-    largest_bytes = min(memory_bytes // _LARGEST_SHARE, largest_bytes)
+    largest_bytes = min(memory_bytes // LARGEST_SHARE, largest_bytes)
     return _past_memory(locality, memory_bytes, setup.reader_processes, largest_bytes, ENTRY_BYTES)
+
+
+def library_misses(locality: Locality, memory_bytes: int, repeats: Fraction) -> Fraction:
+    """Return the mean misses of a repetition in a memory of the library, whatever the age of what it holds."""
+    entries = replace(locality, sizes_bytes=locality.sizes_bytes + ENTRY_BYTES, _curves={})
+    return entries.misses(memory_bytes, repeats=repeats, largest_bytes=memory_bytes // LARGEST_SHARE)
 
 
 def past_own_memory(locality: Locality, processes: int, memory_bytes: int) -> Asked:
@@ -235,11 +241,11 @@ def _distances(
 
     from burstcache_sim.engine.stack_distance import NEVER, stack_distances
 
-    is_small = (sizes_bytes <= largest_bytes)[locality.ids]
-    enter = np.concatenate((asked.first & is_small, asked.again & is_small))
-    both = np.full(len(enter), NEVER, np.int64)
-    ids, homes = np.tile(locality.ids, 2), locality.homes(nodes)
+    ids, objects = locality.twice()
+    sizes_bytes, homes = sizes_bytes[objects], locality.homes(nodes)[objects]
+    enter = np.concatenate((asked.first, asked.again)) & (sizes_bytes <= largest_bytes)[ids]
+    both, is_renewed = np.full(len(enter), NEVER, np.int64), np.zeros(len(objects), np.bool_)
     for node in range(nodes):
         at_node = enter & (homes[ids] == node)
-        both[at_node], _ = stack_distances(ids[at_node], sizes_bytes)
+        both[at_node], _ = stack_distances(ids[at_node], sizes_bytes, is_renewed)
     return _Distances(both)

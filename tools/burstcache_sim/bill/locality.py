@@ -1,7 +1,7 @@
 """How well caches of any size serve a trace, once and when it comes again.
 
 An always-on cache is still warm when a trace is repeated: only the first of a month's repetitions starts empty. What
-misses cost is therefore a mean over the month.
+misses cost is therefore a mean over the month. Renewed objects (`bill.renewal`) have another name in each repetition.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from burstcache_sim.traces.trace import Trace
+
+
+EVERYTHING_BYTES = 2**60  # of memory: nothing is ever dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Locality:
     period_us: int  # how often the trace comes: once in this
     rate: Fraction = Fraction(1)  # share of the log's keys that these are; what is returned is of the whole log
     numbers: NDArray[np.int64] | None = None  # each object's id in the whole log; None: the same
+    renewed: NDArray[np.bool_] | None = None  # by id: whether it has another name in each repetition; None: no object
     _curves: dict[tuple[int, int], HitCurve] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -60,9 +64,46 @@ class Locality:
         return len(self.sizes_bytes) / self.rate
 
     @property
+    def new_objects(self) -> Fraction:
+        """How many of them each repetition shows for the first time."""
+        return Fraction(int(self.is_renewed.sum())) / self.rate
+
+    @property
     def stored_bytes(self) -> int:
         """The size of all objects together [bytes]."""
         return round(int(self.sizes_bytes.sum()) / self.rate)
+
+    @property
+    def working_bytes(self) -> int:
+        """The memory with which an LRU cache misses nothing but new objects: all of two repetitions [bytes]."""
+        return round(int(self.sizes_bytes.sum() + self.sizes_bytes[self.is_renewed].sum()) / self.rate)
+
+    @property
+    def is_renewed(self) -> NDArray[np.bool_]:
+        """Whether each object has another name in each repetition, by id."""
+        import numpy as np
+
+        return np.zeros(len(self.sizes_bytes), np.bool_) if self.renewed is None else self.renewed
+
+    def kept_bytes(self, repeats: Fraction) -> tuple[Fraction, Fraction]:
+        """Return the bytes that a store holds that drops nothing, and those written to it: means of a repetition.
+
+        Args:
+            repeats: How often the trace comes.
+        """
+        every, new = (Fraction(int(self.sizes_bytes[kept].sum())) for kept in (slice(None), self.is_renewed))
+        repeats = max(Fraction(repeats), Fraction(1))
+        return (every + new * (repeats - 1) / 2) / self.rate, mean(every, new, repeats) / self.rate
+
+    def twice(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the ids of two repetitions in a row, renewed objects with ids of their own, and each id's object."""
+        import numpy as np
+
+        count, is_renewed = len(self.sizes_bytes), self.is_renewed
+        again = np.where(is_renewed, count + np.cumsum(is_renewed) - 1, np.arange(count))
+        return np.concatenate((self.ids, again[self.ids])), np.concatenate(
+            (np.arange(count), np.flatnonzero(is_renewed))
+        )
 
     def misses(
         self, memory_bytes: int, *, repeats: Fraction, largest_bytes: int | None = None, nodes: int = 1
@@ -122,10 +163,10 @@ class Locality:
 
         is_small = (self.sizes_bytes <= limit_bytes)[self.ids]
         kept = self if is_small.all() else self.part(is_small)
-        found = [stack_distances(one.ids, one.sizes_bytes) for one in kept.of_nodes(nodes)]
+        found = [stack_distances(one.ids, one.sizes_bytes, one.is_renewed) for one in kept.of_nodes(nodes)]
         nothing = np.zeros(0, np.int64)
         within_bytes = np.concatenate([nothing, *(distances[distances >= 0] for distances, _ in found)])
-        again_bytes = np.concatenate([nothing, *(again for _, again in found)])
+        again_bytes = np.concatenate([nothing, *(again[again >= 0] for _, again in found)])
         return HitCurve(len(self.ids), np.sort(within_bytes), np.sort(again_bytes))
 
 
@@ -166,6 +207,7 @@ def _dense(locality: Locality) -> Locality:
         ids=dense[locality.ids].astype(np.int64),
         sizes_bytes=locality.sizes_bytes[seen],
         numbers=np.flatnonzero(seen) if locality.numbers is None else locality.numbers[seen],
+        renewed=None if locality.renewed is None else locality.renewed[seen],
     )
 
 

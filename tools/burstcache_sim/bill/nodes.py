@@ -13,6 +13,7 @@ from fractions import Fraction
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.bill.market import VOLUME_GB, Market, Offer
 from burstcache_sim.units import US_PER_H
 
@@ -127,7 +128,7 @@ def worth_trying(usd_of: Mapping[str, Fraction], each_bytes: Mapping[str, int], 
     Args:
         usd_of: Price of a node by type, in any unit of time [USD].
         each_bytes: What a node of each type holds [bytes].
-        stored_bytes: All objects together [bytes].
+        stored_bytes: What an LRU cache needs to lose no object that comes again [bytes].
     """
     every = [Nodes(count, type_, each_bytes[type_]) for type_ in usd_of for count in range(1, MOST_NODES + 1)]
     found: list[Nodes] = []
@@ -175,7 +176,7 @@ def fargate_worth_trying(prefix: str) -> Callable[[Market], list[Nodes]]:
 
 def _priced(market: Market, usd_of: Mapping[str, Fraction], memory_gib: Mapping[str, float]) -> list[Nodes]:
     each_bytes = {type_: _usable_bytes(memory_gib[type_]) for type_ in usd_of}
-    return worth_trying(usd_of, each_bytes, market.locality.stored_bytes)
+    return worth_trying(usd_of, each_bytes, market.locality.working_bytes)
 
 
 def node_capacity_bytes(instance_type: str) -> int | None:
@@ -228,16 +229,17 @@ def serverless(engine: str) -> Callable[[Market, str], Offer]:
 
     def offer(market: Market, size: str) -> Offer:
         demand, least_gb = market.demand, _SERVERLESS_LEAST_GB[engine]
-        most_bytes = market.locality.stored_bytes
+        held_bytes, memory_bytes = market.locality.kept_bytes(market.repeats)[0], EVERYTHING_BYTES
         if size:
-            most_bytes = min(most_bytes, _gigabytes(size) * GIB)
-        misses = market.lru_misses(most_bytes, largest_bytes=LARGEST_VALUE_BYTES)
+            memory_bytes = min(market.locality.working_bytes, _gigabytes(size) * GIB)
+            held_bytes = min(held_bytes, Fraction(memory_bytes))
+        misses = market.lru_misses(memory_bytes, largest_bytes=LARGEST_VALUE_BYTES)
         # A processing unit is a KB moved, and at least one per command: a hit moves the object out, a miss asks in vain
         # and moves it in.
         moved = max(demand.requests, -(-demand.body_bytes // _BYTES_PER_ECPU))
         return market.offer(
             f"serverless-{engine}{':' * bool(size)}{size}",
-            (f"+serverless-memory:{engine}", max(least_gb, Fraction(most_bytes, GIB)) * market.hours, "memory"),
+            (f"+serverless-memory:{engine}", max(least_gb, held_bytes / GIB) * market.hours, "memory"),
             (f"serverless-ecpu:{engine}", moved + misses, "processing units"),
             misses=misses,
             note=f"LRU at a maximum of {size}" if size else f"at least {float(least_gb):g} GB",

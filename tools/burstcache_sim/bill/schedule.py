@@ -121,6 +121,7 @@ def _tried(locality: Locality, hours: tuple[int, ...]) -> _Tried:
         ids=ids.astype(np.int64),
         sizes_bytes=locality.sizes_bytes[objects],
         numbers=objects if locality.numbers is None else locality.numbers[objects],
+        renewed=locality.is_renewed[objects],
         _curves={},
     )
     return _Tried(hours, on_us, met)

@@ -14,10 +14,24 @@ from burstcache.core.express import CREDIT_COPIES, KEPT_SHARE, US_PER_DAY
 from burstcache_sim.engine.compiled import compiled
 from burstcache_sim.world.express import CopyRules
 
-# Columns of the books, a row per pass.
-SERVED, COPIES, SERVED_BYTES, COPIED_BYTES, HELD_BYTE_US = range(5)
+# Columns of the books, a row per pass. What is left of a renewed object is held on after its pass, for nobody.
+SERVED, COPIES, SERVED_BYTES, COPIED_BYTES, HELD_BYTE_US, LEFT_BYTE_US = range(6)
 
 Numbers = NDArray[Any]
+
+
+@compiled
+def _later_us(kept_us: int, rest_us: int, period_us: int) -> float:
+    """Return how long copies are held after their repetition, summed over those of the rest of a month.
+
+    One of each repetition, held for as long unless the month ends before: later ones are cut shorter.
+    """
+    if rest_us <= 0:
+        return 0.0
+    times, longest_us = float(rest_us) / period_us, float(max(0, rest_us - period_us))
+    if kept_us >= longest_us:
+        return times * longest_us / 2
+    return times * (kept_us - float(kept_us) * kept_us / (2 * longest_us))
 
 
 @compiled
@@ -30,6 +44,8 @@ def keep_copies(
     least_us: int,
     passes: int,
     asked: Numbers,
+    is_renewed: Numbers,
+    month_us: int,
 ) -> Numbers:
     """Return what the copies serve and take when a trace comes several times.
 
@@ -42,17 +58,30 @@ def keep_copies(
         least_us: How long a copy is billed at least [us].
         passes: How often the trace comes.
         asked: Whether each request asks for a copy at all: a row for the first pass, one for the others.
+        is_renewed: Whether each object comes under another name in each pass.
+        month_us: When the last repetition ends, of which passes are the first ones [us].
 
     Returns:
-        A row per pass: reads from copies, copies put, bytes read from them, bytes put, byte-microseconds held.
+        A row per pass: reads from copies, copies put, bytes read from them, bytes put, byte-microseconds held in the
+        pass, and held after it until the month ends, by objects that are renewed. One row more has only the last of
+        these: for all repetitions after the passes, if each puts what the last pass has put.
     """
     keys = len(sizes_bytes)
     is_held, reads = np.zeros(keys, np.bool_), np.zeros(keys, np.int64)
     put_us, end_us, billed_us = np.zeros(keys, np.int64), np.zeros(keys, np.int64), np.zeros(keys, np.int64)
-    books = np.zeros((passes, 5), np.float64)  # byte-microseconds alone pass 2**53: no matter
+    books = np.zeros((passes + 1, 6), np.float64)  # byte-microseconds alone pass 2**53: no matter
     spent_usd = balance_usd = 0.0
     for turn in range(passes):
         row, is_asked = books[turn], asked[min(turn, 1)]
+        for key in range(keys):
+            if turn > 0 and is_renewed[key]:
+                if is_held[key]:
+                    ends_us = max(end_us[key], put_us[key] + least_us)
+                    until_us = min(turn * period_us, ends_us)
+                    size_bytes = float(sizes_bytes[key])
+                    books[turn - 1, HELD_BYTE_US] += size_bytes * (until_us - billed_us[key])
+                    books[turn - 1, LEFT_BYTE_US] += size_bytes * max(0, min(ends_us, month_us) - until_us)
+                is_held[key], reads[key] = False, 0
         for i in range(len(ids)):
             if not is_asked[i]:
                 continue
@@ -60,7 +89,7 @@ def keep_copies(
             size_bytes = sizes_bytes[key]
             if is_held[key]:
                 until_us = min(at_us, end_us[key])
-                row[HELD_BYTE_US] += size_bytes * (until_us - billed_us[key])
+                row[HELD_BYTE_US] += float(size_bytes) * (until_us - billed_us[key])
                 billed_us[key] = until_us
                 if at_us >= end_us[key]:
                     is_held[key], is_paid = False, reads[key] >= rules.copy_at[key]
@@ -86,5 +115,10 @@ def keep_copies(
     for key in range(keys):  # still held when it is over
         if is_held[key]:
             until_us = max(min(over_us, end_us[key]), put_us[key] + least_us)
-            row[HELD_BYTE_US] += sizes_bytes[key] * (until_us - billed_us[key])
+            size_bytes = float(sizes_bytes[key])
+            row[HELD_BYTE_US] += size_bytes * (until_us - billed_us[key])
+            if is_renewed[key]:
+                row[LEFT_BYTE_US] += size_bytes * max(0, min(end_us[key], month_us) - until_us)
+                later_us = max(0, end_us[key] - until_us)
+                books[passes, LEFT_BYTE_US] += size_bytes * _later_us(later_us, month_us - over_us, period_us)
     return books

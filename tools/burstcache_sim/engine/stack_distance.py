@@ -24,18 +24,20 @@ Integers = NDArray[Any]
 
 
 @compiled
-def stack_distances(ids: Integers, sizes_bytes: Integers) -> tuple[Integers, Integers]:
+def stack_distances(ids: Integers, sizes_bytes: Integers, is_renewed: Integers) -> tuple[Integers, Integers]:
     """Return the distance of each request, and of each object's first request when the trace comes a second time.
 
     Args:
         ids: The object of each request, from 0.
         sizes_bytes: Size of each object [bytes].
+        is_renewed: Whether each object comes under another name in each repetition. Its former copy is never asked
+            for again, and leaves like any other.
 
     Returns:
         Distances in the order of the requests, `NEVER` for first ones [bytes]; then, in the order of their first
-        requests, what these have in every further repetition [bytes].
+        requests, what these have in every further repetition, `NEVER` if renewed [bytes].
     """
-    keys, places = len(sizes_bytes), 2 * len(sizes_bytes) + 1
+    keys, places = len(sizes_bytes), 2 * (len(sizes_bytes) + is_renewed.sum()) + 1
     tree = np.zeros(places + 1, np.int64)  # Fenwick's: sums of sizes over places in the order of last use
     owners, place_of = np.full(places + 1, -1, np.int64), np.zeros(keys, np.int64)
     distances, wrapped = np.empty(len(ids), np.int64), np.empty(keys, np.int64)
@@ -47,7 +49,7 @@ def stack_distances(ids: Integers, sizes_bytes: Integers) -> tuple[Integers, Int
             key = ids[i]
             size_bytes, at = sizes_bytes[key], place_of[key]
             distance = NEVER
-            if at > 0:
+            if at > 0 and not (turn == 1 and is_renewed[key]):
                 before_bytes, j = 0, at
                 while j > 0:
                     before_bytes += tree[j]

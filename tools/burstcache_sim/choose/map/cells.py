@@ -7,7 +7,7 @@ bill and the waits that remain, at that value; who pays least, wins. Less than a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from burstcache.core.prices import PriceSheet
@@ -69,7 +69,8 @@ def cells(prices: PriceSheet, loads: Sequence[Load], values: Sequence[float]) ->
     """
     setup = Setup(relay="direct", nodes=0, reader_processes=READERS)
     for load in loads:
-        workload = workload_of(trace_of(load), prices, setup, period_us=DAY_US)
+        # A load is a draw from a fixed set of objects: what one half lacks is chance, no object is new.
+        workload = replace(workload_of(trace_of(load), prices, setup, period_us=DAY_US), same_objects=True)
         for usd_per_million in values:
             clock = Clock()
             value = Value(usd_per_ms=usd_per_million / 1e6 / clock.tiers.s3_ms)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.comparison import own_bill
 from burstcache_sim.bill.demand import Demand, demand_of, metered_512kb, per_request, sample_rate, stored_bytes
+from burstcache_sim.bill.locality import Locality, locality_of
+from burstcache_sim.bill.renewal import with_renewal
 from burstcache_sim.bill.sampled import of_whole_log
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.policies.policy import Policy
@@ -42,6 +44,7 @@ class Workload:
     own_demand: Demand  # what passes through this system: nothing of the redirected objects
     only_cache: bool = False
     capacity_bytes: int | None = None  # of a node; None: no limit
+    same_objects: bool = False  # whether each repetition asks for the same objects (`bill.renewal`)
 
     @property
     def redirected(self) -> int:
@@ -62,6 +65,11 @@ class Workload:
         demand = self.demand
         is_whole = demand.period_us == demand.last_us - demand.first_us
         return 100 / (demand.requests - 1) if is_whole and demand.requests > 1 else 0.0
+
+    def locality(self, trace: Trace) -> Locality:
+        """Return the log, or a part of it, as caches see it month by month."""
+        found = locality_of(trace, object_bytes=self.setup.object_bytes, period_us=self.demand.period_us)
+        return found if self.same_objects else with_renewal(found)
 
     def replay(self, policies: Sequence[Policy]) -> list[RunResult]:
         """Replay the log under each policy, without details."""
