@@ -28,8 +28,14 @@ def test_json_has_the_verdict_the_bill_the_latencies_and_the_overrides(
     assert main(["advise", log, "--json", "--candidates", "80", "--hit-value-usd", "1e-6", "--policy", "thesis"]) == 0
 
     found = json.loads(capsys.readouterr().out)
-    assert found["verdict"] == "do not deploy"
-    assert found["best_buy"] != "burstcache"
+    assert found["verdict"] == "too short to say"
+    assert found["too_short"] == "9 min 59 s of requests, 4,381 times in a month, of at least an hour"
+    assert found["verdict_if_it_lasts"] == "use the library"
+    assert "burstcache.wrap(" in found["steps"]
+    assert found["best_buy"].startswith("reader-memory:")
+    assert found["reader_processes"] == 1
+    assert found["burstcache"]["form"] == "the stack with nodes"
+    assert [share["second_half_pct"] for share in found["confidence"]["shares"]] == [100.0] * 5
     assert found["latency_ms"]["mean_ms"] < found["latency_without_ms"]["mean_ms"] == pytest.approx(50)
     assert found["burstcache"] == found["thesis_policy"]
     assert found["burstcache"]["policy"] == "thesis"
@@ -78,6 +84,28 @@ def test_readers_that_keep_nothing_confirm_nothing(capsys: pytest.CaptureFixture
     assert not [one["name"] for one in systems if one["is_choice"] and one["name"].startswith("reader-memory")]
 
 
+@pytest.mark.parametrize("at_s", [[5.0], [0.0, 1.0, 2.0]])
+def test_a_log_that_is_too_short_says_so_first_and_shows_no_share(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, at_s: list[float]
+) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("t,key,size\n" + "".join(f"{second},k,100\n" for second in at_s))
+
+    assert main(["advise", str(path), "--candidates", "8", "--hit-value-usd", "1e-5"]) == 0
+
+    assert capsys.readouterr().out.startswith("TOO SHORT TO SAY: ")
+
+
+def test_what_answers_nothing_is_shown_nowhere(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "once.csv"
+    path.write_text("t,key,size\n" + "".join(f"{30 * at},k{at},1000000\n" for at in range(300)))
+
+    assert main(["advise", str(path), "--candidates", "8", "--hit-value-usd", "1e-5"]) == 0
+
+    table = [line for line in capsys.readouterr().out.splitlines() if re.search(r" +\d+\.\d +\d+\.\d ", line)]
+    assert [line.split()[0] for line in table if line.split()[-5:-4] == ["0.0"]] == ["s3-only"]
+
+
 def test_a_log_without_sizes_is_billed_by_the_size_that_an_option_names(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -102,7 +130,9 @@ def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], log: str, tmp
     assert main(["advise", log, "--candidates", "80", "--out", str(out), "--policy", "thesis"]) == 0
 
     page = out.read_text()
-    assert capsys.readouterr().out.splitlines()[3] in page.replace("&#x27;", "'")
+    assert capsys.readouterr().out.startswith("TOO SHORT TO SAY: 9 min 59 s of requests,")
+    assert "TOO SHORT TO SAY: 9 min 59 s of requests, 4,381 times in a month, of at least an hour. " in page
+    assert "burstcache.wrap(" in page
     assert page.count("<svg ") == 1
     assert "the second half itself" in page
     assert "<script" not in page
@@ -116,23 +146,46 @@ class Terminal(io.StringIO):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("typed", "line"),
+    ("typed", "lines"),
     [
-        ("1e-4\n", "is worth 100 USD per million"),
-        ("much\n2e-4\n", "is worth 200 USD per million"),
-        ("\n", "is not known"),
-        ("", "is not known"),
+        ("1e-4\n\n", ["is worth 100 USD per million", "One process reads, and stays"]),
+        ("much\n2e-4\n3\n", ["is worth 200 USD per million", "3 processes read, and stay"]),
+        ("\n0\n2\n", ["is not known", "2 processes read, and stay"]),
+        ("", ["is not known", "One process reads, and stays"]),
     ],
 )
-def test_a_person_at_a_terminal_is_asked(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str, typed: str, line: str
+def test_a_person_at_a_terminal_is_asked_what_a_hit_is_worth_and_how_many_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str, typed: str, lines: list[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     monkeypatch.setattr(sys, "stderr", Terminal())
 
     assert main(["advise", log, "--candidates", "20"]) == 0
 
-    assert line in capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
+    assert all(line in told for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        (["--hit-value-usd", "1e-5"], ["processes"]),
+        (["--reader-processes", "2"], ["worth"]),
+        (["--ms-value-usd", "1e-7", "--reader-processes", "2"], []),
+    ],
+)
+def test_what_an_option_says_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str, options: list[str], asked: list[str]
+) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal("\n\n"))
+    monkeypatch.setattr(sys, "stderr", screen)
+
+    assert main(["advise", log, "--candidates", "8", "--policy", "thesis", *options]) == 0
+
+    questions = [line for line in screen.getvalue().splitlines() if line.endswith("?") or "?" in line]
+    assert [word for word in ("worth", "processes") if any(word in line for line in questions)] == asked
+    assert capsys.readouterr().out
 
 
 def test_who_interrupts_the_question_gets_a_line_of_his_own(

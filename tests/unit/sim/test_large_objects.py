@@ -74,14 +74,14 @@ def test_s3_express_is_the_best_buy_where_it_is_sold_and_objects_stay() -> None:
     found = large("0.001")
 
     assert found.best_buy.name.startswith("s3-express")
-    assert "A POOL IS NOT WORTH IT for them: S3 Express" in large_objects_lines(found)[1]
+    assert "For them a pool is not worth it; S3 Express" in large_objects_lines(found)[1]
 
 
 def test_the_pool_is_the_best_buy_where_there_is_no_s3_express() -> None:
     found = large("0.001", prices="today-eu-central-1")
 
     assert found.is_worth_it
-    assert large_objects_lines(found)[1] == "A POOL IS WORTH IT for them."
+    assert large_objects_lines(found)[1] == "For them a pool is worth it."
     for_sale = [one for one in found.others if one.name != "infinicache"]
     assert all(found.net_usd(found.pool) > found.net_usd(one) for one in for_sale)
 

@@ -7,17 +7,21 @@ import os
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import yaml
 
 from burstcache_cli.cli import main
-from burstcache_sim.policies.registry import WEIGHING
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.policies.registry import TEMPLATE, TEMPLATE_USD_PER_HIT, WEIGHING
 from burstcache_sim.progress import lines_told, progress
 from burstcache_sim.report import html
 from burstcache_sim.report.drawing import LINE_COLOURS, TIER_COLOURS
 from burstcache_terminal.text import table_text
+from support.project import ROOT
 
 CACHE_ONLY = ["--rate", "3", "--prices", "thesis-2022", "--only-cache"]
 _VOID = {"meta", "br", "hr", "img", "link"}
@@ -103,6 +107,30 @@ def test_json_has_the_same_numbers_as_run_and_bill(capsys: pytest.CaptureFixture
     assert found["optimum_usd"] <= found["cache_usd"]
     assert sorted(found["latency"]) == ["mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"]
     assert [len(front) for front in found["fronts"].values()] == [20] + [25] * len(WEIGHING)
+
+
+def test_without_options_the_template_is_replayed_and_named(capsys: pytest.CaptureFixture[str], trace: str) -> None:
+    usual, told = (
+        json.loads(printed(capsys, "report", trace, *more, "--json")) for more in ([], ["--policy", TEMPLATE])
+    )
+    thesis = json.loads(printed(capsys, "report", trace, "--rate", "9", "--json"))
+
+    assert (usual["policy"], usual["is_template_default"]) == (TEMPLATE, True)
+    assert (told["policy"], told["is_template_default"]) == (TEMPLATE, False)
+    assert (thesis["policy"], thesis["is_template_default"]) == ("thesis", False)
+    assert usual["n_redis"] == told["n_redis"]
+    text = " ".join(printed(capsys, "report", trace).split())
+    assert usual["replayed"] in text
+    assert "the template's default. burstcache advise may choose another setup" in text
+
+
+def test_the_templates_default_is_what_the_template_says() -> None:
+    declared = yaml.load((ROOT / "template.yaml").read_text(), Loader=yaml.BaseLoader)["Parameters"]
+
+    assert declared["Policy"]["Default"] == TEMPLATE
+    assert Fraction(declared["HitValueUsdPerMillion"]["Default"]) == TEMPLATE_USD_PER_HIT * 10**6
+    assert declared["RedisInstanceType"]["Default"] == Setup().instance_type
+    assert (declared["RedisNodeCount"]["Default"], declared["Relay"]["Default"]) == (str(Setup().nodes), Setup().relay)
 
 
 def test_other_prices_have_no_optimum(capsys: pytest.CaptureFixture[str], trace: str) -> None:

@@ -46,7 +46,9 @@ def test_run_and_bill_with_equal_options_run_the_same_policy(
 def test_report_and_advise_have_one_clock_and_name_s3_next_to_ours(
     capsys: pytest.CaptureFixture[str], trace: str
 ) -> None:
-    near, far = (found(capsys, "sim", "report", trace, "--readers", where) for where in ("aws", "internet"))
+    near, far = (
+        found(capsys, "sim", "report", trace, "--rate", "9", "--readers", where) for where in ("aws", "internet")
+    )
     advised = found(capsys, "advise", trace, "--readers", "internet", "--policy", "thesis", "--candidates", "20")
 
     assert far["latency"]["mean_ms"] == pytest.approx(near["latency"]["mean_ms"] + 10)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeVar
 
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
@@ -21,6 +23,9 @@ from burstcache_sim.commands.arguments import POSITIVE_USD
 from burstcache_sim.commands.inputs import clock_of, period_us_of, trace_of
 from burstcache_sim.output import check_target
 from burstcache_terminal.exit_codes import ExitCode
+from burstcache_terminal.options import whole
+
+Answer = TypeVar("Answer")
 
 _QUESTION = (
     "What is a request answered from memory instead of S3 worth to you, in USD?\n"
@@ -28,13 +33,21 @@ _QUESTION = (
 )
 
 
+_READERS_QUESTION = "How many processes read, each with a memory of its own?\n(such as 8; Enter for one, which stays) "
+
+
 def run(args: argparse.Namespace) -> ExitCode:
-    """Read the log, ask what latency is worth unless an option says it, search, and print the advice."""
+    """Read the log, ask for what no option says of latency's value and of readers, search, and print the advice."""
     prices = price_sheet(args.prices)
     if args.out:
         check_target("--out", args.out)
     workload = _workload(args, prices)
-    value = _asked() if _asks(args) else Value(args.hit_value_usd or 0.0, args.ms_value_usd or 0.0)
+    value = Value(args.hit_value_usd or 0.0, args.ms_value_usd or 0.0)
+    if _is_asked(args) and not value.is_known:
+        value = Value(usd_per_hit=_answer(_QUESTION, POSITIVE_USD) or 0.0)
+    if _is_asked(args) and args.reader_processes is None:
+        readers = _answer(_READERS_QUESTION, whole(least=1)) or 1
+        workload = replace(workload, setup=replace(workload.setup, reader_processes=readers))
     advice = advise(
         workload,
         value,
@@ -61,7 +74,7 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     setup = Setup(cache_memory_mb=memory_mb, front_door=front_door, readers=args.readers, object_bytes=size)
     instance_type = args.instance_type or setup.instance_type
     # Cache functions are reached by a name: a balancer costs more and serves nobody better.
-    setup = replace(setup, instance_type=instance_type, reader_processes=args.reader_processes, relay="direct")
+    setup = replace(setup, instance_type=instance_type, reader_processes=args.reader_processes or 1, relay="direct")
     setup = replace(setup, writes_per_h=Fraction(args.writes_per_hour))
     check_deployable(setup)
     for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}", "http-api-request"):
@@ -71,18 +84,18 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
         setup = replace(setup, instance_type=fitting_type(prices, workload.own_demand.stored_bytes))
     has_sizes = workload.trace.key_ids is not None and workload.trace.sizes_bytes is not None
     capacity_bytes = node_capacity_bytes(setup.instance_type) if has_sizes else None
-    return replace(workload, setup=setup, capacity_bytes=capacity_bytes)
+    return replace(workload, setup=setup, capacity_bytes=capacity_bytes, same_objects=args.same_objects)
 
 
-def _asks(args: argparse.Namespace) -> bool:
-    is_given = args.hit_value_usd is not None or args.ms_value_usd is not None
-    return not is_given and not args.json and sys.stdin.isatty() and sys.stderr.isatty()
+def _is_asked(args: argparse.Namespace) -> bool:
+    """Whether there is a person at a terminal to ask."""
+    return not args.json and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _asked() -> Value:
-    """Ask the person at the terminal, again if the answer is not an amount."""
+def _answer(question: str, parse: Callable[[str], Answer]) -> Answer | None:
+    """Ask the person at the terminal, again if the answer is not accepted; None without an answer."""
     while True:
-        print(_QUESTION, end="", file=sys.stderr, flush=True)
+        print(question, end="", file=sys.stderr, flush=True)
         try:
             line = sys.stdin.readline()
         except KeyboardInterrupt:
@@ -91,8 +104,8 @@ def _asked() -> Value:
         if not line:
             print(file=sys.stderr)  # Ctrl-D leaves the cursor behind the question
         if not (answer := line.strip()):
-            return Value()
+            return None
         try:
-            return Value(usd_per_hit=POSITIVE_USD(answer))
+            return parse(answer)
         except argparse.ArgumentTypeError as error:
             print(error, file=sys.stderr)

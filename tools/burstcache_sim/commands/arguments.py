@@ -15,7 +15,7 @@ from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
 from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, THESIS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
-from burstcache_sim.policies.registry import DEFAULT, LIVE, POLICIES
+from burstcache_sim.policies.registry import DEFAULT, LIVE, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
 from burstcache_terminal.options import choice, decimal, number, whole
 
@@ -110,6 +110,7 @@ def bill(parser: argparse.ArgumentParser) -> None:
 def compare(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim compare`."""
     _add_billed(parser)
+    _add_same_objects(parser)
     parser.add_argument(
         "--against", action="append", default=[], metavar="NAME", help="compare with this only (repeatable)"
     )
@@ -118,8 +119,9 @@ def compare(parser: argparse.ArgumentParser) -> None:
 def report(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim report`."""
     add_log(parser)
-    _add_policy(parser)
+    _add_policy(parser, None)
     _add_setup(parser)
+    _add_same_objects(parser)
     _add_clock(parser)
     add = parser.add_argument
     _add_miss_penalty(parser, "what a miss costs the optimum (default: it has none)")
@@ -222,11 +224,12 @@ def advise(parser: argparse.ArgumentParser) -> None:
     _add_front_door(parser)
     add("--object-bytes", type=_COUNT, default=10_000, help="where a log has no sizes (default: 10000)")
     _add_period(parser, "how often the log repeats (default: without a pause)")
+    _add_same_objects(parser)
     _add_clock(parser)
     within = f"an answer that takes longer is no hit (default: {HIT_WITHIN_MS:g})"
     add("--hit-within-ms", type=_MS, metavar="MS", default=HIT_WITHIN_MS, help=within)
-    many = "that share the requests, each with a memory of its own (default: 1)"
-    add("--reader-processes", type=_COUNT, metavar="N", default=1, help=many)
+    many = "that share the requests, each with a memory of its own (default: asked for at a terminal, else 1)"
+    add("--reader-processes", type=_COUNT, metavar="N", help=many)
     writes = "writes to the bucket that Burstcache follows, such as 60 (default: 0)"
     add("--writes-per-hour", type=number(least=0), metavar="N", default=0.0, help=writes)
     free = "decide by the bill after AWS's permanent free tiers and with CloudFront's flat-rate plans"
@@ -238,12 +241,15 @@ def advise(parser: argparse.ArgumentParser) -> None:
     _add_json(parser)
 
 
-def _add_policy(parser: argparse.ArgumentParser) -> None:
+def _add_policy(parser: argparse.ArgumentParser, default: str | None = DEFAULT) -> None:
+    """Add the options of a policy; without a default the command takes the template's."""
     add = parser.add_argument
-    add("--policy", type=choice(POLICIES), default=DEFAULT, metavar="NAME", help=_one_of(POLICIES, DEFAULT))
-    add("--rate", default="9", help="thesis: expected requests per minute (default: 9)")
-    add("--sensitivity", default="4", help="thesis: above 0 and up to 5 (default: 4)")
-    add("--overrides", default="", metavar="NAME=VALUE,…", help="thesis: single parameters")
+    usual = _one_of(POLICIES, default or f"{TEMPLATE}, as template.yaml")
+    add("--policy", type=choice(POLICIES), default=default, metavar="NAME", help=usual)
+    rate, sensitivity, overrides = ("9", "4", "") if default else (None, None, None)
+    add("--rate", default=rate, help="thesis: expected requests per minute (default: 9)")
+    add("--sensitivity", default=sensitivity, help="thesis: above 0 and up to 5 (default: 4)")
+    add("--overrides", default=overrides, metavar="NAME=VALUE,…", help="thesis: single parameters")
     add("--hit-value-usd", type=_EXACT_USD, metavar="USD", help="other policies: what a hit is worth, such as 1e-4")
 
 
@@ -304,6 +310,11 @@ def _add_front_door(parser: argparse.ArgumentParser) -> None:
 
 def _add_period(parser: argparse.ArgumentParser, help_: str) -> None:
     parser.add_argument("--period-hours", type=decimal(above=0), metavar="H", help=help_)
+
+
+def _add_same_objects(parser: argparse.ArgumentParser) -> None:
+    same = "each repetition asks for the same objects (default: for as many new ones as their growth lets expect)"
+    parser.add_argument("--same-objects", action="store_true", help=same)
 
 
 def _add_miss_penalty(parser: argparse.ArgumentParser, help_: str) -> None:

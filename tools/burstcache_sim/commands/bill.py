@@ -57,7 +57,14 @@ def compare(args: argparse.Namespace) -> ExitCode:
     compared = compare_with_others(
         policy_of(args, weighed(prices, setup)),
         trace,
-        Billing(prices, setup, period_us_of(args), args.only_cache, args.hit_value_usd or Fraction(0)),
+        Billing(
+            prices,
+            setup,
+            period_us_of(args),
+            args.only_cache,
+            args.hit_value_usd or Fraction(0),
+            same_objects=args.same_objects,
+        ),
         against=tuple(args.against),
     )
     print(json.dumps([compared_fields(system) for system in compared]) if args.json else comparison_table(compared))

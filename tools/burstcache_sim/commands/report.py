@@ -10,6 +10,7 @@ from pathlib import Path
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.comparison import Billing
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.commands.inputs import (
     clock_of,
@@ -22,7 +23,7 @@ from burstcache_sim.commands.inputs import (
 )
 from burstcache_sim.output import STANDARD_OUTPUT, check_target, made_folder, write_lines
 from burstcache_sim.policies.policy import Policy
-from burstcache_sim.policies.registry import POLICIES
+from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE, TEMPLATE_USD_PER_HIT
 from burstcache_sim.report.contents import Report, gather
 from burstcache_sim.report.document import as_fields, as_page, as_text, csv_lines
 from burstcache_terminal.exit_codes import ExitCode
@@ -31,13 +32,15 @@ from burstcache_terminal.exit_codes import ExitCode
 def run(args: argparse.Namespace) -> ExitCode:
     """Report on a run: print the tables, write what the options name."""
     has_tables = _check_output(args)
+    is_usual = _complete(args)
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
     weighs = weighed(prices, setup)
     policy = policy_of(args, weighs)
     penalty_units, period_us = penalty_units_of(args), period_us_of(args)
     trace = trace_of(args)
-    billing = Billing(prices, setup, period_us, args.only_cache, args.hit_value_usd or Fraction(0))
+    usd_per_hit = args.hit_value_usd or Fraction(0)
+    billing = Billing(prices, setup, period_us, args.only_cache, usd_per_hit, same_objects=args.same_objects)
     report = gather(
         policy,
         trace,
@@ -46,12 +49,40 @@ def run(args: argparse.Namespace) -> ExitCode:
         knobs=dict(each.knob(policy_options(args), weighs) for each in POLICIES.values()),
         penalty_units=penalty_units,
     )
-    _draw(args, report, policy, billing)
+    replayed = _replayed(args, setup, is_usual=is_usual)
+    _draw(args, report, policy, billing, replayed)
     if args.csv:
         write_lines("--csv", args.csv, csv_lines(report))
     if has_tables:
-        print(json.dumps(as_fields(report)) if args.json else as_text(report, instance_type=setup.instance_type))
+        text = as_text(report, instance_type=setup.instance_type, replayed=replayed)
+        fields = {"policy": args.policy, "is_template_default": is_usual, "replayed": replayed}
+        print(json.dumps(fields | as_fields(report)) if args.json else text)
     return ExitCode.SUCCESS
+
+
+def _complete(args: argparse.Namespace) -> bool:
+    """Take the template's policy where no option says another; return whether all of it is the template's default.
+
+    A rate, a sensitivity or overrides are of the thesis's policy, so they ask for it.
+    """
+    is_thesis = any(given is not None for given in (args.rate, args.sensitivity, args.overrides))
+    is_usual = args.policy is None and not is_thesis and args.hit_value_usd is None
+    args.policy = args.policy or (DEFAULT if is_thesis else TEMPLATE)
+    args.rate, args.sensitivity, args.overrides = args.rate or "9", args.sensitivity or "4", args.overrides or ""
+    if args.policy == TEMPLATE and args.hit_value_usd is None:
+        args.hit_value_usd = TEMPLATE_USD_PER_HIT
+    return is_usual
+
+
+def _replayed(args: argparse.Namespace, setup: Setup, *, is_usual: bool) -> str:
+    """Return which setup was replayed, and that another one may be the better one."""
+    described = POLICIES[args.policy].described(policy_options(args))
+    nodes = f"{setup.nodes} {setup.instance_type}, relay {setup.relay}"
+    why = "the template's default" if is_usual else "as the options ask for it"
+    return (
+        f"Replayed: the policy {described}; {nodes}: {why}. burstcache advise may choose another setup for this log:"
+        " it weighs all of them, the library alone among them."
+    )
 
 
 def _check_output(args: argparse.Namespace) -> bool:
@@ -67,7 +98,7 @@ def _check_output(args: argparse.Namespace) -> bool:
     return not streamed
 
 
-def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Billing) -> None:
+def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Billing, replayed: str) -> None:
     """Draw the pictures if a page or a folder is to have them: drawing takes seconds."""
     if not args.out and not args.figures:
         return
@@ -86,8 +117,7 @@ def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Bil
             for suffix in FORMATS:
                 write_image(figure, folder / f"{name}{suffix}")
     if args.out:
-        described = POLICIES[args.policy].described(policy_options(args))
-        page = as_page(report, money, figures, title=title, policy=described, instance_type=instance_type)
+        page = as_page(report, money, figures, title=title, replayed=replayed, instance_type=instance_type)
         write_lines("--out", args.out, [page])
 
 

@@ -46,11 +46,17 @@ _PARETO = (
 )
 
 
-def as_text(report: Report, *, instance_type: str) -> str:
-    """Return the report for a terminal, with one competitor of each kind; `instance_type` is this system's node."""
+def as_text(report: Report, *, instance_type: str, replayed: str) -> str:
+    """Return the report for a terminal, with one competitor of each kind.
+
+    Args:
+        report: What was gathered.
+        instance_type: This system's node.
+        replayed: Which policy and setup were replayed, for a person.
+    """
     return "\n\n".join(
         (
-            wrapped_text(_lead(report)),
+            f"{wrapped_text(_lead(report))}\n{wrapped_text(replayed)}",
             table_text(_SERVED, _served_rows(report.whole), right=(1, 2)),
             table_text(_LATENCY, _latency_rows(report), right=range(1, len(_LATENCY))),
             bill_table(report.bill, report.month),
@@ -84,7 +90,7 @@ def as_fields(report: Report) -> dict[str, Any]:
 
 
 def as_page(
-    report: Report, money: Money, figures: Mapping[str, Figure], *, title: str, policy: str, instance_type: str
+    report: Report, money: Money, figures: Mapping[str, Figure], *, title: str, replayed: str, instance_type: str
 ) -> str:
     """Return the report as a self-contained page.
 
@@ -93,7 +99,7 @@ def as_page(
         money: What it has been billed by some instants, and others.
         figures: From `pictures`.
         title: The trace's name.
-        policy: The policy and its parameters, for a person.
+        replayed: Which policy and setup were replayed, for a person.
         instance_type: This system's node.
     """
     result = report.whole
@@ -131,7 +137,7 @@ def as_page(
             ),
         ),
     ]
-    return html.page(title, sections, lead=f"{_lead(report)} Policy: {policy}.")
+    return html.page(title, sections, lead=f"{_lead(report)} {replayed}")
 
 
 def csv_lines(report: Report) -> Iterator[str]:

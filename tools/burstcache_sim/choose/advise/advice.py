@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import Literal
 
 from burstcache_sim.bill.clock import Clock
+from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.bill.demand import sample_rate
+from burstcache_sim.bill.ladder import memory_bytes_of
+from burstcache_sim.bill.locality import EVERYTHING_BYTES
+from burstcache_sim.bill.nodes import ec2_nodes, node_capacity_bytes
 from burstcache_sim.choose.advise.classes import Against, against_rivals
+from burstcache_sim.choose.advise.confidence import Confidence, confidence_of
 from burstcache_sim.choose.advise.configurations import Choice, copying, judged, standing
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects
 from burstcache_sim.choose.advise.samconfig import (
@@ -26,6 +32,7 @@ from burstcache_sim.choose.advise.systems import (
     choices,
     competitors,
     our_system,
+    shown_pct,
 )
 from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, best_buys, pays
 from burstcache_sim.choose.tune.candidates import ThesisSpace
@@ -40,6 +47,14 @@ from burstcache_sim.policies.thesis import Thesis
 
 _OTHER_VALUES_USD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # of a hit: S3 Express copies more the more a hit is worth
 _LEAST_S3_MS = 5.0  # below it there is nothing to save
+
+
+Verdict = Literal["use the library", "deploy", "buy", "s3 alone", "too short to say"]
+_VERDICTS: dict[str, Verdict] = {
+    "s3-only": "s3 alone",
+    "reader-memory": "use the library",
+    "reader-memory-confirmed": "use the library",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +110,24 @@ class Advice:
     hot_keys: int
     template: dict[str, str]
     large: LargeObjects | None  # that no other tier keeps
+    confidence: Confidence
+
+    @property
+    def verdict(self) -> Verdict:
+        """What to do; if the log is too short to say, that."""
+        return "too short to say" if self.confidence.too_short else self.verdict_if_it_lasts
+
+    @property
+    def verdict_if_it_lasts(self) -> Verdict:
+        """What to do if every month is like the log."""
+        if self.winner is self.ours.system:
+            return "deploy"
+        return _VERDICTS.get(self.winner.kind, "buy")
 
     @property
     def deploys(self) -> bool:
-        """Whether Burstcache is the best buy."""
-        return self.winner is self.ours.system
+        """Whether the stack is the best buy."""
+        return self.verdict_if_it_lasts == "deploy"
 
     @property
     def verdict_differs(self) -> bool:
@@ -192,7 +220,9 @@ def advise(
     gains = [_gain(tried, weighing, s3_usd) for tried in tuned.front]
     gains += [choice.system.gain for choice in (*further, *copies)]
     rivals = [*real, *choices(_express(weighing, ours.system, without))]
-    buys = [ours.system, *real]
+    has_hits = [choice for choice in tried if shown_pct(choice.system.in_memory_pct)]
+    buys = [*real, *([ours.system] if ours in has_hits else [])]
+    winner = _winner(buys, value, is_free=free_tiers)
     held_out = None
     if ours is decided:
         held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
@@ -208,7 +238,7 @@ def advise(
         lasting=() if held_out is None else _lasting(held_out, clock, value),
         others=tuple(others),
         free_tiers=free_tiers,
-        winner=_winner(buys, value, is_free=free_tiers),
+        winner=winner,
         bounded_winner=_winner([buy for buy in buys if buy.freshness != "any age"], value, is_free=free_tiers),
         other_column_winner=_winner(buys, value, is_free=not free_tiers),
         sensitivity=_sensitivity(weighing, ours.system, gains, rivals),
@@ -219,7 +249,23 @@ def advise(
         hot_keys=_hot_keys(workload, ours),
         template=_template(weighing, ours),
         large=large_objects(workload, weighing.usd_per_hit),
+        confidence=confidence_of(weighing, _memory_bytes(winner, ours)),
     )
+
+
+def _memory_bytes(winner: System, ours: Choice) -> int:
+    """Return the memory that the answer rests on: the best buy's, or the stack's if S3 alone is [bytes]."""
+    kind, _, of = winner.name.partition(":")
+    if winner is not ours.system and kind in ("reader-memory", "reader-memory-confirmed"):
+        return memory_bytes_of(of)
+    if winner is not ours.system and kind == "ec2":
+        nodes = ec2_nodes(of)
+        return nodes.count * nodes.each_bytes
+    setup = ours.setup
+    if winner.name in (OURS, "s3-only") and not setup.express:
+        each_bytes = node_capacity_bytes(setup.instance_type) or 0
+        return max(setup.reader_memory_bytes, setup.nodes * each_bytes) or EVERYTHING_BYTES
+    return EVERYTHING_BYTES
 
 
 def _express(weighing: Weighing, ours: System, without: Sequence[str]) -> list[System]:

@@ -50,6 +50,12 @@ class Choice:
         return float(hours / HOURS_PER_MONTH / max(1, self.setup.nodes))
 
     @property
+    def form(self) -> str:
+        """Which of the two things that are deployed it is."""
+        has_nodes = self.setup.nodes or self.setup.relay != "none"
+        return f"the stack {'with' if has_nodes else 'without'} nodes"
+
+    @property
     def never_stops(self) -> bool:
         """Whether the policy is an always-on node in truth."""
         return bool(self.policy) and self.node_share >= _ALWAYS_ON_SHARE
@@ -184,7 +190,8 @@ def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:
 
 def _enough(sizes_mb: Sequence[int], weighing: Weighing) -> list[int]:
     """Return the sizes up to the first that holds every object."""
-    needed_bytes = weighing.locality.stored_bytes + ladder.ENTRY_BYTES * float(weighing.locality.objects)
+    locality = weighing.locality
+    needed_bytes = locality.working_bytes + ladder.ENTRY_BYTES * float(locality.objects + locality.new_objects)
     smaller = [size_mb for size_mb in sizes_mb if size_mb * 1024**2 < needed_bytes]
     return list(sizes_mb[: len(smaller) + 1])
 
@@ -195,5 +202,5 @@ def _nodes(weighing: Weighing) -> list[tuple[str, int]]:
     types = [type_ for type_ in INSTANCE_TYPES if type_ in prices.kinds("ec2:")]
     usd_of = {type_: prices.usd(f"ec2:{type_}") for type_ in types}
     each_bytes = {type_: node_capacity_bytes(type_) or 0 for type_ in types}
-    found = worth_trying(usd_of, each_bytes, weighing.locality.stored_bytes)
+    found = worth_trying(usd_of, each_bytes, weighing.locality.working_bytes)
     return [(nodes.type_, nodes.count) for nodes in sorted(found, key=lambda nodes: nodes.count)]

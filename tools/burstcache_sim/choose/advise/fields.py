@@ -7,11 +7,14 @@ from math import isfinite
 from typing import Any
 
 from burstcache.core.parameters import US_PER_S
+from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue, Lasting
 from burstcache_sim.choose.advise.classes import Against
+from burstcache_sim.choose.advise.confidence import Confidence
 from burstcache_sim.choose.advise.configurations import Choice, setup_text
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects_lines
 from burstcache_sim.choose.advise.limits import assumptions
+from burstcache_sim.choose.advise.steps import steps
 from burstcache_sim.choose.advise.systems import System
 from burstcache_sim.choose.advise.verdict import verdict_lines
 from burstcache_sim.choose.tune.outcome import tried_fields
@@ -22,13 +25,19 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
     """Return everything in the text as fields of JSON."""
     demand, workload = advice.workload.demand, advice.workload
     return {
-        "verdict": "deploy" if advice.deploys else "do not deploy",
+        "verdict": advice.verdict,
+        "verdict_if_it_lasts": advice.verdict_if_it_lasts,
+        "too_short": advice.confidence.too_short or None,
+        "steps": "\n\n".join(filter(None, steps(advice))),
         "best_buy": advice.winner.name,
         "text": verdict_lines(advice),
         "n": demand.requests,
         "objects": demand.objects,
         "period_s": demand.period_us / US_PER_S,
         "repeats_per_month": float(workload.repeats_per_month),
+        "reader_processes": workload.setup.reader_processes,
+        "same_objects": workload.same_objects,
+        "confidence": _confidence_fields(advice.confidence),
         "prices": workload.prices.name,
         "value": asdict(advice.value),
         "redirected_requests": workload.redirected,
@@ -53,6 +62,23 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "front": [tried_fields(tried) for tried in advice.tuned.front],
         "assumptions": assumptions(advice),
         "large_objects": _large_fields(advice.large) if advice.large else None,
+    }
+
+
+def _confidence_fields(confidence: Confidence) -> dict[str, Any]:
+    return {
+        "requests_of_halves": list(confidence.halves),
+        "new_objects_per_repetition": confidence.new_objects,
+        "shares": [
+            {
+                "memory_bytes": None if share.memory_bytes >= EVERYTHING_BYTES else share.memory_bytes,
+                "month_pct": share.month_pct,
+                "second_half_pct": share.measured_pct,
+                "second_half_expected_pct": share.expected_pct,
+                "sure_within_points": share.sure_points,
+            }
+            for share in confidence.shares
+        ],
     }
 
 
@@ -81,6 +107,7 @@ def _large_fields(large: LargeObjects) -> dict[str, Any]:
 def _choice_fields(advice: Advice, choice: Choice) -> dict[str, Any]:
     tried, setup = choice.tried, choice.setup
     deployed = {
+        "form": choice.form,
         "configuration": setup_text(setup),
         "policy": choice.policy,
         "relay": setup.relay,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from burstcache.core.errors import PriceMissingError
 from burstcache_sim.bill.demand import Demand, demand_of
-from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.pool_offer import pools_worth_trying
 from burstcache_sim.bill.pool_rivals import RANGED, rivals
@@ -31,6 +30,7 @@ _SPOKEN = {
     "infinicache": "InfiniCache",
 }
 _NOT_FOR_SALE = ("infinicache",)
+_HITLESS = ("s3-only", RANGED)  # that are no cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ class LargeObjects:
     def best_buy(self) -> Offer:
         """The most net value of all."""
         for_sale = [offer for offer in self.others if offer.name not in _NOT_FOR_SALE]
+        for_sale = [offer for offer in for_sale if offer.name in _HITLESS or round(offer.in_memory_pct, 1)]
         return max([*for_sale, self.pool], key=self.net_usd)
 
     @property
@@ -94,7 +95,7 @@ def large_objects(workload: Workload, usd_per_hit: Fraction) -> LargeObjects | N
     demand = demand_of(large, object_bytes=workload.setup.object_bytes, period_us=period_us)
     market = Market(
         demand=demand,
-        locality=locality_of(large, object_bytes=workload.setup.object_bytes, period_us=period_us),
+        locality=workload.locality(large),
         prices=workload.prices,
         setup=workload.setup,
         repeats=workload.repeats_per_month,
@@ -124,11 +125,11 @@ def large_objects_lines(large: LargeObjects) -> list[str]:
         f"bytes are of objects that are too large for the tiers above, {demand.stored_bytes / 1e9:,.3g} GB."
     )
     best = large.best_buy
-    verdict = (
-        "A POOL IS WORTH IT for them" if large.is_worth_it else f"A POOL IS NOT WORTH IT for them: {_spoken(best)} is"
-    )
-    verdict += "." if large.is_worth_it else f", for {usd_text(large.month_usd(best))} USD a month."
-    shown = [pool, *(one for one in large.others if one.name != "infinicache")]
+    verdict = "For them a pool is worth it."
+    if not large.is_worth_it:
+        verdict = f"For them a pool is not worth it; {_spoken(best)} is, {usd_text(large.month_usd(best))} USD a month."
+    shown = [one for one in (pool, *large.others) if one.name in _HITLESS or round(one.in_memory_pct, 1)]
+    shown = [one for one in shown if one.name != "infinicache"]
     table = [
         f"{_spoken(one)}: {usd_text(large.month_usd(one))} USD a month, {fixed_text(one.in_memory_pct, 1)} % without S3"
         for one in sorted(shown, key=large.month_usd)

@@ -25,8 +25,8 @@ def assumptions(advice: Advice) -> list[str]:
     workload, demand, tiers = advice.workload, advice.workload.demand, advice.clock.tiers
     hours = demand.period_us / US_PER_H
     lines = [
-        f"Traffic: the log is repeated, once in {duration_text(demand.period_us / US_PER_S)}. What is always on, or"
-        " stored, stays warm; where a policy decides, Burstcache starts each repetition with nothing in memory."
+        f"Traffic: the log is repeated, once in {duration_text(demand.period_us / US_PER_S)}, {_objects(advice)}."
+        " What is always on, or stored, stays warm; under the thesis's policy each repetition starts empty."
         + (" A log shorter than an hour says little about a month: see --period-hours." if hours < 1 else ""),
         f"Latency (assumed, in the region): S3 {tiers.s3_ms:g} ms, cache function {tiers.lambda_ms:g}, Redis"
         f" {tiers.redis_ms:g}; S3 Express 5, EFS 3, CloudFront 10 (no measurement was found). {_way(advice)}",
@@ -38,6 +38,14 @@ def assumptions(advice: Advice) -> list[str]:
     column = "deducted" if advice.free_tiers else "only in the column of that name"
     lines.append(f"Prices: {workload.prices.name}, free tiers {column}{doubts}.")
     return lines
+
+
+def _objects(advice: Advice) -> str:
+    """Return which objects a repetition asks for."""
+    if advice.workload.same_objects:
+        return "each time for the same objects (--same-objects)"
+    new = count_text(round(advice.confidence.new_objects), "object")
+    return f"each time with {new} that nobody has asked for, as the growth of the log's own objects lets expect"
 
 
 def _way(advice: Advice) -> str:

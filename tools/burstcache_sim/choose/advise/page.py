@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.limits import assumptions
-from burstcache_sim.choose.advise.samconfig import toml_text
+from burstcache_sim.choose.advise.steps import stack_steps, steps
 from burstcache_sim.choose.advise.systems import System
 from burstcache_sim.choose.advise.text import (
     SYSTEM_NUMBERS,
     best_of_each_kind,
     bill_rows,
-    deploy_text,
     lasting_rows,
     lasting_text,
     latency_rows,
@@ -44,13 +43,14 @@ def advice_page(advice: Advice) -> str:
             "Answer",
             (
                 *map(html.text, verdict_lines(advice)),
+                *_steps(steps(advice)),
                 html.text(value_text(advice)),
-                _systems(advice, shown(advice), "Burstcache, S3 and the best of each class of latency; USD a month"),
+                _systems(advice, shown(advice), "The stack, S3 and the best of each class of latency; USD a month"),
             ),
         ),
         html.Section("What would change it", tuple(map(html.text, change_lines(advice)))),
         html.Section(
-            "With Burstcache",
+            "With the stack",
             (
                 html.text(policy_text(advice)),
                 html.table(*latency_rows(advice), right=range(1, 6), caption="Latency"),
@@ -72,7 +72,7 @@ def advice_page(advice: Advice) -> str:
             ),
         ),
         html.Section("Break-even", tuple(map(html.text, break_even_lines(advice)))),
-        html.Section("To deploy", (html.text(deploy_text(advice)), _code(advice))),
+        html.Section("The stack", tuple(_steps(stack_steps(advice)))),
         html.Section("What this rests on", tuple(html.text(line) for line in assumptions(advice))),
     ]
     return html.page(_TITLE, sections, lead=month_text(advice))
@@ -91,10 +91,13 @@ def _lasting(advice: Advice) -> list[str]:
     )
 
 
-def _code(advice: Advice) -> str:
+def _steps(found: tuple[str, str]) -> list[str]:
+    """Return what to do, and the lines to copy."""
     from html import escape
 
-    return f'<pre style="white-space: pre-wrap">{escape(toml_text(advice.template))}</pre>'
+    sentence, lines = found
+    code = f'<pre style="white-space: pre-wrap">{escape(lines)}</pre>'
+    return [part for part in (html.text(sentence) if sentence else "", code if lines else "") if part]
 
 
 def _pareto(advice: Advice) -> str:

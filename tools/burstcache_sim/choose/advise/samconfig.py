@@ -28,6 +28,8 @@ INSTANCE_TYPES = (
 MEMORY_MB = range(128, 10_241)
 # A zone with S3 Express in each region that a sheet has its prices of.
 EXPRESS_ZONES = {"us-east-1": "use1-az4"}
+BUCKET = "your-bucket-name"  # to be replaced
+_CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/yours"  # to be replaced
 _GUESTS_POLICY = "breakeven"
 _LINE = 77  # characters of the overrides: an indent and a backslash make eighty
 _MAX_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 2, 25, 600_000
@@ -66,9 +68,8 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
         "MaxHotKeys": str(max(_MAX_HOT_KEYS, hot_keys)),
         "CacheMemoryMb": str(setup.cache_memory_mb),
         "RedisInstanceType": setup.instance_type,
-        "FrontDoor": setup.front_door,
     }
-    return values | _throttle(setup, per_s)
+    return _bucket(setup) | values | _throttle(setup, per_s)
 
 
 def setup_parameters(
@@ -88,7 +89,6 @@ def setup_parameters(
         "Relay": setup.relay,
         "RedisNodeCount": str(setup.nodes),
         "HitValueUsdPerMillion": f"{float(usd_per_hit * 10**6):.6f}".rstrip("0").rstrip("."),
-        "FrontDoor": setup.front_door,
     }
     if setup.nodes:  # guests are taken in under any policy but the thesis's
         values |= {"RedisAlwaysOnNodes": str(setup.always_on_nodes), "RedisInstanceType": setup.instance_type}
@@ -97,7 +97,15 @@ def setup_parameters(
         values |= {"MaxHotKeys": str(max(_MAX_HOT_KEYS, hot_keys)), "CacheMemoryMb": str(setup.cache_memory_mb)}
     if setup.express:
         values["ExpressZone"] = EXPRESS_ZONES[prices.region]
-    return values | _throttle(setup, per_s)
+    return _bucket(setup) | values | _throttle(setup, per_s)
+
+
+def _bucket(setup: Setup) -> dict[str, str]:
+    """Return what opens a bucket of one's own to nobody but those who may read it: the template refuses less."""
+    values = {"OriginBucketName": BUCKET, "FrontDoor": setup.front_door}
+    if setup.front_door == "http-api":
+        return values | {"ApiAuth": "iam"}
+    return values | {"AlbScheme": "internal", "CertificateArn": _CERTIFICATE}
 
 
 def _throttle(setup: Setup, per_s: int) -> dict[str, str]:

@@ -14,7 +14,7 @@ from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS, Compared, Comparison
 from burstcache_sim.bill.competitors import offer_names
 from burstcache_sim.bill.demand import Demand
-from burstcache_sim.bill.locality import Locality, locality_of
+from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import counted
 from burstcache_sim.bill.setup import Setup
@@ -93,10 +93,7 @@ class Weighing:
     @cached_property
     def locality(self) -> Locality:
         """The log as caches see it."""
-        workload = self.workload
-        return locality_of(
-            workload.trace, object_bytes=workload.setup.object_bytes, period_us=workload.demand.period_us
-        )
+        return self.workload.locality(self.workload.trace)
 
     @property
     def usd_per_hit(self) -> Fraction:
@@ -225,6 +222,11 @@ def check_without(names: Sequence[str], workload: Workload) -> None:
             raise InvalidSettingError(f"--without {name}: expected {expected}")
 
 
+def shown_pct(pct: float) -> float:
+    """Return a share of hits as it is shown; a system of which that is 0 is no alternative [%]."""
+    return round(pct, 1)
+
+
 def choices(systems: Sequence[System]) -> list[System]:
     """Return the systems that can be bought."""
     return [system for system in systems if not system.why_not]
@@ -247,6 +249,8 @@ def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: S
     parts = {name, kind, kind.removesuffix("-confirmed"), *kind.split("+")}  # where no reader stays, none confirms
     is_out = not parts.isdisjoint(without)
     why_not = "left out by --without" if is_out else _NOT_FOR_SALE.get(kind, "")
+    if name != "s3-only" and not shown_pct(compared.month_in_memory_pct):
+        why_not = why_not or "answers no request"
     hit_ms = clock.offered_hit_ms(compared)
     return _system(weighing, compared, gains, mean_ms=mean_ms, hit_ms=hit_ms, why_not=why_not)
 

@@ -10,8 +10,8 @@ from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.configurations import setup_text
 from burstcache_sim.choose.advise.large_objects import large_objects_lines
 from burstcache_sim.choose.advise.limits import assumptions
-from burstcache_sim.choose.advise.samconfig import toml_text
-from burstcache_sim.choose.advise.systems import System, choices
+from burstcache_sim.choose.advise.steps import stack_steps, steps
+from burstcache_sim.choose.advise.systems import System, choices, shown_pct
 from burstcache_sim.choose.advise.verdict import best_of, break_even_lines, by_net_value, change_lines, verdict_lines
 from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS
 from burstcache_sim.choose.tune.search import Tuned
@@ -41,6 +41,7 @@ def advice_text(advice: Advice, *, is_long: bool = False) -> str:
     """Return the answer for a terminal: verdict, alternatives, what would change it; all of it if asked for."""
     parts = [
         _lines(verdict_lines(advice)),
+        *_steps(steps(advice)),
         f"{wrapped_text(f'{month_text(advice)} {value_text(advice)}')}\n{_systems_text(advice, shown(advice))}",
         _listed("What would change it:", change_lines(advice)),
     ]
@@ -48,9 +49,8 @@ def advice_text(advice: Advice, *, is_long: bool = False) -> str:
         parts.append(_lines(large_objects_lines(advice.large)))
     if is_long:
         parts += _details(advice)
-    if is_long or advice.deploys:
-        parts.append(f"{wrapped_text(deploy_text(advice))}\n\n{toml_text(advice.template)}")
     if is_long:
+        parts += [] if advice.deploys else _steps(stack_steps(advice), "The stack, if you want it all the same. ")
         parts.append(_listed("What this rests on:", assumptions(advice)))
     else:
         parts.append(_lines(["--long: parameters, latencies, the whole bill, all systems, assumptions."]))
@@ -65,13 +65,18 @@ def shown(advice: Advice) -> list[System]:
     best = best_of(advice, lambda one: "reader" if one.hit_ms < _IN_THE_READER_MS else one.latency_class)
     further = [system for system in best_of(advice, lambda system: system.kind) if system not in best]
     best += further[: max(0, _RIVALS - len(best))]
-    return by_net_value([advice.ours.system, *best, advice.others[0]], advice)
+    return _with_ours(best, advice)
+
+
+def _with_ours(best: Sequence[System], advice: Advice) -> list[System]:
+    """Return systems, the stack if it has hits, and S3 alone, best first."""
+    ours = [advice.ours.system] if shown_pct(advice.ours.system.in_memory_pct) else []
+    return by_net_value([*ours, *best, advice.others[0]], advice)
 
 
 def best_of_each_kind(advice: Advice) -> list[System]:
     """Return Burstcache, S3 alone and the best of every kind of what one could buy, best first."""
-    best = best_of(advice, lambda system: system.kind)
-    return by_net_value([advice.ours.system, *best, advice.others[0]], advice)
+    return _with_ours(best_of(advice, lambda system: system.kind), advice)
 
 
 def the_rest(advice: Advice) -> list[System]:
@@ -129,7 +134,7 @@ def candidates_text(tuned: Tuned) -> str:
 def latency_rows(advice: Advice) -> Table:
     """Return the distribution of latencies with Burstcache and without."""
     return _LATENCY_HEADER, [
-        ("with Burstcache", *_latency_cells(advice.latency)),
+        ("with the stack", *_latency_cells(advice.latency)),
         ("S3 alone", *_latency_cells(advice.latency_without)),
     ]
 
@@ -176,19 +181,11 @@ def system_rows(advice: Advice, systems: Sequence[System]) -> Table:
     return header, [_system_cells(system, advice) for system in systems]
 
 
-def deploy_text(advice: Advice) -> str:
-    """Return how to deploy the parameters."""
-    start = "Put this" if advice.deploys else "To deploy it anyway, put this"
-    memory_bytes = advice.ours.setup.reader_memory_bytes
-    readers = f" and give each reader `memory_bytes={memory_bytes}`" if memory_bytes else ""
-    return f"{start} into samconfig.toml (and your OriginBucketName), then `sam build && sam deploy`{readers}:"
-
-
 def _details(advice: Advice) -> list[str]:
     """Return what only some want to read."""
     usd = f"{advice.ours.system.usd_per_month:,.2f} USD a month"
     return [
-        f"With Burstcache:\n{wrapped_text(policy_text(advice))}",
+        f"With the stack:\n{wrapped_text(policy_text(advice))}",
         table_text(*latency_rows(advice), right=range(1, 6)),
         _lasting(advice),
         f"Its bill, {usd}:\n{table_text(*bill_rows(advice), right=(1, 2), most=WIDTH)}",
@@ -248,6 +245,11 @@ def _per_million(usd_per_hit: float) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _steps(found: tuple[str, str], before: str = "") -> list[str]:
+    sentence, lines = found
+    return [part for part in (wrapped_text(before + sentence) if sentence else "", lines) if part]
 
 
 def _lines(lines: Sequence[str]) -> str:

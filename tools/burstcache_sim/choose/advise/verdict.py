@@ -6,38 +6,115 @@ from collections.abc import Callable, Sequence
 
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
+from burstcache_sim.choose.advise.confidence import memory_text
 from burstcache_sim.choose.advise.configurations import setup_text
-from burstcache_sim.choose.advise.systems import System, choices
+from burstcache_sim.choose.advise.systems import System, choices, shown_pct
 from burstcache_sim.choose.advise.worth import Span
 from burstcache_sim.units import US_PER_H
 from burstcache_terminal.text import count_text, each_usd_text, number_text, usd_text
 
-_SPOKEN = {"s3-only": "S3 alone", OURS: "Burstcache"}
+_SPOKEN = {"s3-only": "S3 alone", OURS: "the stack"}
+_LIBRARY = {"reader-memory": "any age", "reader-memory-confirmed": "confirmed within 1 s"}
 _MOST_SPANS = 3  # in a sentence
 _SLOWEST_MS = 10_000  # S3 never takes longer in the mean
 
 
 def verdict_lines(advice: Advice) -> list[str]:
-    """Return what to buy, and the cheapest alternative."""
+    """Return what to do, what else there is, and how sure that is."""
+    lines = [_verdict_text(advice)]
+    if too_short := advice.confidence.too_short:
+        lines = [
+            f"TOO SHORT TO SAY: {too_short}. What follows is what such a month would be, no forecast.",
+            f"If every month were like it: {lines[0]}",
+        ]
+    return [*lines, *_age(advice), *_never_stops(advice), *_others(advice), *_sure(advice), _readers(advice)]
+
+
+def _verdict_text(advice: Advice) -> str:
+    winner = advice.winner
+    usd, share = f"{_month_usd_text(winner, advice)} USD a month", _share_text(winner)
+    memory_mb = winner.name.partition(":")[2].removesuffix("MB")
+    if advice.verdict_if_it_lasts == "deploy":
+        return f"DEPLOY {advice.ours.form}: {_made_of(advice)}. {usd}, {share}."
+    if advice.verdict_if_it_lasts == "use the library":
+        return f"USE THE LIBRARY, with nothing to deploy: {memory_mb} MB of each reader's memory. {usd}, {share}."
+    if advice.verdict_if_it_lasts == "s3 alone":
+        return f"S3 ALONE IS ENOUGH: {usd}. No cache is worth more than it costs."
+    return f"BUY {winner.name}: {usd}, {share}."
+
+
+def _month_usd_text(system: System, advice: Advice) -> str:
+    return usd_text(system.free_usd_per_month if advice.free_tiers else system.usd_per_month)
+
+
+def _age(advice: Advice) -> list[str]:
+    """Return how old answers may be, and what to take instead if that is too old."""
+    bounded, winner = advice.bounded_winner, advice.winner
+    if winner.kind == "reader-memory-confirmed":
+        return ["S3 has confirmed each answer within a second."]
+    if bounded is winner:
+        return []
+    is_ours = bounded is advice.ours.system
+    instead = f"{advice.ours.form}, {_made_of(advice)}" if is_ours else name_text(bounded)
+    instead += f": {_month_usd_text(bounded, advice)} USD"
+    if bounded.name != "s3-only":
+        instead += f", {_share_text(bounded)}"
+    return [
+        "After a write it may answer with the former object for ever. Where answers may be some seconds old and no"
+        f" older: {instead}."
+    ]
+
+
+def _others(advice: Advice) -> list[str]:
+    """Return the stack, if it is no answer so far, and what comes next."""
     ours, value = advice.ours.system, advice.value
     if advice.deploys:
-        first = f"DEPLOY BURSTCACHE. It costs {usd_text(ours.usd_per_month)} USD a month, {_share_text(ours)}."
         second = advice.runner_up
         net_usd = f"net value {usd_text(second.gain.net_usd(value))} USD against {usd_text(ours.gain.net_usd(value))}"
-        return [first, _made_of(advice), *_never_stops(advice), f"Next best: {name_text(second)}, {net_usd}."]
-    winner = advice.winner
-    lines = [
-        f"DO NOT DEPLOY BURSTCACHE. The best buy is {name_text(winner)}: {usd_text(winner.usd_per_month)} USD a month"
-        f"{'' if winner.name == 's3-only' else f', {_share_text(winner)}'}.",
-        f"Burstcache: {usd_text(ours.usd_per_month)} USD, {_share_text(ours)}. {_made_of(advice)}",
-        *_never_stops(advice),
-        *_bounded(advice),
-    ]
+        return [f"Next best: {name_text(second)}, {net_usd}."]
+    lines = []
+    if not shown_pct(ours.in_memory_pct):
+        lines.append("No stack answers a request without S3.")
+    elif advice.bounded_winner is not ours:
+        usd = f"{_month_usd_text(ours, advice)} USD, {_share_text(ours)}"
+        lines.append(f"The best stack is one {advice.ours.form.removeprefix('the stack ')}, {_made_of(advice)}: {usd}.")
     cheapest = _cheapest(advice)
-    if cheapest is not None and cheapest is not winner:
-        alternative = f"{name_text(cheapest)}, {usd_text(cheapest.usd_per_month)} USD"
-        lines.append(f"The cheapest with at least as many hits as Burstcache: {alternative}.")
+    if cheapest is not None and cheapest is not advice.winner and shown_pct(ours.in_memory_pct):
+        alternative = f"{name_text(cheapest)}, {_month_usd_text(cheapest, advice)} USD"
+        lines.append(f"The cheapest with at least as many hits as the stack: {alternative}.")
     return lines
+
+
+def _sure(advice: Advice) -> list[str]:
+    """Return the share of hits in the month and in the log's second half, and how far forecasts were off."""
+    confidence = advice.confidence
+    share = confidence.shares[0]
+    if share.measured_pct is None:
+        return []
+    what, workload = memory_text(share.memory_bytes), advice.workload
+    measured = f"Measured: filled by the log's first half it answered {share.measured_pct:.1f} % of the second."
+    if share.sure_points is None:
+        return [
+            f"How sure: every repetition asks for the same objects, as --same-objects says, and {what} answers"
+            f" {share.month_pct:.1f} % of the month. {measured}"
+        ]
+    requests = workload.demand.requests * float(workload.repeats_per_month)
+    s3_usd = requests * float(workload.prices.usd("s3-get"))
+    count = round(confidence.new_objects)
+    new = count_text(count, "new object") if count else "no new object"
+    return [
+        f"How sure: the month has {new} in each repetition, and {what} answers {share.month_pct:.1f} % of it."
+        f" {measured} By how far parts of the log are foretold from the part before, a share is known to"
+        f" +/- {share.sure_points:.1f} points, {usd_text(share.sure_points / 100 * s3_usd)} USD of S3's requests in a"
+        " month."
+    ]
+
+
+def _readers(advice: Advice) -> str:
+    count = advice.workload.setup.reader_processes
+    if count == 1:
+        return "One process reads, and stays (--reader-processes)."
+    return f"{count:,} processes read, and stay, each with a share of the requests (--reader-processes)."
 
 
 def change_lines(advice: Advice) -> list[str]:
@@ -46,8 +123,8 @@ def change_lines(advice: Advice) -> list[str]:
     lines = [f"Value of a hit: {_spans_text(found.by_hit_value, advice.value.usd_per_hit, each_usd_text)}."]
     if all(span.name != advice.ours.system.name for span in found.by_hit_value):
         over_s3 = advice.per_hit.over_s3_usd
-        worth = "" if over_s3 is None else f" Burstcache is worth more than S3 alone {_from(over_s3)}, but"
-        lines[0] += f"{worth} at no value the best buy." if worth else " At no value is it Burstcache."
+        worth = "" if over_s3 is None else f" The stack is worth more than S3 alone {_from(over_s3)}, but"
+        lines[0] += f"{worth} at no value the best buy." if worth else " At no value is it the stack."
     if found.by_s3_ms:
         assumed_ms = advice.clock.tiers.s3_ms
         spans = [span for span in found.by_s3_ms if span.start < _SLOWEST_MS]
@@ -88,7 +165,15 @@ def by_net_value(systems: Sequence[System], advice: Advice) -> list[System]:
 
 def name_text(system: System) -> str:
     """Return a system's name in a sentence."""
-    return _SPOKEN.get(system.name, system.name)
+    return spoken(system.name)
+
+
+def spoken(name: str) -> str:
+    """Return a system in a sentence, by its name."""
+    kind, _, of = name.partition(":")
+    if kind in _LIBRARY:
+        return f"the library alone ({of.removesuffix('MB')} MB, {_LIBRARY[kind]})"
+    return _SPOKEN.get(name, name)
 
 
 def _share_text(system: System) -> str:
@@ -100,25 +185,13 @@ def _share_text(system: System) -> str:
 def _made_of(advice: Advice) -> str:
     ours = advice.ours
     policy = f", the {ours.policy} policy" if ours.policy else ""
-    return f"It consists of {setup_text(ours.setup)}{policy}."
-
-
-def _bounded(advice: Advice) -> list[str]:
-    """Return what to buy if answers may not be of any age."""
-    winner = advice.bounded_winner
-    if winner is advice.winner:
-        return []
-    what = f"{name_text(winner)}, {usd_text(winner.usd_per_month)} USD"
-    return [
-        f"After a write {name_text(advice.winner)} may answer with the former object for ever. Where an answer may be"
-        f" some seconds old but not of any age, the best buy is {what}."
-    ]
+    return f"{setup_text(ours.setup)}{policy}"
 
 
 def _never_stops(advice: Advice) -> list[str]:
     if not advice.ours.never_stops:
         return []
-    return ["The best Burstcache for this log is one that never stops its node: buy the node."]
+    return ["Its nodes never stop under this policy: nodes of your own that are always on do as well."]
 
 
 def _cheapest(advice: Advice) -> System | None:
@@ -133,7 +206,7 @@ def _spans_text(spans: Sequence[Span], at: float, text_of: Callable[[float], str
     here = next((i for i, span in enumerate(spans) if span.to is None or at < span.to), len(spans) - 1)
     first = max(0, min(here - 1, len(spans) - _MOST_SPANS))
     shown = spans[first : first + _MOST_SPANS]
-    names = [_SPOKEN.get(span.name, span.name) for span in shown]
+    names = [spoken(span.name) for span in shown]
     if len(spans) == 1:
         return f"always {names[0]}"
     parts = [f"others up to {text_of(shown[0].start)}"] if first else []
@@ -147,11 +220,11 @@ def _frequency_text(system: System, advice: Advice) -> str:
     if at.most is None and at.least <= 1:
         return f"{name} costs more, however often this log comes."
     if at.most is None:
-        return f"{name}: Burstcache is cheaper if this log comes {at.least:,} times a month or more."
+        return f"{name}: the stack is cheaper if this log comes {at.least:,} times a month or more."
     ends = f"; from {at.most + 1:,} times on {name} is"
     if at.most * (demand.last_us - demand.first_us) > at.window_h * US_PER_H:
         ends = ", which is more often than it fits"
-    return f"{name}: Burstcache is cheaper if this log comes up to {count_text(at.most, 'time')} a month{ends}."
+    return f"{name}: the stack is cheaper if this log comes up to {count_text(at.most, 'time')} a month{ends}."
 
 
 def _break_even_text(what: str, found: BreakEvenValue) -> str:
