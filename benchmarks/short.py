@@ -54,6 +54,7 @@ SHORT = {
     "evaluate": Short(f"--std-s 50 --out {_FOLDER}", judges=True),
     "express_copies": Short("--values 10"),
     "guests": Short("--rounds 20"),
+    "halves": Short("examples/logs/bursts.csv.gz"),
     "hits": Short("--gets 8 --clients 1 8"),
     "import_time": Short("--runs 1 --only-imports"),
     "load": Short("--seconds 0.2"),
