@@ -182,8 +182,9 @@ def _bills(trace: Trace, middle: int, usd_per_hit: Fraction, sure_points: float 
         stated_usd = Fraction(sure_points or 0) / 100 * len(second) * max(miss_usd, prices.usd("s3-get"))
         gets = (f"{float(one.s3_gets):,.0f}" for one in (expected, had))
         off_pct = 100 * (expected.usd / had.usd - 1) if had.usd else Fraction(0)
-        is_kept = abs(off_pct) <= _NEARLY_POINTS or abs(expected.usd - had.usd) <= stated_usd
-        usd = (f"{float(amount):.5f}" for amount in (expected.usd, had.usd, stated_usd))
+        is_kept = sure_points is None or abs(off_pct) <= _NEARLY_POINTS or abs(expected.usd - had.usd) <= stated_usd
+        stated = "too short" if sure_points is None else f"{float(stated_usd):.5f}"
+        usd = (*(f"{float(amount):.5f}" for amount in (expected.usd, had.usd)), stated)
         rows.append((name, *gets, *usd, f"{float(off_pct):+.1f}", "yes" if is_kept else "NO"))
     header = ("system", "S3 GETs expected", "had", "USD expected", "had", "stated +/-", "off by %", "kept")
     return table_text(header, rows, right=range(1, 7))

@@ -176,7 +176,7 @@ COMMANDS = (
     ),
     Command(
         "advise",
-        "answer whether to deploy this for a log, how, and at what cost",
+        "say what a log needs: the library, a stack, something else, S3",
         f"{_SIM}:advise",
         f"{_WORK}.advise:run",
     ),
