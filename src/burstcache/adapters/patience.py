@@ -60,6 +60,11 @@ class Patience:
         return max(min(self._whole_s, until_s - self._clock.monotonic_s()), _MOMENT_S)
 
     @property
+    def most_wait_s(self) -> float:
+        """How long to wait for an answer whose bytes keep coming [s]: a read waits no longer than `most_s` in all."""
+        return self.wait_s + self._most_s - self._whole_s
+
+    @property
     def _whole_s(self) -> float:
         wait_s = _TIMES * self._s3_s if self._is_s3_known else _UNKNOWN_S
         return min(max(wait_s, self._least_s), self._most_s)

@@ -13,7 +13,7 @@ import redis.asyncio
 from burstcache.access import RedisAccess
 from burstcache.adapters.certificates import refusal, trusting
 from burstcache.adapters.clock import SystemClock, instant, seconds_since
-from burstcache.adapters.patience import Patience
+from burstcache.adapters.deadline import Deadline, TimedSocket
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
 
@@ -22,7 +22,7 @@ SERVER_NAME = "redis.burstcache.internal"
 
 
 def connect(
-    host: str, port: int, access: RedisAccess, secrets: Secrets, *, patience: Patience | None = None, **options: Any
+    host: str, port: int, access: RedisAccess, secrets: Secrets, *, deadline: Deadline | None = None, **options: Any
 ) -> redis.Redis:
     """Return a client that connects at its first use.
 
@@ -31,7 +31,8 @@ def connect(
         port: Where it listens.
         access: As which user to connect, and whom to believe.
         secrets: Gives the user's password.
-        patience: How long to wait for a connection and for each answer; None: as the options say.
+        deadline: Bounds operations, connections that they need included; None: each read and write has the time-out
+            in the options.
         options: More arguments of the library's connections.
 
     Raises:
@@ -42,7 +43,7 @@ def connect(
         "host": host,
         "port": port,
         "connection_class": PlainConnection,
-        "patience": patience,
+        "deadline": deadline,
         **arguments_of(access, secrets),
         **options,
     }
@@ -67,28 +68,32 @@ def arguments_of(access: RedisAccess, secrets: Secrets, *, is_async: bool = Fals
 
 
 class PlainConnection(redis.Connection):
-    """A connection that waits as patience has it at the moment; the library's waits as it did when it was made.
+    """A connection that keeps to the deadline of an operation; the library's waits as long for each read and write.
 
     Its health is checked after a sleep of the machine, too, which the library's clock may not have counted.
     """
 
-    def __init__(self, *, patience: Patience | None = None, **options: Any) -> None:
-        """Remember how long to wait; the other options are those of the library."""
-        self._patience = patience
+    def __init__(self, *, deadline: Deadline | None = None, **options: Any) -> None:
+        """Remember the deadline; the other options are those of the library."""
+        self._deadline = deadline
         self._clock = SystemClock()
         self._answered_at = instant(self._clock)
         super().__init__(**options)  # type: ignore[no-untyped-call]
 
-    def _connect(self) -> socket.socket:
-        if self._patience is not None:
-            self.socket_timeout = self.socket_connect_timeout = self._patience.wait_s
+    def _connect(self) -> Any:
+        if self._deadline is None:
+            return self._open()
+        # Of each step; the server is not waited for longer than the operation's caller waits for all of them.
+        self.socket_timeout = self.socket_connect_timeout = self._deadline.remaining_s()
+        return TimedSocket(self._open(), self._deadline)
+
+    def _open(self) -> socket.socket:
+        """Return a new connection, ready to be written to."""
         plain: socket.socket = super()._connect()  # type: ignore[no-untyped-call]
         return plain
 
     def read_response(self, *arguments: Any, **options: Any) -> Any:
         """Return an answer, or raise TimeoutError, as the library does."""
-        if self._patience is not None:
-            options.setdefault("timeout", self._patience.wait_s)
         response = super().read_response(*arguments, **options)
         self._answered_at = instant(self._clock)
         return response
@@ -112,8 +117,10 @@ class TlsConnection(PlainConnection):
         self._tls = tls
         super().__init__(**options)
 
-    def _connect(self) -> socket.socket:
-        plain = super()._connect()
+    def _open(self) -> socket.socket:
+        plain = super()._open()
+        if self._deadline is not None:
+            plain.settimeout(self._deadline.remaining_s())
         try:
             return self._tls.wrap_socket(plain, server_hostname=SERVER_NAME)
         except ssl.SSLCertVerificationError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from burstcache.access import RedisAccess, RedisNode
+from burstcache.adapters.clock import Clock, SystemClock
+from burstcache.adapters.deadline import Deadline
 from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.secrets import Secrets
@@ -29,6 +31,7 @@ from burstcache.traces import part
 from burstcache.web.entry import Entry, decode_meta, encode_meta
 
 _TIMEOUT_S = 0.5
+_LARGEST_S = 5.0  # more, for as long as an object's bytes keep passing
 _CHECK_AFTER_IDLE_S = 10  # a connection that slept longer is pinged first: the environment may have been frozen
 LEASE_S = 5  # for a read of S3 with its retries; if a reader dies, the next one loads its object after this
 _CONTROL_LEASE_S = 90  # as long as Redis control may run: nobody else loads the object of a key with a life
@@ -110,6 +113,7 @@ class RedisObjects:
         *,
         timeout_s: float = _TIMEOUT_S,
         patience: Patience | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Remember how to connect; the connection is made at first use.
 
@@ -117,14 +121,16 @@ class RedisObjects:
             node: Where Redis listens.
             secrets: Gives the password.
             access: As which user to connect, and whom to believe.
-            timeout_s: How long to wait for a connection, and for each answer [s].
+            timeout_s: How long a method may take, a connection included, if few bytes pass [s].
             patience: Decides that in its place for a caller that can do without.
+            clock: Tells the time.
         """
         self._node = node
         self._secrets = secrets
         self._access = access
         self._timeout_s = timeout_s
         self._patience = patience
+        self._deadline = Deadline(clock or SystemClock())
         self._client: redis.Redis | None = None
 
     def close(self) -> None:
@@ -294,7 +300,7 @@ class RedisObjects:
     @contextmanager
     def _connected(self) -> Iterator[redis.Redis]:
         try:
-            with part(f"redis {self._node.name}"):
+            with part(f"redis {self._node.name}"), self._in_time():
                 if self._client is None:
                     self._client = self._connect()
                 yield self._client
@@ -305,6 +311,12 @@ class RedisObjects:
             raise RedisDownError(f"{self._node.name} refuses the password of user {user}: {error}") from error
         except (redis.RedisError, OSError) as error:
             raise RedisDownError(f"{self._node.name} at {self._node.host}: {error!r}") from error
+
+    def _in_time(self) -> AbstractContextManager[None]:
+        """Bound what is done in a `with`."""
+        if self._patience is None:
+            return self._deadline.within(self._timeout_s, most_s=self._timeout_s + _LARGEST_S)
+        return self._deadline.within(self._patience.wait_s, most_s=self._patience.most_wait_s)
 
     def _connect(self) -> redis.Redis:
         """Return a client that connects at first use.
@@ -317,9 +329,7 @@ class RedisObjects:
             self._node.port,
             self._access,
             self._secrets,
-            socket_timeout=self._timeout_s,
-            socket_connect_timeout=self._timeout_s,
-            patience=self._patience,
+            deadline=self._deadline,
             health_check_interval=_CHECK_AFTER_IDLE_S,
             retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
             protocol=2,

@@ -13,8 +13,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.deadline import Deadline
 from burstcache.core.errors import InvalidSettingError, RedisDownError, ResultStoreDownError, ResultStoreRefusalError
-from burstcache.results.stores.deadline import Deadline, TimedConnection, TimedSSLConnection, TimedUnixConnection
+from burstcache.results.stores.deadline import TimedConnection, TimedSSLConnection, TimedUnixConnection
 from burstcache.results.stores.store import PING_TIMEOUT_S
 
 _CONNECTIONS = {"rediss": TimedSSLConnection, "unix": TimedUnixConnection}

@@ -15,14 +15,14 @@ import redis
 
 from burstcache.access import node_named
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.deadline import Deadline
 from burstcache.adapters.digest_reader import DigestReader, read_digest
-from burstcache.adapters.redis_connection import TlsConnection, arguments_of
+from burstcache.adapters.redis_connection import PlainConnection, TlsConnection, arguments_of
 from burstcache.adapters.secrets import Secrets
 from burstcache.client.configuration import configure
 from burstcache.core.digest import MAX_AGE_S
 from burstcache.core.errors import PartDownError, ResultStoreDownError
 from burstcache.core.keys import key_hash
-from burstcache.results.stores.deadline import Deadline, Timed, TimedConnection
 from burstcache.results.stores.redis_store import OPTIONS, RedisStore
 from burstcache.results.stores.store import PING_TIMEOUT_S, LeasingStore
 from burstcache.results.threads import OfProcess, Threads
@@ -32,10 +32,6 @@ T = TypeVar("T")
 
 _OPEN: tuple[bool, bool, bytes | None] = (False, True, None)
 _THREADS = 8  # that read the digest or a password; a node itself is asked by the caller
-
-
-class TimedTlsConnection(Timed, TlsConnection):
-    """By TCP and TLS, to a server with the stack's certificate."""
 
 
 class Stack(NamedTuple):
@@ -178,7 +174,7 @@ def stack_store(stack_name: str, clock: Clock, *, timeout_s: float) -> StackStor
 def _node_store(name: str, *, settings: ReaderSettings, secrets: Secrets, clock: Clock, timeout_s: float) -> RedisStore:
     node = node_named(name, settings.redis_nodes)
     access = arguments_of(settings.redis, secrets)
-    access["connection_class"] = TimedTlsConnection if settings.redis.ca_pem else TimedConnection
+    access["connection_class"] = TlsConnection if settings.redis.ca_pem else PlainConnection
 
     def make_pool(deadline: Deadline) -> redis.ConnectionPool:
         return redis.ConnectionPool(host=node.host, port=node.port, deadline=deadline, **access, **OPTIONS)
