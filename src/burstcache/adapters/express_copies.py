@@ -34,6 +34,7 @@ class Found:
 
     etag: str  # of the copy itself, not of the object
     data: bytes | None
+    size_bytes: int  # of all that lies there
 
 
 class ExpressCopies:
@@ -53,14 +54,15 @@ class ExpressCopies:
                 return None
             raise
         body = answer["Body"]
-        if _size_bytes(answer["ResponseMetadata"]["HTTPHeaders"]) == TOMBSTONE_BYTES:
+        size_bytes = _size_bytes(answer["ResponseMetadata"]["HTTPHeaders"])
+        if size_bytes == TOMBSTONE_BYTES:
             body.close()
-            return Found(answer["ETag"], None)
+            return Found(answer["ETag"], None, size_bytes)
         try:
             data = body.read()
         except (BotoCoreError, OSError) as error:
             raise ServiceTransientError(f"the copy of S3 Express broke off: {error}") from error
-        return Found(answer["ETag"], data)
+        return Found(answer["ETag"], data, size_bytes)
 
     def put(self, hash_: str, data: bytes, *, replaces: str) -> bool:
         """Put an encoded entry where there is what was seen: its ETag, or empty for nothing. False if it is not."""

@@ -169,9 +169,16 @@ class RedisObjects:
         Raises:
             ValueError: Redis holds something that is not an entry.
         """
-        with self._connected() as client:
-            meta: Any = client.hget(object_key(hash_), "meta")
-        return None if meta is None else Entry(decode_meta(meta), b"")
+        with self._connected() as client, client.pipeline(transaction=False) as pipeline:
+            pipeline.hget(object_key(hash_), "meta")
+            pipeline.hstrlen(object_key(hash_), "body")
+            meta, size_bytes = pipeline.execute()
+        if meta is None:
+            return None
+        entry = Entry(decode_meta(meta), b"")
+        if entry.size_bytes != size_bytes:
+            raise ValueError(f"a body of {size_bytes} bytes, whose content-length is {entry.size_bytes}")
+        return entry
 
     def read_guest(self, hash_: str, *, at_us: int, leases: bool) -> tuple[Entry | None, str]:
         """Return a guest, or take its loading lease if it is not here; note the request; in one round trip.
@@ -223,8 +230,8 @@ class RedisObjects:
     def leave_out(self, sizes_bytes: Mapping[str, int]) -> None:
         """Have reads of guests that are not here count as hits until they are stored, by their hashes."""
         sizes = [(object_key(hash_), size_bytes) for hash_, size_bytes in sizes_bytes.items()]
-        with self._connected() as client:
-            for start in range(0, len(sizes), _AT_ONCE):
+        for start in range(0, len(sizes), _AT_ONCE):
+            with self._connected() as client:
                 client.hset(_LEFT_OUT, mapping=dict(sizes[start : start + _AT_ONCE]))
 
     def drop(self, hash_: str) -> None:

@@ -56,6 +56,9 @@ class ExpressTier:
             return None if is_head else Fill(put, self._max_object_bytes)
         entry = decode(found.data)
         if is_head:
+            body_bytes = found.size_bytes - (len(found.data) - len(entry.body))
+            if entry.size_bytes != body_bytes:
+                raise ValueError(f"a body of {body_bytes} bytes, whose content-length is {entry.size_bytes}")
             return entry.without_body()
         with self._lock:
             self._counts.read_copy(request.hash, entry.size_bytes)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
-from burstcache.web.headers import object_headers
+from burstcache.web.headers import checked_headers, object_headers, valid_dates
 
 _LENGTH_BYTES = 4
+_MOST_META_BYTES = 32_768  # S3 takes 8 KB of headers when an object is written; JSON may double them
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Entry:
 
 def entry_from_s3(headers: Mapping[str, str], body: bytes) -> Entry:
     """Return the entry of a whole object that S3 sent with these headers; raise ValueError if it is not whole."""
-    meta = {"content-length": str(len(body)), **object_headers(headers), **_date(headers)}
+    meta = {"content-length": str(len(body)), **_described(headers)}
     if int(meta["content-length"]) != len(body):
         raise ValueError(f"{len(body)} bytes are not the whole object, which has {meta['content-length']}")
     return Entry(meta, body)
@@ -62,11 +63,15 @@ def head_from_s3(headers: Mapping[str, str]) -> Entry:
     """Return the entry, without its body, of an object that S3 sent whole, in part or not at all with these headers."""
     total = headers.get("content-range", "").rpartition("/")[2]
     length = {"content-length": total or headers["content-length"]}
-    return Entry({**object_headers(headers), **_date(headers), **length}, b"")
+    return Entry({**_described(headers), **length}, b"")
 
 
-def _date(headers: Mapping[str, str]) -> dict[str, str]:
-    return {"date": headers["date"]} if "date" in headers else {}
+def _described(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return what an entry keeps of S3's headers; a date that is none says nothing, so it is left out."""
+    kept = object_headers(headers)
+    kept.pop("last-modified", None)
+    lower = {name.lower(): value for name, value in headers.items()}
+    return kept | valid_dates(lower, "last-modified", "date")
 
 
 def encode(entry: Entry) -> bytes:
@@ -89,8 +94,19 @@ def encode_meta(meta: Mapping[str, str]) -> bytes:
 
 
 def decode_meta(data: bytes) -> dict[str, str]:
-    """Return the meta in JSON bytes, or raise ValueError."""
-    meta = json.loads(data)
-    if not isinstance(meta, dict) or "etag" not in meta or not str(meta.get("content-length", "")).isdigit():
-        raise ValueError(f"the meta of an entry needs etag and content-length: {data[:200]!r}")
-    return meta
+    """Return the headers in JSON bytes, only those of an object, or raise ValueError: `checked_headers`."""
+    if len(data) > _MOST_META_BYTES:
+        raise ValueError(f"the meta of an entry has {len(data):,} bytes; accepted: up to {_MOST_META_BYTES:,}")
+    try:
+        meta = json.loads(data, object_pairs_hook=_without_duplicates)
+    except RecursionError:
+        raise ValueError("the meta of an entry is nested without end") from None
+    if not isinstance(meta, dict):
+        raise ValueError(f"the meta of an entry is no object: {data[:100]!r}")
+    return checked_headers(meta)
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("the meta of an entry has a name twice")
+    return found

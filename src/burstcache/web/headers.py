@@ -27,6 +27,12 @@ _USER_METADATA = "x-amz-meta-"
 # RFC 9110, 15.4.5: a 304 repeats what a cache needs to update its copy, and nothing of what it has already.
 _IN_304 = frozenset({"etag", "last-modified", "cache-control", "expires", "x-amz-version-id"})
 _SAFE = re.compile(r"[\x20-\x7e\t]*")
+_METADATA_NAME = re.compile(rf"{_USER_METADATA}[!#$%&'*+.^_`|~0-9a-z-]*")  # RFC 9110, 5.6.2: a token, in lower case
+_SHAPES = {
+    "etag": re.compile(r'(?:W/)?(?:"[\x21\x23-\x7e]*"|[\x21\x23-\x7e]+)'),  # stores other than S3 leave the quotes out
+    "content-length": re.compile(r"0|[1-9][0-9]{0,14}"),
+}
+_DATES = ("last-modified", "date")
 
 
 def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -37,9 +43,47 @@ def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
     kept = {}
     for name, value in headers.items():
         name = name.lower()
-        if name in _OBJECT_HEADERS or name.startswith(_USER_METADATA):
+        if _is_object_header(name):
             kept[name] = sendable(value)
     return kept
+
+
+def checked_headers(stored: Mapping[str, object]) -> dict[str, str]:
+    """Return the headers of a stored entry, filtered as they were when it was stored.
+
+    A cache is not trusted with more than S3 is: names that `object_headers` would have left behind are dropped.
+
+    Args:
+        stored: Names and values as they were found: an object's headers and S3's `date`.
+
+    Raises:
+        ValueError: A header that is kept cannot be sent, or one that each entry needs is missing or malformed.
+    """
+    kept: dict[str, str] = {}
+    for name, value in stored.items():
+        if name != name.lower():
+            raise ValueError(f"header {name!r} of a stored entry; accepted: names in lower case")
+        if name == "date" or _is_object_header(name):
+            if not isinstance(value, str) or not _SAFE.fullmatch(value):
+                raise ValueError(f"header {name} of a stored entry: {value!r:.100}; accepted: printable ASCII")
+            kept[name] = value
+    for name, shape in _SHAPES.items():
+        if not shape.fullmatch(kept.get(name, "")):
+            raise ValueError(f"header {name} of a stored entry: {kept.get(name)!r:.100}")
+    for name in _DATES:
+        if name in kept and parse_http_date(kept[name]) is None:
+            raise ValueError(f"header {name} of a stored entry: {kept[name]!r:.100}; accepted: an HTTP date")
+    return kept
+
+
+def valid_dates(headers: Mapping[str, str], *names: str) -> dict[str, str]:
+    """Return those of some headers that are HTTP dates."""
+    return {name: headers[name] for name in names if parse_http_date(headers.get(name, "")) is not None}
+
+
+def _is_object_header(name: str) -> bool:
+    """Whether a name in lower case is that of a header that describes an object."""
+    return name in _OBJECT_HEADERS or _METADATA_NAME.fullmatch(name) is not None
 
 
 def age_s(headers: Mapping[str, str], *, at_us: int) -> int:

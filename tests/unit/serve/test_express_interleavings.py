@@ -41,11 +41,11 @@ class Bucket:
         found = self.read(hash_)
         if (found.etag if found is not None else "") != replaces:
             return False
-        self._found[hash_] = Found(next(self._etags), data), self._clock.now_us()
+        self._found[hash_] = Found(next(self._etags), data, len(data)), self._clock.now_us()
         return True
 
     def bury(self, hash_: str) -> None:
-        self._found[hash_] = Found(next(self._etags), None), self._clock.now_us()
+        self._found[hash_] = Found(next(self._etags), None, 16), self._clock.now_us()
 
     def expire(self) -> None:
         day_ago_us = self._clock.now_us() - US_PER_DAY
