@@ -22,6 +22,7 @@ from burstcache.adapters.state_function import StateFunction
 from burstcache.core.databases import database_of_node, node_of_database
 from burstcache.core.errors import NodeAbsentError
 from burstcache.state.configuration import Configuration, configure
+from burstcache.state.connections import held
 from burstcache.state.lease import HeldLease, new_holder
 
 WAIT_S = 120.0
@@ -64,9 +65,13 @@ def state(
     lease = access.lease(configuration)
     lease.acquire(wait_s=wait_s, answers=access.answers)
     try:
-        with access.client(lease.check, options) as client:
+        client = access.client(lease.check, options)
+        try:
             yield client
-        lease.check()
+            lease.check()
+        finally:
+            lease.end()
+            client.close()  # also under threads that wait for an answer
     finally:
         lease.release()
 
@@ -94,9 +99,13 @@ async def async_state(
         lease.give_up()  # the thread goes on, and gives back what it gets
         raise
     try:
-        async with access.async_client(lease.check, options) as client:
+        client = access.async_client(lease.check, options)
+        try:
             yield client
-        lease.check()
+            lease.check()
+        finally:
+            lease.end()
+            await client.aclose()
     finally:
         await asyncio.to_thread(lease.release)
 
@@ -145,10 +154,11 @@ class _Access:
         return HeldLease(StateFunction(functions, name, self.database, new_holder()), SystemClock())
 
     def client(self, check: Callable[[], None], options: Mapping[str, Any]) -> redis.Redis:
-        return redis.Redis.from_pool(_HeldPool(check, **self._arguments(options, is_async=False)))
+        return redis.Redis.from_pool(redis.ConnectionPool(**self._arguments(check, options, is_async=False)))
 
     def async_client(self, check: Callable[[], None], options: Mapping[str, Any]) -> redis.asyncio.Redis:
-        return redis.asyncio.Redis.from_pool(_AsyncHeldPool(check, **self._arguments(options, is_async=True)))
+        pool = redis.asyncio.ConnectionPool(**self._arguments(check, options, is_async=True))
+        return redis.asyncio.Redis.from_pool(pool)
 
     def answers(self) -> bool:
         """Whether its Redis answers and has read what it keeps."""
@@ -158,8 +168,9 @@ class _Access:
             except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is one of the former
                 return False
 
-    def _arguments(self, options: Mapping[str, Any], *, is_async: bool) -> dict[str, Any]:
-        return {
+    def _arguments(self, check: Callable[[], None], options: Mapping[str, Any], *, is_async: bool) -> dict[str, Any]:
+        arguments = {
+            "connection_class": redis.asyncio.Connection if is_async else redis.Connection,
             "host": self.node.host,
             "port": self.node.port,
             "socket_connect_timeout": _CONNECT_S,
@@ -168,30 +179,8 @@ class _Access:
             **arguments_of(self.access, self.secrets, is_async=is_async),
             **options,
         }
-
-
-class _HeldPool(redis.ConnectionPool):
-    """Connections for as long as the database is held."""
-
-    def __init__(self, check: Callable[[], None], **arguments: Any) -> None:
-        self._check = check
-        super().__init__(**arguments)
-
-    def get_connection(self, *args: Any, **arguments: Any) -> Any:
-        self._check()
-        return super().get_connection(*args, **arguments)
-
-
-class _AsyncHeldPool(redis.asyncio.ConnectionPool):
-    """Connections of redis.asyncio for as long as the database is held."""
-
-    def __init__(self, check: Callable[[], None], **arguments: Any) -> None:
-        self._check = check
-        super().__init__(**arguments)
-
-    async def get_connection(self, *args: Any, **arguments: Any) -> Any:
-        self._check()
-        return await super().get_connection(*args, **arguments)  # type: ignore[no-untyped-call]
+        arguments["connection_class"] = held(arguments["connection_class"], is_async=is_async)
+        return arguments | {"check": check}
 
 
 def _nothing() -> None:

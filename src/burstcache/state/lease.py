@@ -99,6 +99,10 @@ class HeldLease:
         self._is_given_up = True
         self._released.set()
 
+    def end(self) -> None:
+        """Have `check` refuse everything from now on."""
+        self._released.set()
+
     def release(self) -> None:
         """Give the lease back; if that fails, it runs out by itself."""
         self._released.set()
