@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from burstcache.core.errors import RedisDownError
 from burstcache.results.stores.redis_store import RedisStore
 from burstcache.web.entry import Entry
 from support.node_machine import PASSWORDS, serving, set_up
+from support.project import ROOT
 from support.read_path import entry_of
 from support.waiting import LIMIT_S
 
@@ -218,10 +220,46 @@ def test_a_holder_may_do_what_it_wants_with_its_data(holder: redis.Redis) -> Non
     assert holder.dbsize() == 0
 
 
-@pytest.mark.parametrize("command", ["CONFIG SET maxmemory 0", "SHUTDOWN", "ACL LIST", "REPLICAOF 10.0.0.1 6379"])
-def test_a_holder_may_not_touch_the_server(holder: redis.Redis, command: str) -> None:
-    with pytest.raises(NoPermissionError):
-        holder.execute_command(*command.split())  # type: ignore[no-untyped-call]
+def test_a_holder_may_do_with_its_own_connection_what_libraries_do(database: int) -> None:
+    more: dict[str, Any] = {"client_name": "x", "protocol": 2, "driver_info": redis.DriverInfo(name="library")}
+    with redis.Redis(port=database, username="holder", password=PASSWORDS["holder"], **more) as client:
+        assert client.client_getname() == "x"
+        assert client.client_info()["user"] == "holder"
+        assert client.client_id() > 0
+        assert client.client_trackinginfo()
+        assert client.acl_whoami() == "holder"
+        assert client.execute_command("CLIENT", "TRACKING", "ON")  # type: ignore[no-untyped-call]
+
+
+def test_a_holder_may_not_touch_the_server_and_the_page_says_what_that_is(holder: redis.Redis, database: int) -> None:
+    page = (ROOT / "docs/use/state.md").read_text()
+    table = page.partition("`NoPermissionError`:")[2].partition("Newer servers")[0]
+    clients, *others = [line for line in table.splitlines() if line.startswith("| ") and "`" in line]
+    named = {name.lower() for line in others for name in re.findall("`([A-Z]+)`", line)}
+    refused_of_clients = set(re.findall("`([A-Z-]+)`", clients)) - {"CLIENT"}
+    with redis.Redis(port=database, username="keeper", password=PASSWORDS["keeper"]) as keeper:
+        keeper.execute_command("ACL", "SETUSER", "asks", "on", "nopass", "+acl|cat", "+client|help")  # type: ignore[no-untyped-call]
+    with redis.Redis(port=database, username="asks", password="any") as asks:
+        admin = {name.decode() for name in asks.execute_command("ACL", "CAT", "admin")}  # type: ignore[no-untyped-call]
+        helped = asks.execute_command("CLIENT", "HELP")  # type: ignore[no-untyped-call]
+    of_clients = {line.split()[0].decode() for line in helped[1:] if line[:1].isalpha()}
+
+    assert named == admin - {"client"}
+    for name in sorted(named):
+        assert any(_refuses(holder, name, *["x"] * words) for words in range(9)), name
+    allowed = {name for name in of_clients if not _refuses(holder, "CLIENT", name)}
+    assert of_clients - allowed == refused_of_clients - {"NO-EVICT"}  # which this version does not know
+
+
+def _refuses(client: redis.Redis, *command: str) -> bool:
+    """Whether the server says that a user may not do something, whatever else is wrong with it."""
+    try:
+        client.execute_command(*command)  # type: ignore[no-untyped-call]
+    except NoPermissionError:
+        return True
+    except redis.ResponseError:
+        return False
+    return False
 
 
 def test_a_keeper_saves_and_shuts_holders_out(keeper: redis.Redis, holder: redis.Redis) -> None:
