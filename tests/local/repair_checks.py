@@ -6,6 +6,7 @@ that has imported everything but repaired nothing: that is what costs the time.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import importlib
 import json
@@ -14,10 +15,12 @@ import tempfile
 import threading
 import time
 import traceback
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +112,155 @@ def replaced_objects_stay_readable(services: Services) -> None:
 
     assert put["ETag"] == f'"{hashlib.md5(b"old").hexdigest()}"'
     assert found["Body"].read() == b"newer"
+
+
+def _bucket(services: Services, versioning: str = "") -> Any:
+    s3 = services.client("s3")
+    s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": REGION})
+    if versioning:
+        s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": versioning})
+    return s3
+
+
+def _md5(body: bytes) -> str:
+    return base64.b64encode(hashlib.md5(body).digest()).decode()
+
+
+def bodies_are_what_their_digest_says(services: Services) -> None:
+    s3 = _bucket(services)
+    put = partial(s3.put_object, Bucket="bucket", Key="k", Body=b"sent")
+
+    assert [refusal(put, ContentMD5=digest) for digest in (_md5(b"sent"), _md5(b"other"), "zzz", "MDAw")] == [
+        "",
+        "BadDigest",
+        "InvalidDigest",
+        "InvalidDigest",
+    ]
+    upload = s3.create_multipart_upload(Bucket="bucket", Key="k")["UploadId"]
+    part = partial(s3.upload_part, Bucket="bucket", Key="k", UploadId=upload, PartNumber=1, Body=b"sent")
+    assert refusal(part, ContentMD5=_md5(b"other")) == "BadDigest"
+    assert _status_of_deletion(services, b"<Delete/>", _md5(b"other")) == 400
+
+
+def _status_of_deletion(services: Services, xml: bytes, digest: str) -> int:
+    request = urllib.request.Request(f"{services.cloud_url}/bucket?delete", data=xml)
+    request.add_header("Content-MD5", digest)
+    request.add_header("Content-Type", "application/xml")
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def deletions_are_xml(services: Services) -> None:
+    _bucket(services)
+    xml = b"<Delete><Object><Key>\x01</Key></Object></Delete>"
+
+    assert _status_of_deletion(services, xml, _md5(xml)) == 400
+
+
+def metadata_has_a_limit(services: Services) -> None:
+    s3 = _bucket(services)
+    put = partial(s3.put_object, Bucket="bucket", Key="k", Body=b"")
+
+    assert refusal(put, Metadata={"name": "x" * 2_044}) == ""
+    for call in (put, partial(s3.create_multipart_upload, Bucket="bucket", Key="k")):
+        assert refusal(call, Metadata={"name": "x" * 2_045}) == "MetadataTooLarge"
+        assert refusal(call, Metadata={"a": "x" * 1_024, "b": "x" * 1_024}) == "MetadataTooLarge"
+    copy = partial(s3.copy_object, Bucket="bucket", Key="other", CopySource="bucket/k", MetadataDirective="REPLACE")
+    assert refusal(copy, Metadata={"name": "x" * 2_045}) == "MetadataTooLarge"
+
+
+def keys_have_a_limit(services: Services) -> None:
+    s3 = _bucket(services)
+
+    for key, code in (("x" * 1_024, ""), ("x" * 1_025, "KeyTooLongError"), ("é" * 513, "KeyTooLongError")):
+        assert refusal(s3.put_object, Bucket="bucket", Key=key, Body=b"") == code
+        assert refusal(s3.get_object, Bucket="bucket", Key=key) == code
+        assert refusal(s3.delete_object, Bucket="bucket", Key=key) == code
+
+
+def keys_may_have_line_breaks(services: Services) -> None:
+    s3 = _bucket(services)
+    for key in ("a\nb", "a\n", "\na", "\n", "a/\n/b", "a\r\nb", "a\tb"):
+        s3.put_object(Bucket="bucket", Key=key, Body=key.encode())
+        assert s3.head_object(Bucket="bucket", Key=key)["ContentLength"] == len(key)
+        assert s3.get_object(Bucket="bucket", Key=key)["Body"].read() == key.encode()
+        assert [each["Key"] for each in s3.list_objects_v2(Bucket="bucket")["Contents"]] == [key]
+        s3.delete_objects(Bucket="bucket", Delete={"Objects": [{"Key": key}]})
+        assert s3.list_objects_v2(Bucket="bucket")["KeyCount"] == 0
+
+
+def unchanged_objects_say_when_they_changed(services: Services) -> None:
+    s3 = _bucket(services)
+    etag = s3.put_object(Bucket="bucket", Key="k", Body=b"")["ETag"]
+    for read in (s3.get_object, s3.head_object):
+        changed = read(Bucket="bucket", Key="k")["ResponseMetadata"]["HTTPHeaders"]["last-modified"]
+        try:
+            read(Bucket="bucket", Key="k", IfNoneMatch=etag)
+            raise AssertionError("it is unchanged")
+        except ClientError as error:
+            headers = error.response["ResponseMetadata"]["HTTPHeaders"]
+            assert (headers["etag"], headers["last-modified"]) == (etag, changed)
+
+
+def deletions_of_versions_send_events(services: Services) -> None:
+    s3, events = _bucket(services, "Enabled"), services.client("events")
+    seen: list[dict[str, Any]] = []
+    services.deliver = lambda target, payload, rule, trace: seen.append(json.loads(payload)["detail"])
+    events.put_rule(Name="r", EventPattern='{"source": ["aws.s3"], "detail-type": ["Object Deleted"]}')
+    arn = "arn:aws:lambda:eu-central-1:123456789012:function:f"
+    events.put_targets(Rule="r", Targets=[{"Id": "t", "Arn": arn}])
+    s3.put_bucket_notification_configuration(
+        Bucket="bucket", NotificationConfiguration={"EventBridgeConfiguration": {}}, SkipDestinationValidation=True
+    )
+
+    def told() -> list[tuple[str, str, str]]:
+        found = [(each["object"]["key"], each["object"]["version-id"], each["deletion-type"]) for each in seen]
+        assert {each["reason"] for each in seen} <= {"DeleteObject"}
+        seen.clear()
+        return found
+
+    versions = [s3.put_object(Bucket="bucket", Key="k", Body=body)["VersionId"] for body in (b"1", b"2")]
+    s3.delete_object(Bucket="bucket", Key="k", VersionId=versions[1])
+    assert told() == [("k", versions[1], "Permanently Deleted")]
+    assert s3.get_object(Bucket="bucket", Key="k")["Body"].read() == b"1"
+
+    marker = s3.delete_object(Bucket="bucket", Key="k")["VersionId"]
+    assert told() == [("k", marker, "Delete Marker Created")]
+    s3.delete_object(Bucket="bucket", Key="k", VersionId=marker)
+    assert told() == [("k", marker, "Permanently Deleted")]
+
+    objects = [{"Key": "k"}, {"Key": "k", "VersionId": versions[0]}, {"Key": "k", "VersionId": "unknown"}]
+    (made, _, _) = s3.delete_objects(Bucket="bucket", Delete={"Objects": objects})["Deleted"]
+    assert told() == [
+        ("k", made["DeleteMarkerVersionId"], "Delete Marker Created"),
+        ("k", versions[0], "Permanently Deleted"),
+    ]
+    s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Suspended"})
+    s3.put_object(Bucket="bucket", Key="k", Body=b"3")
+    s3.delete_object(Bucket="bucket", Key="k")
+    assert told() == [("k", "null", "Delete Marker Created")]
+
+
+def suspended_versioning_keeps_versions(services: Services) -> None:
+    s3 = _bucket(services, "Enabled")
+    version = s3.put_object(Bucket="bucket", Key="k", Body=b"1")["VersionId"]
+    s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Suspended"})
+    for body in (b"2", b"3"):
+        s3.put_object(Bucket="bucket", Key="k", Body=body)
+
+    def read(**which: str) -> bytes:
+        return bytes(s3.get_object(Bucket="bucket", Key="k", **which)["Body"].read())
+
+    listed = s3.list_object_versions(Bucket="bucket")["Versions"]
+    assert {each["VersionId"] for each in listed} == {version, "null"}
+    assert (read(), read(VersionId=version)) == (b"3", b"1")
+    s3.delete_object(Bucket="bucket", Key="k")
+    assert refusal(s3.get_object, Bucket="bucket", Key="k") == "NoSuchKey"
+    s3.delete_object(Bucket="bucket", Key="k", VersionId="null")
+    assert read() == b"1"
 
 
 def scans_are_written_at_once(services: Services) -> None:

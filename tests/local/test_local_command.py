@@ -178,7 +178,7 @@ def test_what_is_no_http_gets_a_400_and_no_stack_trace_on_the_terminal(running: 
     port = int(running.state()["front_url"].rpartition(":")[2])
 
     with socket.create_connection(("127.0.0.1", port), 10) as client:
-        client.sendall(b"GET /objects/a HTTP/1.1\r\nHost: a\r\nRange: \x01\r\n\r\n")
+        client.sendall(b"GET /objects/a HTTP/1.1\r\nHost: localhost\r\nRange: \x01\r\n\r\n")
         assert b" 400 " in client.recv(1000)
 
     # The terminal shows in order: what comes after the mistake comes after its trace.
@@ -318,11 +318,10 @@ def test_the_same_port_for_both_is_refused(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (b"new\nline.txt", r"'\S+/new\\nline.txt': the local S3 takes no key with a line break"),
         (b"latin-\xe9.txt", r"latin-\\xe9.txt': its name is not UTF-8"),
         (b"/".join([b"x" * 200] * 6), r"x{200}: its key has 1205 bytes, of which S3 accepts 1024"),
     ],
-    ids=["line break", "not UTF-8", "too long"],
+    ids=["not UTF-8", "too long"],
 )
 def test_a_file_that_cannot_become_an_object_is_named_before_the_start(shell: Shell, name: bytes, message: str) -> None:
     path = os.fsencode(shell.folder) + b"/origin/" + name
@@ -337,7 +336,7 @@ def test_a_file_that_cannot_become_an_object_is_named_before_the_start(shell: Sh
 
 
 def test_odd_file_names_are_served_and_quoted_in_what_to_try(shell: Shell) -> None:
-    names = [" a b.txt", "100%.txt", "a#b", "a+b&c=d", "quest?mark", "quest", "ünï 'cödé'", "tab\tbed"]
+    names = [" a b.txt", "100%.txt", "a#b", "a+b&c=d", "quest?mark", "quest", "ünï 'cödé'", "tab\tbed", "new\nline"]
     (shell.folder / "origin").mkdir()
     for name in names:
         (shell.folder / "origin" / name).write_text(name)

@@ -34,7 +34,8 @@ def address() -> Iterator[tuple[str, int]]:
         url = urlsplit(
             loop.serve(
                 lambda: web.ServerRunner(
-                    Server(echo, max_body_bytes=MAX_BODY_BYTES, body_limit_s=0.2), shutdown_timeout=0.5
+                    Server(echo, max_body_bytes=MAX_BODY_BYTES, body_limit_s=0.2, head_limit_s=0.2),
+                    shutdown_timeout=0.5,
                 )
             )
         )
@@ -70,7 +71,7 @@ def answers(received: bytes) -> list[tuple[int, Any]]:
 
 
 def request(line: str, *headers: str) -> bytes:
-    return "\r\n".join([f"{line} HTTP/1.1", "Host: x", *headers, "", ""]).encode("latin-1")
+    return "\r\n".join([f"{line} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode("latin-1")
 
 
 def test_a_client_that_has_stopped_sending_gets_all_its_answers(address: tuple[str, int]) -> None:
@@ -96,6 +97,57 @@ def test_a_body_that_does_not_come_is_waited_for_a_limited_time(address: tuple[s
     received = talk(address, request("PUT /a", "Transfer-Encoding: chunked"))
 
     assert answers(received) == [(408, {"message": "Request Timeout"})]
+
+
+@pytest.mark.parametrize("sent", [b"G", b"GET /a HTTP/1.1\r\n", b"GET /a HTTP/1.1\r\nHost: localhost\r\nX: "])
+def test_headers_that_do_not_end_are_waited_for_a_limited_time(address: tuple[str, int], sent: bytes) -> None:
+    with socket.create_connection(address, LIMIT_S) as client:
+        client.sendall(request("GET /before"))
+        (before,) = answers(client.recv(65_536))
+        client.sendall(sent)
+
+        assert (before[0], answers(client.recv(65_536))) == (200, [(408, {"message": "Request Timeout"})])
+        assert client.recv(1) == b""
+
+
+def test_headers_that_trickle_are_waited_for_no_longer(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, LIMIT_S) as client:
+        client.sendall(b"GET /a HTTP/1.1\r\n")
+        client.settimeout(0.02)
+        received = b""
+        for _ in range(100_000):
+            try:
+                received = client.recv(65_536)
+                break
+            except TimeoutError:
+                client.sendall(b"X: y\r\n")
+
+    assert answers(received) == [(408, {"message": "Request Timeout"})]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.1.2.3:80", 200),
+        ("LOCALHOST:8080", 200),
+        ("localhost.", 200),
+        ("bucket.localhost:4566", 200),
+        ("[::1]:80", 200),
+        ("evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1.evil.example:8080", 403),
+        ("evillocalhost", 403),
+        ("10.0.0.1", 403),
+        ("evil@127.0.0.1", 403),
+        ("[::1", 403),
+        ("", 403),
+    ],
+)
+def test_only_names_of_this_machine_are_answered(address: tuple[str, int], host: str, status: int) -> None:
+    received = talk(address, request("GET /a", "Connection: close").replace(b"localhost", host.encode(), 1))
+
+    assert [answered for answered, _ in answers(received)] == [status]
 
 
 @pytest.mark.parametrize("header", ["Transfer-Encoding: chunked", "Content-Length: 3"])

@@ -56,8 +56,6 @@ def _key(path: Path, folder: Path) -> str:
         raise LocalCloudError(f"{os.fsencode(path)!r}: its name is not UTF-8, as an object's key must be") from None
     if size_bytes > _MAX_KEY_BYTES:
         raise LocalCloudError(f"{path}: its key has {size_bytes} bytes, of which S3 accepts {_MAX_KEY_BYTES}")
-    if "\n" in name:
-        raise LocalCloudError(f"{str(path)!r}: the local S3 takes no key with a line break")
     if not os.access(path, os.R_OK):
         raise LocalCloudError(f"{path} cannot be read: change its permissions, or leave it out")
     return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
@@ -11,22 +12,51 @@ from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
 
 from burstcache_local.front.http_events import HttpRequest
+from burstcache_local.hosts import is_loopback
 
 _MAX_HEAD_BYTES = 10_240  # API Gateway's limit for the request line and the values of all headers together
 _LINGERING_S = 1.0  # how long the rest of a refused body is read, so that its client gets to read the answer
-_BODY_LIMIT_S = 30.0  # as long as the front door waits for its function
+_PART_LIMIT_S = 30.0  # of a request's head and of its body: as long as the front door waits for its function
 
 Handler = Callable[[HttpRequest], Awaitable[web.Response]]
 
 
 class Connection(web.RequestHandler):
-    """A connection whose client may stop sending and still get its answers."""
+    """A connection whose client may stop sending and still get its answers, and has to finish a head in time."""
 
-    __slots__ = ("_is_half_closed",)
+    __slots__ = ("_head_limit_s", "_head_timer", "_is_half_closed")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, head_limit_s: float, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._is_half_closed = False
+        self._head_limit_s = head_limit_s
+        self._head_timer: asyncio.TimerHandle | None = None  # while a head is incomplete
+
+    def data_received(self, data: bytes) -> None:
+        """Take what a client sends; aiohttp would wait for the end of its headers for as long as it likes."""
+        super().data_received(data)
+        is_answering = self._request_count > 0 and self._waiter is None
+        if self._messages or is_answering:
+            self._stop_timer()
+        elif self._head_timer is None:
+            self._head_timer = self._loop.call_later(self._head_limit_s, self._refuse_head)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Wait for nothing any more."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _refuse_head(self) -> None:
+        body = json.dumps({"message": HTTPStatus.REQUEST_TIMEOUT.phrase}).encode()
+        head = f"HTTP/1.1 408 {HTTPStatus.REQUEST_TIMEOUT.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
+        if self.transport is not None:
+            self.transport.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        self.force_close()
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Return whether the connection stays open for answers; aiohttp would drop it."""
@@ -67,9 +97,17 @@ class Server(web.Server):
         handler: Answers a request.
         max_body_bytes: Bodies above this are refused.
         body_limit_s: How long a client may take to send a body [s].
+        head_limit_s: How long it may take to send all that comes before one [s].
     """
 
-    def __init__(self, handler: Handler, *, max_body_bytes: int, body_limit_s: float = _BODY_LIMIT_S) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        max_body_bytes: int,
+        body_limit_s: float = _PART_LIMIT_S,
+        head_limit_s: float = _PART_LIMIT_S,
+    ) -> None:
         super().__init__(
             self._handle,
             access_log=None,
@@ -80,9 +118,10 @@ class Server(web.Server):
             lingering_time=_LINGERING_S,
         )
         self._front_handler, self._max_body_bytes, self._body_limit_s = handler, max_body_bytes, body_limit_s
+        self._head_limit_s = head_limit_s
 
     def __call__(self) -> web.RequestHandler:
-        return Connection(self, loop=self._loop, **self._kwargs)
+        return Connection(self, loop=self._loop, head_limit_s=self._head_limit_s, **self._kwargs)
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         connection = request.protocol
@@ -91,6 +130,8 @@ class Server(web.Server):
         target = _target(request.raw_path)
         if request.version.major != 1 or not target.startswith("/"):
             return refusal(HTTPStatus.BAD_REQUEST)
+        if "Host" in request.headers and not is_loopback(request.headers["Host"]):
+            return refusal(HTTPStatus.FORBIDDEN)
         line_bytes = len(f"{request.method} {request.raw_path} HTTP/1.1")
         if line_bytes + sum(map(len, request.headers.values())) > _MAX_HEAD_BYTES:
             return refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)

@@ -41,11 +41,15 @@ def s3_events_use_the_default_bus() -> None:
     from moto.events.models import events_backends
     from moto.s3 import notifications
 
-    reasons = {"Put": "PutObject", "Post": "POST Object", "Copy": "CopyObject", "Delete": "DeleteObject"}
+    reasons = {"Put": "PutObject", "Post": "POST Object", "Copy": "CopyObject"}
+    deletions = {"Delete": "Permanently Deleted", "DeleteMarkerCreated": "Delete Marker Created"}
 
     def send(account_id: str, bucket: Any, event_name: str, key: Any) -> None:
         operation = event_name.split(":")[-1]
-        stored = {} if "Removed" in event_name else {"size": key.size, "etag": key.etag.strip('"')}
+        is_deletion = "Removed" in event_name
+        stored = {} if is_deletion else {"size": key.size, "etag": key.etag.strip('"')}
+        version = {"version-id": key.version_id} if bucket.versioning_status else {}
+        deletion = {"deletion-type": deletions[operation]} if is_deletion else {}
         backend = events_backends[account_id][bucket.region_name]
         event = {
             "Source": "aws.s3",
@@ -55,11 +59,17 @@ def s3_events_use_the_default_bus() -> None:
                 {
                     "version": "0",
                     "bucket": {"name": bucket.name},
-                    "object": {"key": key.name, **stored, "sequencer": f"{datetime.now(UTC).timestamp():.6f}"},
+                    "object": {
+                        "key": key.name,
+                        **stored,
+                        **version,
+                        "sequencer": f"{datetime.now(UTC).timestamp():.6f}",
+                    },
                     "request-id": "LOCAL",
                     "requester": account_id,
                     "source-ip-address": "127.0.0.1",
-                    "reason": reasons.get(operation, operation),
+                    "reason": "DeleteObject" if is_deletion else reasons.get(operation, operation),
+                    **deletion,
                 }
             ),
         }

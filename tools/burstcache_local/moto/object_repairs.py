@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 from typing import Any
 
 from burstcache_local.moto.registry import repair
+
+_MOST_KEY_BYTES = 1_024
+_MOST_METADATA_BYTES = 2_048
+_METADATA = "x-amz-meta-"
 
 
 @repair
@@ -40,3 +47,117 @@ def replaced_objects_stay_readable() -> None:
         self.disposed = True
 
     FakeKey.dispose = dispose
+
+
+@repair
+def bodies_are_what_their_digest_says() -> None:
+    """moto does not look at Content-MD5, by which S3 refuses a body that has changed on its way."""
+    from moto.s3.exceptions import S3ClientError
+    from moto.s3.responses import S3Response
+
+    def checked(name: str) -> None:
+        answer = getattr(S3Response, name)
+
+        def check(self: S3Response, *arguments: Any, **more: Any) -> Any:
+            given = self.headers.get("Content-MD5")
+            if given is not None and "aws-chunked" not in self.headers.get("Content-Encoding", ""):
+                if (digest := _digest(given)) is None:
+                    raise S3ClientError("InvalidDigest", "The Content-MD5 you specified was invalid.")
+                if digest != hashlib.md5(self.body, usedforsecurity=False).digest():
+                    raise S3ClientError("BadDigest", "The Content-MD5 you specified did not match what we received.")
+            return answer(self, *arguments, **more)
+
+        setattr(S3Response, name, check)
+
+    for name in ("put_object", "upload_part", "_bucket_response_delete_keys"):
+        checked(name)
+
+
+@repair
+def deletions_are_xml() -> None:
+    """moto fails at a list of objects to delete that is no XML, as one is with a control character in a key."""
+    from xml.parsers.expat import ExpatError
+
+    from moto.s3.exceptions import MalformedXML
+    from moto.s3.responses import S3Response
+
+    delete = S3Response._bucket_response_delete_keys
+
+    def delete_keys(self: S3Response, *arguments: Any, **more: Any) -> Any:
+        try:
+            return delete(self, *arguments, **more)
+        except ExpatError:
+            raise MalformedXML from None
+
+    S3Response._bucket_response_delete_keys = delete_keys
+
+
+@repair
+def metadata_has_a_limit() -> None:
+    """moto takes any amount of user metadata, of which S3 takes 2 KB: the bytes of all names and values."""
+    from moto.s3 import responses
+    from moto.s3.exceptions import S3ClientError
+
+    read = responses.metadata_from_headers
+
+    def metadata_from_headers(headers: Any) -> Any:
+        metadata = read(headers)
+        users = {name: str(value) for name, value in metadata.items() if name.lower().startswith(_METADATA)}
+        size_bytes = sum(len(name.encode()) - len(_METADATA) + len(value.encode()) for name, value in users.items())
+        if size_bytes > _MOST_METADATA_BYTES:
+            raise S3ClientError("MetadataTooLarge", "Your metadata headers exceed the maximum allowed metadata size")
+        return metadata
+
+    responses.metadata_from_headers = metadata_from_headers
+
+
+@repair
+def keys_have_a_limit() -> None:
+    """moto takes keys of any length, of which S3 takes 1,024 bytes."""
+    from moto.s3.exceptions import S3ClientError
+    from moto.s3.responses import S3Response
+
+    parse = S3Response.parse_key_name
+
+    def parse_key_name(self: S3Response, *arguments: Any, **more: Any) -> str:
+        key: str = parse(self, *arguments, **more)
+        if len(key.encode(errors="surrogateescape")) > _MOST_KEY_BYTES:
+            raise S3ClientError("KeyTooLongError", "Your key is too long")
+        return key
+
+    S3Response.parse_key_name = parse_key_name
+
+
+@repair
+def keys_may_have_line_breaks() -> None:
+    """moto looks for a request's key with a `.`, which matches no line break, and knows no such path."""
+    from moto.moto_server.utilities import RegexConverter
+
+    make = RegexConverter.__init__
+
+    def init(self: RegexConverter, url_map: Any, *items: Any) -> None:
+        make(self, url_map, f"(?s:{items[0]})", *items[1:])
+
+    RegexConverter.__init__ = init
+
+
+@repair
+def unchanged_objects_say_when_they_changed() -> None:
+    """moto's server takes Last-Modified out of a 304, which S3 sends, so that a cache reads the whole object again."""
+    from werkzeug.wrappers import response
+
+    remove = response.remove_entity_headers
+
+    def remove_entity_headers(headers: Any) -> None:
+        remove(headers, allowed=("expires", "content-location", "last-modified"))
+
+    response.remove_entity_headers = remove_entity_headers
+
+
+def _digest(text: str) -> bytes | None:
+    """Return the digest in a Content-MD5 header, or None if there is none in it."""
+    try:
+        digest = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return digest if len(digest) == hashlib.md5(usedforsecurity=False).digest_size else None

@@ -17,6 +17,7 @@ _MODULES = (
     "event_repairs",
     "memory_repairs",
     "object_repairs",
+    "version_repairs",
 )
 
 Repair = Callable[[], None]

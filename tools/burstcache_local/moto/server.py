@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import socket
 import threading
 import time
 import warnings
@@ -12,15 +14,21 @@ from functools import cache
 from typing import Any, cast
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
+from cheroot.makefile import MakeFile
+from cheroot.server import HTTPConnection, HTTPRequest
 from cheroot.wsgi import Server
 from flask import got_request_exception
 
 from burstcache_local.errors import PortTakenError
+from burstcache_local.hosts import is_loopback
 from burstcache_local.moto import registry as moto_repairs
 from burstcache_local.moto.services import Services
 
 _KEEP_ALIVE_S = 3600  # a client that is cached for the life of a function must not find its connection closed
 _THREADS = 20
+_HEAD_LIMIT_S = 30.0  # as the front door's
+_MOST_HEAD_BYTES = 65_536
+_MOMENT_S = 0.001
 
 
 class MotoServer:
@@ -48,10 +56,11 @@ class MotoServer:
         Raises:
             PortTakenError: The port is in use.
         """
-        application = _with_raw_paths(self._before_moto(_application(self._services)))
+        application = _for_this_machine(_with_raw_paths(self._before_moto(_application(self._services))))
         address = ("127.0.0.1", self._port)
         self._server = _Server(address, application, numthreads=self._threads, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
+        self._server.max_request_header_size = _MOST_HEAD_BYTES
         self._server.keep_alive_conn_limit = cast(Any, None)  # with one, each request counts all connections
         try:
             self._server.prepare()
@@ -97,7 +106,54 @@ class MotoServer:
         default_user_config["iam"]["load_aws_managed_policies"] = False
 
 
+class _Received:
+    """A socket that is read from for so long at most in all, while a request's head is read."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self.until_s = math.inf
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+    def recv_into(self, *arguments: Any) -> int:
+        if self.until_s < math.inf:
+            self._socket.settimeout(max(self.until_s - time.monotonic(), _MOMENT_S))
+        return self._socket.recv_into(*arguments)
+
+
+class _Request(HTTPRequest):
+    """A request whose head has to arrive in time."""
+
+    def parse_request(self) -> None:
+        """Read a request's head, or raise TimeoutError."""
+        received: _Received = self.conn.received
+        received.until_s = time.monotonic() + self.server.head_limit_s
+        try:
+            super().parse_request()
+        finally:
+            received.until_s = math.inf
+            received.settimeout(self.server.timeout)
+
+
+class _Connection(HTTPConnection):
+    """A connection whose requests' heads have to arrive in time."""
+
+    RequestHandlerClass = _Request
+
+    def __init__(self, server: Server, sock: socket.socket, *_: Any) -> None:
+        self.received = _Received(sock)
+
+        def make_file(_: socket.socket, mode: str, size_bytes: int) -> Any:
+            return MakeFile(self.received if "r" in mode else sock, mode, size_bytes)
+
+        super().__init__(server, sock, make_file)
+
+
 class _Server(Server):
+    ConnectionClass = _Connection
+    head_limit_s = _HEAD_LIMIT_S
+
     def put_conn(self, conn: Any) -> None:
         """Wait for the next request of a connection; cheroot raises ValueError if it has just stopped to."""
         try:
@@ -106,6 +162,19 @@ class _Server(Server):
             if self.ready:
                 raise
             conn.close()
+
+
+def _for_this_machine(application: WSGIApplication) -> WSGIApplication:
+    """Refuse requests that a page of somebody else's makes by a name of its own that leads here."""
+
+    def serve(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        host = environ.get("HTTP_HOST", "")
+        if not host or is_loopback(host):
+            return application(environ, start_response)
+        start_response("403 Forbidden", [("Content-Type", "text/plain")])
+        return [f"{host!r} does not name this machine; accepted: localhost, 127.0.0.1\n".encode()]
+
+    return serve
 
 
 def _with_raw_paths(application: WSGIApplication) -> WSGIApplication:

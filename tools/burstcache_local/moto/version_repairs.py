@@ -1,0 +1,96 @@
+"""Repairs to moto's buckets with versioning: what a deletion leaves, and the events that S3 sends of it.
+
+Source:
+    Amazon S3 User Guide, "Using EventBridge" (the types of deletions), "Deleting object versions from a
+    versioning-enabled bucket", "Working with objects in a versioning-suspended bucket".
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from burstcache_local.moto.registry import repair
+
+_NULL = "null"  # the version of what is written without versioning
+_writing = threading.RLock()
+
+
+@repair
+def suspended_versioning_keeps_versions() -> None:
+    """moto forgets all versions at a write or a deletion after versioning was suspended; S3 replaces the null version.
+
+    A deletion leaves a delete marker there, too, as one of an object that does not exist does with versioning.
+    """
+    from moto.s3.models import FakeDeleteMarker, S3Backend
+
+    put, delete = S3Backend.put_object, S3Backend.delete_object
+
+    def put_object(self: S3Backend, bucket_name: str, key_name: str, *arguments: Any, **more: Any) -> Any:
+        bucket = self.get_bucket(bucket_name)
+        if bucket.versioning_status != "Suspended":
+            return put(self, bucket_name, key_name, *arguments, **more)
+        with _writing:
+            kept = [each for each in bucket.keys.getlist(key_name, []) if each.version_id != _NULL]
+            key = put(self, bucket_name, key_name, *arguments, **more)
+            bucket.keys.setlist(key_name, [*kept, key])
+        return key
+
+    def delete_object(
+        self: S3Backend, bucket_name: str, key_name: str, version_id: str | None = None, bypass: bool = False
+    ) -> Any:
+        bucket = self.get_bucket(bucket_name)
+        if not bucket.versioning_status:
+            return delete(self, bucket_name, key_name, version_id=version_id, bypass=bypass)
+        with _writing:
+            if version_id is not None:
+                status, bucket.versioning_status = bucket.versioning_status, "Enabled"
+                try:
+                    return delete(self, bucket_name, key_name, version_id=version_id, bypass=bypass)
+                finally:
+                    bucket.versioning_status = status
+            versions = list(bucket.keys.getlist(key_name, []))
+            marker = FakeDeleteMarker(versions[-1] if versions else _Nothing(key_name))
+            if not bucket.is_versioned:
+                marker._version_id = _NULL
+                versions = [each for each in versions if each.version_id != _NULL]
+            bucket.keys.setlist(key_name, [*versions, marker])
+            return True, {"version-id": marker.version_id, "delete-marker": "true"}
+
+    S3Backend.put_object = put_object
+    S3Backend.delete_object = delete_object
+
+
+@repair
+def deletions_of_versions_send_events() -> None:
+    """moto sends no event of a delete marker, nor of a deleted version unless it is the last one."""
+    from moto.s3.models import S3Backend
+    from moto.s3.notifications import S3NotificationEvent, send_event
+
+    delete = S3Backend.delete_object
+
+    def delete_object(
+        self: S3Backend, bucket_name: str, key_name: str, version_id: str | None = None, bypass: bool = False
+    ) -> Any:
+        bucket = self.get_bucket(bucket_name)
+        with _writing:
+            had = list(bucket.keys.getlist(key_name, []))
+            answer = delete(self, bucket_name, key_name, version_id=version_id, bypass=bypass)
+            has = list(bucket.keys.getlist(key_name, []))
+        if bucket.versioning_status and has:  # else moto has sent it
+            gone = [each for each in had if each not in has]
+            if version_id is None:
+                made = S3NotificationEvent.OBJECT_REMOVED_DELETE_MARKER_CREATED_EVENT
+                send_event(self.account_id, made, bucket, has[-1])
+            elif gone:
+                send_event(self.account_id, S3NotificationEvent.OBJECT_REMOVED_DELETE_EVENT, bucket, gone[0])
+        return answer
+
+    S3Backend.delete_object = delete_object
+
+
+class _Nothing:
+    """What a delete marker stands for where there was no object."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
