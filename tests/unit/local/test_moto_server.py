@@ -62,7 +62,9 @@ def _serving() -> Iterator[tuple[str, int]]:
 def test_headers_that_do_not_end_are_waited_for_a_limited_time(sent: bytes) -> None:
     with _serving() as address, socket.create_connection(address, LIMIT_S) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert client.recv(65_536).startswith(b"HTTP/1.1 200 OK")
+        received = b""
+        while not received.endswith(b"ok"):
+            received += client.recv(65_536)
 
         client.sendall(sent)
 

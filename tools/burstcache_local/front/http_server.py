@@ -34,11 +34,12 @@ class Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Take what a client sends; aiohttp would wait for the end of its headers for as long as it likes."""
+        current = self._current_request
+        is_body = current is not None and not current.content.is_eof()
         super().data_received(data)
-        is_answering = self._request_count > 0 and self._waiter is None
-        if self._messages or is_answering:
+        if self._messages:
             self._stop_timer()
-        elif self._head_timer is None:
+        elif self._head_timer is None and not is_body:
             self._head_timer = self._loop.call_later(self._head_limit_s, self._refuse_head)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -52,6 +53,9 @@ class Connection(web.RequestHandler):
             self._head_timer = None
 
     def _refuse_head(self) -> None:
+        if self._waiter is None:  # another request is being answered
+            self._head_timer = self._loop.call_later(self._head_limit_s, self._refuse_head)
+            return
         body = json.dumps({"message": HTTPStatus.REQUEST_TIMEOUT.phrase}).encode()
         head = f"HTTP/1.1 408 {HTTPStatus.REQUEST_TIMEOUT.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
         if self.transport is not None:
