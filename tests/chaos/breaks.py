@@ -111,6 +111,25 @@ def frozen(process: str) -> Break:
     return broken
 
 
+@contextmanager
+def nodes_thinned(stage: Stage) -> Iterator[None]:
+    """Have the nodes' answers come at 200 bytes a second."""
+    stage.counts["nodes thinned"] += len(_signal_fronts(signal.SIGUSR1))
+    try:
+        yield
+    finally:
+        _signal_fronts(signal.SIGUSR2)
+
+
+def _signal_fronts(number: signal.Signals) -> list[int]:
+    """Send a signal to the ends of TLS in front of nodes; return which ones they were."""
+    fronts = processes_running("tls_server")
+    for process in fronts:
+        with suppress(ProcessLookupError):  # it has ended
+            os.kill(process, number)
+    return fronts
+
+
 def function_killed(logical_id: str, every_s: float, count: int | None = 1) -> Break:
     """Kill environments of a function, whatever they are doing; `count` None: all."""
 

@@ -20,6 +20,7 @@ from chaos.breaks import (
     instances_lost,
     killed,
     nodes_silent,
+    nodes_thinned,
     redis_filled,
     refused,
     unavailable,
@@ -105,6 +106,7 @@ FAULTS = (
     Fault("relay-frozen", "the relay stands still", frozen(RELAY), begins="lambda"),
     Fault("redis-killed", "Redis is killed", killed(REDIS), parts=_RESULTS),
     Fault("redis-frozen", "Redis stands still", frozen(REDIS), parts=_RESULTS),
+    Fault("redis-thin", "Redis answers 200 bytes a second", nodes_thinned, parts=_RESULTS),
     Fault("redis-full", "the memory of Redis is filled by another", redis_filled, parts=_RESULTS),
     Fault(
         "node-start-refused",
