@@ -208,6 +208,27 @@ def test_nothing_is_left_of_a_connection_to_a_frozen_relay_that_ends_no_tls() ->
         server.wait()
 
 
+def test_asyncio_has_nothing_to_say_of_a_relay_that_ends_under_tls(caplog: pytest.LogCaptureFixture) -> None:
+    port = free_port()
+    issued, pem = issue_certificate("127.0.0.1", now=datetime.now(UTC))
+    server = serve_nats(port, pem)
+    access = RelayAccess(f"tls://127.0.0.1:{port}", ca_pem=issued.ca_pem)
+    requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
+    try:
+        requests.tell("subject", b"", timeout_s=LIMIT_S)
+        server.terminate()
+        server.wait()
+
+        with pytest.raises(RelayDownError):
+            requests.tell("subject", b"", timeout_s=LIMIT_S)
+
+        assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+    finally:
+        requests.close()
+        server.kill()
+        server.wait()
+
+
 def test_nobody_waits_for_a_frozen_relay_to_end_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     issued, pem = issue_certificate("127.0.0.1", now=datetime.now(UTC))

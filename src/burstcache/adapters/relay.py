@@ -52,6 +52,7 @@ async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **
             # Otherwise nats-py waits 2 s and tries again up to 60 times, even for the first connection.
             arguments |= {"max_reconnect_attempts": 1, "reconnect_time_wait": 0}
         await asyncio.wait_for(client.connect(access.url, **arguments), timeout_s)
+        _note_tls(client)
         return client
     except asyncio.CancelledError:
         await hang_up(client)
@@ -63,6 +64,17 @@ async def connect(access: RelayAccess, secrets: Secrets, *, timeout_s: float, **
         if _is_refusal(cause) or isinstance(cause, _ENDED):
             secrets.forget()
         raise RelayDownError(f"no connection to the relay {access.url}: {_reason(cause, access.user)}") from cause
+
+
+def _note_tls(client: Client) -> None:
+    """Let the stream of a connection know that it goes over TLS, which nats-py has it begin under asyncio's hands.
+
+    Otherwise asyncio warns on standard error when the relay hangs up: without TLS one could still be written to.
+    """
+    if isinstance(tcp := client._transport, TcpTransport) and tcp._io_writer:
+        transport = tcp._io_writer.transport
+        if isinstance(protocol := transport.get_protocol(), asyncio.StreamReaderProtocol):
+            protocol._over_ssl = transport.get_extra_info("sslcontext") is not None  # type: ignore[attr-defined]
 
 
 def _is_refusal(error: Exception) -> bool:

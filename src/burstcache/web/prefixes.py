@@ -15,7 +15,8 @@ from burstcache.core.errors import InvalidSettingError, RefusedRequestError
 Claims = Mapping[str, str]
 
 _CLAIM = re.compile(r"\{([^{}\[\],]+)(\[\])?\}")
-_ACCEPTED = "accepted: prefixes by commas that end in '/', with claims as {name} or {name[]}"
+_ACCEPTED = "accepted: prefixes by commas that end in '/', with claims as {name}, or one of each prefix as {name[]}"
+_RESOLVED = frozenset({".", ".."})  # folders that S3 takes as they are, but not all that mounts a bucket does
 _MOST_NAMED = 5  # prefixes in a refusal
 
 
@@ -23,12 +24,14 @@ def parse_patterns(text: str) -> tuple[str, ...]:
     """Return the patterns in `public/,users/{sub}/`; an empty text has none.
 
     Raises:
-        InvalidSettingError: A pattern does not end in a slash, or has a brace that belongs to no claim.
+        InvalidSettingError: A pattern does not end in a slash, has a brace that belongs to no claim, or has several
+            arrays, whose items would give a product of prefixes.
     """
     patterns = tuple(filter(None, (part.strip() for part in text.split(","))))
     for pattern in patterns:
         rest = _CLAIM.sub("", pattern)
-        if not pattern.endswith("/") or rest == "/" == pattern or set("{}") & set(rest):
+        arrays = sum(bool(match[2]) for match in _CLAIM.finditer(pattern))
+        if not pattern.endswith("/") or rest == "/" == pattern or set("{}") & set(rest) or arrays > 1:
             raise InvalidSettingError(f"JWT_PREFIXES: {pattern!r} is no prefix of keys; {_ACCEPTED}")
     return patterns
 
@@ -36,7 +39,8 @@ def parse_patterns(text: str) -> tuple[str, ...]:
 def allowed_prefixes(patterns: Iterable[str], claims: Claims) -> tuple[str, ...]:
     """Return the prefixes that claims give, in the order of the patterns.
 
-    A claim that is missing, empty or has a slash fills in nothing, so that no token reaches beyond one folder of it.
+    A claim that is missing, empty or has a slash fills in nothing, so that no token reaches beyond one folder of it;
+    nor does one that makes a folder `.` or `..`.
     """
     return tuple(dict.fromkeys(prefix for pattern in patterns for prefix in _filled(pattern, claims)))
 
@@ -54,7 +58,9 @@ def _filled(pattern: str, claims: Claims) -> Iterable[str]:
     texts = _CLAIM.split(pattern)[::3]
     values = (_values(match[1], claims, is_array=bool(match[2])) for match in _CLAIM.finditer(pattern))
     for chosen in product(*values):
-        yield texts[0] + "".join(value + text for value, text in zip(chosen, texts[1:], strict=True))
+        prefix = texts[0] + "".join(value + text for value, text in zip(chosen, texts[1:], strict=True))
+        if _RESOLVED.isdisjoint(prefix.split("/")):
+            yield prefix
 
 
 def _values(name: str, claims: Claims, *, is_array: bool) -> list[str]:

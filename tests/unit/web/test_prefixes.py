@@ -29,6 +29,12 @@ _BOBS = ("public/", "users/bob/")
         ("users/{sub}/", {}, ()),
         ("users/{sub}/", {"sub": ""}, ()),
         ("users/{sub}/", {"sub": "bob/../alice"}, ()),
+        ("users/{sub}/", {"sub": ".."}, ()),
+        ("users/{sub}/", {"sub": "."}, ()),
+        ("users/{a}{b}/", {"a": ".", "b": "."}, ()),
+        ("users/x-{sub}/", {"sub": ".."}, ("users/x-../",)),
+        ("users/{sub}/", {"sub": "..."}, ("users/.../",)),
+        ("teams/{groups[]}/", {"groups": "[red .. blue]"}, ("teams/red/", "teams/blue/")),
         ("teams/{groups[]}/", {"groups": "[red blue]"}, ("teams/red/", "teams/blue/")),
         ("teams/{groups[]}/", {"groups": "[]"}, ()),
         ("teams/{groups[]}/", {"groups": "red"}, ()),
@@ -42,7 +48,7 @@ def test_patterns_are_filled_with_claims(patterns: str, claims: dict[str, str], 
     assert allowed_prefixes(parse_patterns(patterns), claims) == prefixes
 
 
-@pytest.mark.parametrize("pattern", ["public", "/", "users/{sub}", "a{b/", "a}b/", "{}/", "{a[}/", "x/,users/*"])
+@pytest.mark.parametrize("pattern", ["public", "/", "users/{sub}", "a{b/", "a}b/", "{}/", "{a[}/", "x/,users/*", "{a[]}/{b[]}/"])
 def test_a_pattern_that_is_no_prefix_is_refused_by_name(pattern: str) -> None:
     with pytest.raises(InvalidSettingError, match="is no prefix of keys; accepted: "):
         parse_patterns(pattern)
