@@ -11,7 +11,8 @@ Source:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,14 @@ from burstcache.core.errors import ServiceError, ServiceTransientError
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
+_PIECE_BYTES = 65_536
 TOMBSTONE_BYTES = 16  # an entry takes more, so S3's lifecycle rules can tell them apart by size
 _HEAD_RANGE = "bytes=0-16383"  # S3 takes 8 KB of headers when an object is written
 _CHANGED = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"})
+
+
+def unnoticed(_: int) -> None:
+    """Do nothing about bytes that have come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,11 @@ class ExpressCopies:
         self._bucket = bucket
         self._client = client
 
-    def read(self, hash_: str, *, only_meta: bool = False) -> Found | None:
-        """Return what lies under a hash, of a copy on request only the part with the meta; None if nothing does."""
+    def read(self, hash_: str, *, only_meta: bool = False, received: Callable[[int], None] = unnoticed) -> Found | None:
+        """Return what lies under a hash, of a copy on request only the part with the meta; None if nothing does.
+
+        `received` is called with the size of each piece of a copy that has come [bytes], and may raise.
+        """
         more: Any = {"Range": _HEAD_RANGE} if only_meta else {}
         try:
             answer = ask(self._client.get_object, Bucket=self._bucket, Key=hash_, **more)
@@ -59,7 +68,7 @@ class ExpressCopies:
             body.close()
             return Found(answer["ETag"], None, size_bytes)
         try:
-            data = body.read()
+            data = b"".join(_pieces(body, received))
         except (BotoCoreError, OSError) as error:
             raise ServiceTransientError(f"the copy of S3 Express broke off: {error}") from error
         return Found(answer["ETag"], data, size_bytes)
@@ -78,6 +87,13 @@ class ExpressCopies:
     def bury(self, hash_: str) -> None:
         """Put a tombstone: what is there is read no more, and what readers are about to put comes too late."""
         ask(self._client.put_object, Bucket=self._bucket, Key=hash_, Body=secrets.token_bytes(TOMBSTONE_BYTES))
+
+
+def _pieces(body: Any, received: Callable[[int], None]) -> Iterator[bytes]:
+    with closing(body):
+        while piece := body.read(_PIECE_BYTES):
+            received(len(piece))
+            yield piece
 
 
 def _size_bytes(headers: Mapping[str, str]) -> int:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from burstcache.adapters.clock import Clock, SystemClock
+from burstcache.adapters.deadline import LEAST_BYTES_PER_S
 from burstcache.core.errors import ServiceTransientError
 from burstcache.traces import carried
 
@@ -23,6 +24,7 @@ _TIMES = 4  # what S3 takes: below that a slow answer may still be the sooner on
 _WEIGHT = 1 / 8  # of the newest answer of S3
 _WORKERS = 2  # one call at a time, and one that was given up
 _MOMENT_S = 0.01  # a part that is asked gets this much at least
+_AT_ONCE = 64  # calls that may be waited for, as many as a client has threads
 _ENOUGH = 1 / 5  # of the whole wait: 50 ms at least, in which a tier that is well answers
 _FAIR = 1 / 2  # of the whole wait: a part that had less is not to blame for having no answer
 _TRIAL = 1 / 2  # of the whole wait, of a read that finds out how a part is that has failed
@@ -138,3 +140,49 @@ def in_time(call: Callable[[], T], patience: Patience) -> Callable[[], T]:
                 raise ServiceTransientError(f"no answer in {wait_s:.2f} s") from None
 
     return bounded
+
+
+class InTime:
+    """Calls that are waited for no longer than patience has it, but for as long as a fair link takes for their bytes.
+
+    Each runs in a thread, which nobody waits for once it was given up: it ends when it next reports bytes, or by its
+    own time-out.
+    """
+
+    def __init__(self, patience: Patience, clock: Clock) -> None:
+        """Have no thread yet.
+
+        Args:
+            patience: How long to wait.
+            clock: Tells the time.
+        """
+        self._patience = patience
+        self._clock = clock
+        self._workers = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="burstcache-in-time")
+
+    def run(self, call: Callable[[Callable[[int], None]], T]) -> T:
+        """Return what a call does, which reports the bytes that it receives; raise ServiceTransientError if it is late.
+
+        A link is fair that has the bandwidth of `adapters/deadline`.
+        """
+        began_s, wait_s, most_s = self._clock.monotonic_s(), self._patience.wait_s, self._patience.most_wait_s
+        received_bytes, is_given_up = 0, False
+
+        def report(size_bytes: int) -> None:
+            nonlocal received_bytes
+            received_bytes += size_bytes
+            if is_given_up:
+                raise ServiceTransientError("nobody waits for it any more")
+
+        answer: Future[T] = self._workers.submit(carried(lambda: call(report)))
+        while True:
+            until_s = began_s + min(wait_s + received_bytes / LEAST_BYTES_PER_S, most_s)
+            if (left_s := until_s - self._clock.monotonic_s()) <= 0 and not answer.done():
+                is_given_up = True
+                answer.cancel()
+                raise ServiceTransientError(f"no answer in {until_s - began_s:.2f} s")
+            try:
+                return answer.result(max(left_s, 0))
+            except FutureTimeoutError:
+                if answer.done():  # a time-out of its own
+                    raise

@@ -110,7 +110,7 @@ def make_reader(
     # Without a stack nobody takes the copy of a written object away: only objects that never change have copies.
     has_express = bool(settings.express.bucket_name) and (digest is not None or max_stale_s == IMMUTABLE_S)
     store = ObjectStore(settings.bucket_name, clients.s3)
-    express = _express_tier(settings, clients, store, clock) if has_express and max_stale_s != STRONG_S else None
+    express = _express_tier(settings, clients, patience, clock) if has_express and max_stale_s != STRONG_S else None
     origin = S3Tier(store, publisher, clock, max_object_bytes=settings.max_object_bytes, larger=larger)
     return Reader(
         digest,
@@ -164,7 +164,7 @@ def _gather_rule(access: ExpressAccess) -> GatherRule:
     return gather_rule(Worth(wait_usd_from_text(access.hit_value_usd_per_million), prices))
 
 
-def _express_tier(settings: ReaderSettings, clients: Clients, store: ObjectStore, clock: Clock) -> Tier:
+def _express_tier(settings: ReaderSettings, clients: Clients, patience: Patience, clock: Clock) -> Tier:
     # A process without a directory bucket need not import this.
     from burstcache.adapters.express_copies import ExpressCopies
     from burstcache.core.express import express_rule
@@ -176,4 +176,4 @@ def _express_tier(settings: ReaderSettings, clients: Clients, store: ObjectStore
         sheet_of_region(express.region), hit_value_usd=float(wait_usd_from_text(express.hit_value_usd_per_million))
     )
     copies = ExpressCopies(express.bucket_name, clients.express)
-    return ExpressTier(copies, rule, clock, max_object_bytes=settings.max_object_bytes)
+    return ExpressTier(copies, rule, clock, max_object_bytes=settings.max_object_bytes, patience=patience)

@@ -10,6 +10,7 @@ from cachetools import LRUCache
 
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.express_copies import ExpressCopies
+from burstcache.adapters.patience import InTime, Patience
 from burstcache.core.express import CopyCounts, ExpressRule
 from burstcache.serve.tally import Served
 from burstcache.serve.tier import Fill
@@ -26,7 +27,15 @@ _PUT_WITHIN_S = 60.0
 class ExpressTier:
     """One directory bucket, asked by GETs and HEADs. Threads may share it."""
 
-    def __init__(self, copies: ExpressCopies, rule: ExpressRule, clock: Clock, *, max_object_bytes: int) -> None:
+    def __init__(
+        self,
+        copies: ExpressCopies,
+        rule: ExpressRule,
+        clock: Clock,
+        *,
+        max_object_bytes: int,
+        patience: Patience | None = None,
+    ) -> None:
         """Know no key yet.
 
         Args:
@@ -34,10 +43,12 @@ class ExpressTier:
             rule: When a copy pays.
             clock: Tells how long ago the bucket was asked.
             max_object_bytes: The largest object that is copied, if it pays [bytes].
+            patience: How long a read waits for a copy; None: as long as the client of S3 does.
         """
         self._copies = copies
         self._counts: CopyCounts[str] = CopyCounts(rule, LRUCache(_MOST_KEYS))
         self._clock = clock
+        self._in_time = InTime(patience, clock) if patience is not None else None
         self._max_object_bytes = min(max_object_bytes, rule.most_bytes, _MOST_BYTES)
         self._lock = threading.Lock()
 
@@ -49,7 +60,8 @@ class ExpressTier:
             ValueError: What lies there is no entry.
         """
         is_head, asked = request.method == "HEAD", instant(self._clock)
-        found = self._copies.read(request.hash, only_meta=is_head)
+        read = partial(self._copies.read, request.hash, only_meta=is_head)
+        found = read() if self._in_time is None else self._in_time.run(lambda received: read(received=received))
         if found is None or found.data is None:
             replaces = found.etag if found is not None else ""
             put = partial(self._fill, request.hash, asked, replaces)

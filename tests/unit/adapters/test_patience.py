@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from burstcache.adapters.patience import LEAST_S, MOST_S, Patience, in_time
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.patience import LEAST_S, MOST_S, InTime, Patience, in_time
 from burstcache.core.errors import ServiceTransientError
 from support.clock import ManualClock
 from support.waiting import LIMIT_S
@@ -130,3 +132,52 @@ def test_a_call_that_hangs_is_given_up_and_so_are_those_after_it() -> None:
             bounded()
 
     goes_on.set()
+
+
+def test_a_call_whose_bytes_keep_coming_is_waited_for_up_to_the_most_that_a_read_may_take() -> None:
+    goes_on, reported = threading.Event(), threading.Event()
+    patience = Patience(least_s=0.01, most_s=LIMIT_S)
+    for _ in range(200):
+        patience.s3_took(0.0)
+
+    def receive(report: Callable[[int], None]) -> str:
+        report(10**12)
+        reported.set()
+        goes_on.wait(LIMIT_S)
+        return "received"
+
+    def go_on() -> None:
+        reported.wait(LIMIT_S)
+        goes_on.wait(0.05)  # several times the least wait: that it passes is the point
+        goes_on.set()
+
+    threading.Thread(target=go_on).start()
+
+    assert InTime(patience, SystemClock()).run(receive) == "received"
+
+
+def test_a_call_that_trickles_is_given_up_and_ends_at_its_next_bytes() -> None:
+    goes_on, ended = threading.Event(), threading.Event()
+
+    def trickle(report: Callable[[int], None]) -> None:
+        report(20)
+        goes_on.wait(LIMIT_S)
+        try:
+            report(20)
+        finally:
+            ended.set()
+
+    in_time_ = InTime(Patience(least_s=0.01, most_s=0.01), SystemClock())
+    with pytest.raises(ServiceTransientError, match=r"no answer in 0.01 s"):
+        in_time_.run(trickle)
+    goes_on.set()
+
+    assert ended.wait(LIMIT_S)
+
+
+def test_a_call_that_fails_gives_its_own_error() -> None:
+    def fail(report: Callable[[int], None]) -> None:
+        raise TimeoutError("its own")
+
+    with pytest.raises(TimeoutError, match="its own"):
+        InTime(Patience(), SystemClock()).run(fail)

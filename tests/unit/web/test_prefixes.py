@@ -48,7 +48,9 @@ def test_patterns_are_filled_with_claims(patterns: str, claims: dict[str, str], 
     assert allowed_prefixes(parse_patterns(patterns), claims) == prefixes
 
 
-@pytest.mark.parametrize("pattern", ["public", "/", "users/{sub}", "a{b/", "a}b/", "{}/", "{a[}/", "x/,users/*", "{a[]}/{b[]}/"])
+@pytest.mark.parametrize(
+    "pattern", ["public", "/", "users/{sub}", "a{b/", "a}b/", "{}/", "{a[}/", "x/,users/*", "{a[]}/{b[]}/"]
+)
 def test_a_pattern_that_is_no_prefix_is_refused_by_name(pattern: str) -> None:
     with pytest.raises(InvalidSettingError, match="is no prefix of keys; accepted: "):
         parse_patterns(pattern)
