@@ -208,7 +208,7 @@ def test_nothing_is_left_of_a_connection_to_a_frozen_relay_that_ends_no_tls() ->
         server.wait()
 
 
-def test_asyncio_has_nothing_to_say_of_a_relay_that_ends_under_tls(caplog: pytest.LogCaptureFixture) -> None:
+def test_asyncio_does_not_warn_of_a_relay_that_ends_under_tls(caplog: pytest.LogCaptureFixture) -> None:
     port = free_port()
     issued, pem = issue_certificate("127.0.0.1", now=datetime.now(UTC))
     server = serve_nats(port, pem)

@@ -190,7 +190,7 @@ def test_what_is_taken_from_a_client_ends_with_its_lease(name: str) -> None:
         use(taken)
 
 
-def test_who_waits_for_an_answer_as_the_lease_ends_gets_its_error() -> None:
+def test_a_call_that_waits_as_the_lease_ends_gets_its_error() -> None:
     errors = list[BaseException]()
 
     def wait(client: redis.Redis) -> None:
