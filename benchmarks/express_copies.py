@@ -135,7 +135,7 @@ class Bucket:
         self.put_bytes += len(data)
         at_us = self.clock.at_us
         end_us = expires_us(at_us, self._days(len(data)))
-        self._found[hash_] = _Put(Found(str(self.puts), data), len(data), at_us, end_us)
+        self._found[hash_] = _Put(Found(str(self.puts), data, len(data)), len(data), at_us, end_us)
         return True
 
     def close(self, until_us: int) -> None:

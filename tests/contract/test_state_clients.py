@@ -101,7 +101,7 @@ def test_whatever_is_called_on_an_asynchronous_client_after_the_with_is_refused(
     assert len(asked.refused) > 450, asked.not_sent
 
 
-def _pipeline(client: redis.Redis, *, watches: bool = False) -> redis.client.Pipeline:
+def _pipeline(client: Any, *, watches: bool = False) -> Any:
     pipeline = client.pipeline()
     if watches:
         pipeline.watch("x")
@@ -110,32 +110,32 @@ def _pipeline(client: redis.Redis, *, watches: bool = False) -> redis.client.Pip
     return pipeline
 
 
-def _subscription(client: redis.Redis) -> redis.client.PubSub:
+def _subscription(client: Any) -> Any:
     subscription = client.pubsub()
     subscription.subscribe("channel")
     return subscription
 
 
-def _lock(client: redis.Redis) -> Any:
+def _lock(client: Any) -> Any:
     lock = client.lock(f"lock-{client.incr('locks')}", timeout=60)
     assert lock.acquire()
     return lock
 
 
-def _iterator(client: redis.Redis) -> Any:
+def _iterator(client: Any) -> Any:
     client.mset({f"key-{number}": "" for number in range(1_000)})
     next(iterator := client.scan_iter(count=1))
     return iterator
 
 
-def _single(client: redis.Redis) -> redis.Redis:
+def _single(client: Any) -> Any:
     single = client.client()
     single.ping()
     return single
 
 
 # How an object is taken from a client, and what is done with it after the lease.
-_TAKEN: dict[str, tuple[Callable[[redis.Redis], Any], Callable[[Any], Any]]] = {
+_TAKEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "pipeline": (_pipeline, lambda taken: taken.execute()),
     "pipeline without a transaction": (
         lambda client: client.pipeline(transaction=False).get("x"),
@@ -210,6 +210,7 @@ def test_a_call_that_waits_as_the_lease_ends_gets_its_error() -> None:
 
 def test_what_is_taken_from_an_asynchronous_client_ends_with_its_lease() -> None:
     async def work() -> None:
+        client: Any
         async with async_state("orders", socket_timeout=None) as client:
             watching = client.pipeline()
             await watching.watch("x")

@@ -228,7 +228,7 @@ def test_a_holder_may_do_with_its_own_connection_what_libraries_do(database: int
         assert client.client_id() > 0
         assert client.client_trackinginfo()
         assert client.acl_whoami() == "holder"
-        assert client.execute_command("CLIENT", "TRACKING", "ON")  # type: ignore[no-untyped-call]
+        assert client.execute_command("CLIENT", "TRACKING", "ON")
 
 
 def test_a_holder_may_not_touch_the_server_and_the_page_says_what_that_is(holder: redis.Redis, database: int) -> None:
@@ -238,10 +238,10 @@ def test_a_holder_may_not_touch_the_server_and_the_page_says_what_that_is(holder
     named = {name.lower() for line in others for name in re.findall("`([A-Z]+)`", line)}
     refused_of_clients = set(re.findall("`([A-Z-]+)`", clients)) - {"CLIENT"}
     with redis.Redis(port=database, username="keeper", password=PASSWORDS["keeper"]) as keeper:
-        keeper.execute_command("ACL", "SETUSER", "asks", "on", "nopass", "+acl|cat", "+client|help")  # type: ignore[no-untyped-call]
+        keeper.execute_command("ACL", "SETUSER", "asks", "on", "nopass", "+acl|cat", "+client|help")
     with redis.Redis(port=database, username="asks", password="any") as asks:
-        admin = {name.decode() for name in asks.execute_command("ACL", "CAT", "admin")}  # type: ignore[no-untyped-call]
-        helped = asks.execute_command("CLIENT", "HELP")  # type: ignore[no-untyped-call]
+        admin = {name.decode() for name in asks.execute_command("ACL", "CAT", "admin")}
+        helped = asks.execute_command("CLIENT", "HELP")
     of_clients = {line.split()[0].decode() for line in helped[1:] if line[:1].isalpha()}
 
     assert named == admin - {"client"}

@@ -146,12 +146,13 @@ def unchanged_objects_say_when_they_changed() -> None:
     """moto's server takes Last-Modified out of a 304, which S3 sends, so that a cache reads the whole object again."""
     from werkzeug.wrappers import response
 
-    remove = response.remove_entity_headers
+    module: Any = response  # which imports it for itself
+    remove = module.remove_entity_headers
 
     def remove_entity_headers(headers: Any) -> None:
         remove(headers, allowed=("expires", "content-location", "last-modified"))
 
-    response.remove_entity_headers = remove_entity_headers
+    module.remove_entity_headers = remove_entity_headers
 
 
 def _digest(text: str) -> bytes | None:
