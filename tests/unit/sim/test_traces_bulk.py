@@ -30,9 +30,11 @@ def s3(random: Random) -> str:
         time=f"06/Feb/2019:00:{random.randrange(61):02d}:38 +0000",
         operation=random.choice(["REST.GET.OBJECT"] * 5 + ["REST.HEAD.OBJECT", "WEBSITE.GET.OBJECT"]),
         key=random.choice(KEYS),
-        uri=random.choice(['"GET /a HTTP/1.1"', "-", '"GET /a"b" c HTTP/1.1"', '"x" 200 - 5 7 y"']),
+        uri=random.choice(
+            ['"GET /a HTTP/1.1"', "-", '"GET /a"b" c HTTP/1.1"', '"x" 200 - 5 7 y"', '"GET /a?partNumber=2 H"']
+        ),
         status=random.choice(["200 -"] * 5 + ["304 -", "206 -", "404 NoSuchKey", "- -", "999 -", "20 -"]),
-        sizes=random.choice(["- -", "5 500", "5 99999999999999999999", "x 5"] + ["5 70"] * 9),
+        sizes=random.choice(["- -", "5 500", "5 99999999999999999999", "x 5"] + ["5 70", "70 70"] * 5),
     )
 
 
@@ -115,8 +117,9 @@ def found(path: Path, **options: bool) -> tuple[object, ...]:
 def columns_of(log: Log) -> tuple[object, ...]:
     trace = log.trace
     assert trace.key_ids is not None
-    sizes_bytes = None if trace.sizes_bytes is None else trace.sizes_bytes.tolist()
-    return trace.keys, trace.arrivals_us.tolist(), trace.key_ids.tolist(), sizes_bytes
+    amounts = (trace.sizes_bytes, trace.sent_bytes, trace.object_bytes)
+    sizes_bytes, sent_bytes, object_bytes = (None if amount is None else amount.tolist() for amount in amounts)
+    return trace.keys, trace.arrivals_us.tolist(), trace.key_ids.tolist(), sizes_bytes, sent_bytes, object_bytes
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -126,7 +126,7 @@ def test_cloudtrail_delivers_files_of_records(tmp_path: Path) -> None:
         log = log_of(tmp_path, content)
         assert (log.format_name, log.rows, log.other_requests) == ("cloudtrail", 4, 2)
         assert log.trace.arrivals_us.tolist() == [0, 1_000_000]
-        assert (log.trace.keys, sizes_of(log.trace)) == (("a b.jpg",), [500, 500])
+        assert (log.trace.keys, sizes_of(log.trace)) == (("a b.jpg [bytes 0-9]", "a b.jpg"), [500, 10])
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.errors import BadLogError
+from burstcache_sim.traces.ranges import answer_of
 from burstcache_sim.traces.read import read_log, read_trace
 from burstcache_sim.traces.select import has_whole_seconds, of_rank
 from burstcache_sim.traces.trace import Trace
@@ -88,7 +89,7 @@ def test_sorting_many_requests_keeps_their_keys_sizes_and_the_order_of_reading()
     rows = [(random.randrange(100), b"%d" % random.randrange(50), random.randrange(1000)) for _ in range(5000)]
     columns = Columns()
     for row in rows:
-        columns.add(*row)
+        columns.add(*row[:2], answer_of(b"200", body_bytes=row[2]))
     names = tuple(key.decode() for key in columns.ids)
 
     trace = columns.take_trace(names, origin_us=0, key_id=None, has_keys=True)

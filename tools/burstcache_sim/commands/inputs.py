@@ -18,7 +18,7 @@ from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TierLatencies
 from burstcache_sim.policies.policy import Options, Policy
 from burstcache_sim.policies.registry import POLICIES
 from burstcache_sim.progress import lines_told
-from burstcache_sim.traces.inspect import sample_text, sizes_text
+from burstcache_sim.traces.inspect import ranges_text, sample_text, sizes_text
 from burstcache_sim.traces.read import Log, read_log
 from burstcache_sim.traces.store import default_folder
 from burstcache_sim.traces.trace import Trace
@@ -46,7 +46,7 @@ def log_of(args: argparse.Namespace) -> Log:
         )
     for broken in log.broken_files:
         print(f"warning: {broken}; what comes before was read", file=sys.stderr)
-    for note in filter(None, (sample_text(log.trace), sizes_text(log.unsized_keys, log.trace))):
+    for note in filter(None, (sample_text(log.trace), sizes_text(log.unsized_keys, log.trace), ranges_text(log.trace))):
         print(f"note: {note}", file=sys.stderr)
     return log
 

@@ -10,7 +10,7 @@ from burstcache_terminal.options import choice, number, whole
 FORMATS = (
     "auto", "arrival", "csv", "s3", "cloudfront", "alb", "combined", "cloudfront-json", "cloudtrail", "json",
 )  # fmt: skip
-FIELDS = ("time", "key", "size", "method", "status")
+FIELDS = ("time", "key", "size", "method", "status", "range", "sent", "object")
 _COUNT = whole(least=1)
 _SHARE = number(above=0, most=1, what="a share of the keys", example="0.1")
 

@@ -14,7 +14,7 @@ from re import compile as regex
 from burstcache_sim.traces.clock import iso_us
 from burstcache_sim.traces.combined_log import name_of_request
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import Fields, LogFormat, Parser, Request, is_served, size_bytes
+from burstcache_sim.traces.log_format import Fields, LogFormat, Parser, Request, answer_in, is_served
 
 _TYPE = rb"(?:http|https|h2|grpcs|ws|wss) "
 _TIME = rb"\d{4}-\d\d-\d\dT\S+"
@@ -49,7 +49,7 @@ def _parse(line: bytes) -> Request | None:
     arrival_us = iso_us(created[1] if created else time)
     if not _is_served(status) or (name := name_of_request((request,))) is None:
         return None
-    return arrival_us, name, size_bytes(size, status)
+    return arrival_us, name, answer_in(status, size)
 
 
 ALB_LOG = LogFormat(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.traces.clock import seconds_us
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import UNKNOWN_BYTES, LogFormat, Parser, Request, without_line_end
+from burstcache_sim.traces.log_format import LogFormat, Parser, Request, without_line_end
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer
 
 HEADER = b"arrival_s"
+_NO_SIZE = Answer(b"", UNKNOWN_BYTES, UNKNOWN_BYTES, UNKNOWN_BYTES)
 
 
 def _has_header(head: list[bytes]) -> bool:
@@ -26,7 +28,7 @@ def _new_parser(first_line: bytes) -> Parser:
         if arrival_us < latest_us:
             raise BadRowError(f"at least the {latest_us / US_PER_S:.6f} of the row before: arrivals are sorted")
         latest_us = arrival_us
-        return arrival_us, b"", UNKNOWN_BYTES
+        return arrival_us, b"", _NO_SIZE
 
     return Parser(parse)
 

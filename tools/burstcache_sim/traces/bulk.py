@@ -6,13 +6,15 @@ The standard library's `re` finds the fields of a block as fast as the best of t
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from itertools import compress, repeat
 from typing import Any, TypeVar
 
 from burstcache_sim.traces.columns import NOT_SAMPLED, Columns
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import UNKNOWN_BYTES, Fields
+from burstcache_sim.traces.log_format import Fields
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, key_of
 
 _MOST_REMEMBERED = 1 << 17  # texts per field
 _OTHER = NOT_SAMPLED - 1  # not a GET of an object
@@ -40,6 +42,50 @@ class _Meanings(dict[_Text, int]):
         return np.fromiter(map(self.__getitem__, texts), dtype, count)
 
 
+class _Answers:
+    """What each combination of status, sizes and range means: worked out at its first use, by number."""
+
+    def __init__(self, answer: Callable[..., Answer]) -> None:
+        self._answer = answer
+        self._numbers: _Meanings[_Texts] = _Meanings(self._number_of)
+        self._empty()
+
+    def _empty(self) -> None:
+        self._numbers.clear()
+        self.pieces: list[bytes] = []
+        self._columns = (array("q"), array("q"), array("q"))
+        self.has_pieces = self._has_sent = self._has_objects = False
+
+    def _number_of(self, texts: _Texts) -> int:
+        piece, *amounts = self._answer(*texts)
+        self.pieces.append(piece)
+        for column, amount in zip(self._columns, amounts, strict=True):
+            column.append(amount)
+        self.has_pieces |= piece != b""
+        self._has_sent |= amounts[1] != UNKNOWN_BYTES
+        self._has_objects |= amounts[2] != UNKNOWN_BYTES
+        return len(self.pieces) - 1
+
+    def numbers(self, texts: Iterable[_Texts], count: int) -> Any:
+        """Return the number of each combination, valid until the next call."""
+        import numpy as np
+
+        if len(self.pieces) > _MOST_REMEMBERED:
+            self._empty()
+        return self._numbers.of(texts, count, np.int32)
+
+    def amounts(self, numbers: Any) -> tuple[Any, Any, Any]:
+        """Return sizes, bytes sent and sizes of objects; None for a column of unknown ones."""
+        import numpy as np
+
+        sizes, sent, objects = (np.array(column, np.int64) for column in self._columns)
+        return (
+            sizes[numbers],
+            sent[numbers] if self._has_sent else None,
+            objects[numbers] if self._has_objects else None,
+        )
+
+
 class BulkReader:
     """Reads blocks of files whose fields a pattern finds, into columns; remembers what the texts mean."""
 
@@ -48,12 +94,14 @@ class BulkReader:
         self._columns = columns
         places = {name: place - 1 for name, place in fields.pattern.groupindex.items()}
         self._time = places.pop("time")
-        self._status, self._size, self._spare = (places.pop(name, None) for name in ("status", "size", "spare_size"))
+        self._status = places.get("status")
+        self._carried = [places.pop(name, None) for name in ("status", "size", "sent", "object", "range")]
         self._names = sorted(places.values())
         self._name = fields.name
         self._times_us = _Meanings(fields.time_us)
         self._served = _Meanings(fields.is_served)
-        self._sizes_bytes: _Meanings[tuple[bytes, bytes]] = _Meanings(lambda texts: fields.size_bytes(*texts))
+        self._answers = _Answers(fields.answer)
+        self._rows_only = fields.rows_only
         self._ids: _Meanings[_Texts] = _Meanings(self._id_of)
         self._gets: _Meanings[_Texts] = _Meanings(lambda texts: fields.name(texts) is not None)
         self._numbering = columns.numbering
@@ -70,6 +118,8 @@ class BulkReader:
             How many lines the block has, and how many requests of the chosen time were left out. None if a line is not
             as usual; then nothing was added.
         """
+        if self._rows_only in block:
+            return None
         rows = self._pattern.findall(block)
         if not rows or len(rows) != block.count(b"\n"):
             return None
@@ -83,13 +133,10 @@ class BulkReader:
 
         times_us = self._times_us.of(texts[self._time], count, np.int64)
         served = np.ones(count, np.bool_)
-        statuses: Iterable[bytes] = repeat(b"200", count)
         if self._status is not None:
-            statuses = texts[self._status]
-            served = self._served.of(statuses, count, np.bool_)
-        sizes_bytes = np.full(count, UNKNOWN_BYTES, np.int64)
-        if self._size is not None:
-            sizes_bytes = self._sizes_bytes.of(zip(self._size_texts(texts), statuses, strict=True), count, np.int64)
+            served = self._served.of(texts[self._status], count, np.bool_)
+        carried = (repeat(b"") if place is None else texts[place] for place in self._carried)
+        answers = self._answers.numbers(zip(*carried, strict=False), count)
         # Names last: from here on nothing is refused, and only what counts gets an id.
         is_inside = served
         if first_us is not None:
@@ -99,22 +146,22 @@ class BulkReader:
         if self._numbering != self._columns.numbering:
             self._ids.clear()
             self._numbering = self._columns.numbering
-        ids = self._ids.of(self._named(texts, is_inside), int(is_inside.sum()), np.int32)
+        answers = answers[is_inside]
+        named = self._named(texts, is_inside)
+        if self._answers.has_pieces:
+            pieces = map(self._answers.pieces.__getitem__, answers.tolist())
+            named = ((*name, piece) for name, piece in zip(named, pieces, strict=True))
+        ids = self._ids.of(named, len(answers), np.int32)
         counts = ids != _OTHER
-        self._columns.extend(times_us[is_inside][counts], ids[counts], sizes_bytes[is_inside][counts])
+        self._columns.extend(times_us[is_inside][counts], ids[counts], *self._answers.amounts(answers[counts]))
         is_outside = served & ~is_inside
         return int(self._gets.of(self._named(texts, is_outside), int(is_outside.sum()), np.bool_).sum())
 
     def _named(self, texts: list[_Texts], chosen: Any) -> Iterator[_Texts]:
         return compress(zip(*(texts[place] for place in self._names), strict=True), chosen.tolist())
 
-    def _size_texts(self, texts: list[_Texts]) -> Iterable[bytes]:
-        assert self._size is not None
-        if self._spare is None:
-            return texts[self._size]
-        pairs = zip(texts[self._size], texts[self._spare], strict=True)
-        return (spare if size == b"-" else size for size, spare in pairs)
-
     def _id_of(self, fields: _Texts) -> int:
-        name = self._name(fields)
-        return _OTHER if name is None else self._columns.id_of(name)
+        """Return the id of a name or, if one text more than a name has follows it, of a piece."""
+        name, piece = fields[: len(self._names)], fields[len(self._names) :]
+        key = self._name(name)
+        return _OTHER if key is None else self._columns.id_of(key_of(key, *piece))

@@ -27,10 +27,12 @@ from burstcache_sim.traces.log_format import (
     size_bytes,
     text,
 )
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, answer_of
 
 _HEADER = b"#Fields:"
 _NEEDED = (b"cs-method", b"cs-uri-stem", b"sc-status")
 _MILLISECONDS = b"timestamp(ms)"
+_RANGE = (b"sc-range-start", b"sc-range-end")
 _VALUE = rb"[^\t\r\n]*"
 _NO_ANSWER = b"000"  # the viewer left before there was one
 
@@ -81,10 +83,19 @@ def _request_of(values: Mapping[bytes, bytes]) -> Request | None:
     status = values[b"sc-status"]
     if values[b"cs-method"] != b"GET" or not _is_served(status):
         return None
-    size = values.get(b"sc-content-len", b"-")
-    if size == b"-":
-        size = values.get(b"sc-bytes", size)  # with the headers, but better than nothing
-    return time_us, decoded(path_of(values[b"cs-uri-stem"])), size_bytes(size, status)
+    range_ = values.get(_RANGE[0], b"-") + b"\t" + values.get(_RANGE[1], b"-")
+    answer = _answer(status, values.get(b"sc-content-len", b"-"), values.get(b"sc-bytes", b"-"), b"", range_)
+    return time_us, decoded(path_of(values[b"cs-uri-stem"])), answer
+
+
+def _answer(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: bytes) -> Answer:
+    """Return what was sent: `sc-bytes` counts the headers, too, but shows that a viewer left early."""
+    body_bytes, sent_bytes = size_bytes(size), size_bytes(sent)
+    if body_bytes != UNKNOWN_BYTES and sent_bytes != UNKNOWN_BYTES:
+        sent_bytes = min(body_bytes, sent_bytes)
+    first, _, last = range_.partition(b"\t")
+    range_ = first + b"-" + last if first.isdigit() and last.isdigit() else b""
+    return answer_of(status, body_bytes=body_bytes, sent_bytes=sent_bytes, range_=range_)
 
 
 def _fields(names: list[bytes]) -> Fields | None:
@@ -96,11 +107,14 @@ def _fields(names: list[bytes]) -> Fields | None:
         pass  # one text, which is found a hundred times as often as each of its lines
     else:
         return None
-    sizes = [name for name in (b"sc-content-len", b"sc-bytes") if name in names]
-    groups |= dict(zip(sizes, (b"size", b"spare_size"), strict=False))
+    groups |= {b"sc-content-len": b"size", b"sc-bytes": b"sent"}
     if len(set(names)) < len(names):
         return None
     parts = [b"(?P<%b>%b)" % (groups[name], _VALUE) if name in groups else _VALUE for name in names]
+    if range_at := [names.index(name) for name in _RANGE if name in names]:
+        if range_at != [range_at[0], range_at[0] + 1]:
+            return None
+        parts[range_at[0]], parts[range_at[0] + 1] = b"(?P<range>" + _VALUE, _VALUE + b")"
     time_us: Callable[[bytes], int] = _timestamp_us
     if _MILLISECONDS not in names:
         parts[:2], time_us = [b"(?P<time>%b\t%b)" % (_VALUE, _VALUE)], _date_and_time_us
@@ -111,7 +125,7 @@ def _fields(names: list[bytes]) -> Fields | None:
         stem, method = texts if has_stem_first else reversed(texts)
         return decoded(path_of(stem)) if method == b"GET" else None
 
-    return Fields(pattern, time_us, name, _is_served)
+    return Fields(pattern, time_us, name, _is_served, _answer)
 
 
 def _is_served(status: bytes) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 from burstcache_sim.traces.clock import iso_us
 from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.json_rows import json_object, text_of
-from burstcache_sim.traces.log_format import UNKNOWN_BYTES, LogFormat, Parser, Request, lines_of, size_bytes
+from burstcache_sim.traces.log_format import LogFormat, Parser, Request, lines_of, size_bytes
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, answer_of
 
 _RECORDS, _OPENING_BYTES = b'"Records"', 200
 _EVENT, _SHOWN_BYTES = b'"eventSource"', 1 << 16
@@ -56,10 +57,19 @@ def _parse(line: bytes) -> Request | None:
     asked: dict[str, Any] = event.get("requestParameters") or {}
     if "bucketName" not in asked or "key" not in asked:
         raise BadRowError("bucketName and key in requestParameters")
-    sent = (event.get("additionalEventData") or {}).get("bytesTransferredOut")
-    is_part = any(name.lower() == "range" for name in asked)
-    size = UNKNOWN_BYTES if is_part or sent is None else size_bytes(text_of(sent).removesuffix(b".0"))
-    return arrival_us, text_of(asked["bucketName"]) + b"/" + text_of(asked["key"]), size
+    more = event.get("additionalEventData") or {}
+    range_ = _range({name.lower(): value for name, value in (more | asked).items()})
+    sent = more.get("bytesTransferredOut")
+    sent_bytes = UNKNOWN_BYTES if sent is None else size_bytes(text_of(sent).removesuffix(b".0"))
+    answer = answer_of(b"206" if range_ else b"200", body_bytes=sent_bytes, range_=range_)
+    return arrival_us, text_of(asked["bucketName"]) + b"/" + text_of(asked["key"]), answer
+
+
+def _range(parameters: dict[str, Any]) -> bytes:
+    """Return the range that a request names by its header or by a part's number; empty for the whole object."""
+    if "partnumber" in parameters:
+        return b"p" + text_of(parameters["partnumber"])
+    return text_of(parameters.get("range"))
 
 
 CLOUDTRAIL_LOG = LogFormat(

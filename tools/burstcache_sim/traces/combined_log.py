@@ -17,9 +17,9 @@ from burstcache_sim.traces.log_format import (
     LogFormat,
     Parser,
     Request,
+    answer_in,
     is_served,
     path_of,
-    size_bytes,
     target_of,
 )
 
@@ -38,7 +38,7 @@ def _parse(line: bytes) -> Request | None:
     arrival_us = bracketed_us(time)
     if not is_served(status) or (name := name_of_request((request,))) is None:
         return None
-    return arrival_us, name, size_bytes(size, status)
+    return arrival_us, name, answer_in(status, size)
 
 
 def name_of_request(fields: tuple[bytes, ...]) -> bytes | None:

@@ -56,6 +56,8 @@ def describe(log: Log, *, top: int, first_rank: int = 1) -> dict[str, Any]:
         "has_whole_seconds": has_whole_seconds(trace),
         **_bytes(trace),
         "unsized_keys": log.unsized_keys,
+        "range_requests": log.range_requests,
+        "assumed_ranges": trace.assumed_ranges,
         "top_keys": _top_keys(trace, top, first_rank),
     }
 
@@ -68,14 +70,19 @@ def _instant(log: Log, us: int) -> str | None:
 
 
 def _bytes(trace: Trace) -> dict[str, int | None]:
-    """Return the bytes of all answers, and of all objects once (each at its largest)."""
+    """Return the bytes of all requested objects and ranges, those sent, and those of each once (at its largest)."""
     if trace.sizes_bytes is None:
-        return {"requested_bytes": None, "object_bytes": None}
+        return {"requested_bytes": None, "sent_bytes": None, "object_bytes": None}
     if trace.key_ids is None:
         objects_bytes = trace.sizes_bytes.max()
     else:
         objects_bytes = _largest(trace.key_ids, trace.sizes_bytes, len(trace.keys)).sum()
-    return {"requested_bytes": int(trace.sizes_bytes.sum()), "object_bytes": int(objects_bytes)}
+    sent_bytes = trace.sizes_bytes if trace.sent_bytes is None else trace.sent_bytes
+    return {
+        "requested_bytes": int(trace.sizes_bytes.sum()),
+        "sent_bytes": int(sent_bytes.sum()),
+        "object_bytes": int(objects_bytes),
+    }
 
 
 def _largest(key_ids: NDArray[Any], sizes_bytes: NDArray[Any], keys: int) -> NDArray[Any]:
@@ -127,6 +134,14 @@ def sizes_text(unsized_keys: int, trace: Trace) -> str:
     return f"{count_text(unsized_keys, 'object')} without a size in any row, taken to be as large as the others' mean"
 
 
+def ranges_text(trace: Trace) -> str:
+    """Return what is assumed of ranges whose offset the log does not show; empty if it shows all."""
+    if not trace.assumed_ranges:
+        return ""
+    reads = count_text(trace.assumed_ranges, "request")
+    return f"{reads} read ranges that the log does not show: equal lengths of one object count as the same range"
+
+
 def describe_text(description: dict[str, Any]) -> str:
     """Return a description for a terminal."""
     rate = description["requests_per_min"]
@@ -156,7 +171,12 @@ def describe_text(description: dict[str, Any]) -> str:
         )
     if description["requested_bytes"] is not None:
         sizes = f"{description['requested_bytes']:,} requested, {description['object_bytes']:,} in the objects"
+        if description["sent_bytes"] != description["requested_bytes"]:
+            sizes = f"{description['sent_bytes']:,} sent, {sizes}"
         rows.append(("Bytes:", sizes))
+    if description["range_requests"]:
+        shown = description["range_requests"] - description["assumed_ranges"]
+        rows.append(("Ranges:", f"{shown:,} with their offset, {description['assumed_ranges']:,} by their length"))
     if description["has_whole_seconds"]:
         rows.append(("Clock:", _CLOCK_WORD))
     top = description["top_keys"]

@@ -19,17 +19,20 @@ from burstcache_sim.traces.log_format import (
     LogFormat,
     Parser,
     Request,
+    answer_in,
     is_served,
     path_of,
-    size_bytes,
     target_of,
 )
+from burstcache_sim.traces.ranges import names_range
 
 # The first of these that an object has; where there are several, the more exact first.
 _TIMES = ("msec", "time_iso8601", "time_local", "@timestamp", "timestamp", "time", "ts", "t")
 _SIZES = ("body_bytes_sent", "bytes_sent", "size", "bytes")
 _METHODS = ("request_method", "method")
 _STATUSES = ("status",)
+_AMOUNTS = (("size", _SIZES), ("sent", ("sent_bytes",)), ("object", ("object_bytes", "object_size")))
+_RANGES = ("range", "http_range", "sent_http_content_range")
 _WRITTEN_PATHS = ("request_uri", "url", "path")  # with a query, still encoded
 _PLAIN_PATHS = ("uri", "key")
 _REQUEST = "request"
@@ -67,13 +70,16 @@ def _parse(names: FieldNames, line: bytes) -> Request | None:
     if time is None:
         raise BadRowError(f"a time in one of {', '.join([names['time']] if 'time' in names else _TIMES)}")
     arrival_us = any_time_us(time)
-    status, method = value("status", _STATUSES) or b"200", value("method", _METHODS)
+    range_ = value("range", _RANGES) or b""
+    status = value("status", _STATUSES) or (b"206" if names_range(range_) else b"200")
+    method = value("method", _METHODS)
     is_get = method is None or method.upper() == b"GET"
     key = members[names["key"]] if names.get("key") in members else None
     name = text_of(key) if key is not None else _path(members)
     if not is_served(status) or not is_get or name is None:
         return None
-    return arrival_us, name, size_bytes(value("size", _SIZES) or b"", status)
+    size, sent, object_ = (value(*each) or b"" for each in _AMOUNTS)
+    return arrival_us, name, answer_in(status, size, sent, object_, range_)
 
 
 def _path(members: dict[str, Any]) -> bytes | None:

@@ -9,13 +9,12 @@ from re import Pattern
 from urllib.parse import unquote_to_bytes
 
 from burstcache_sim.traces.errors import BadRowError
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, answer_of
 
-UNKNOWN_BYTES = -1  # neither a 304 nor a part of an object shows the object's size
 MAX_BYTES = 2**62
-WHOLE_OBJECT_STATUSES = frozenset((b"200", b"203"))
 
-# Arrival [us], object key, object size [bytes].
-Request = tuple[int, bytes, int]
+# Arrival [us], the object's name, what was sent of it.
+Request = tuple[int, bytes, Answer]
 # What one line says: a request to be served, or None (a comment, a header, another method or status).
 RowParser = Callable[[bytes], Request | None]
 
@@ -31,8 +30,8 @@ def is_served(status: bytes) -> bool:
     return status[:1] == b"2" or status == b"304"
 
 
-def size_bytes(digits: bytes, status: bytes = b"200") -> int:
-    """Return the object's size [bytes], `UNKNOWN_BYTES` if the line has none.
+def size_bytes(digits: bytes) -> int:
+    """Return a size [bytes], `UNKNOWN_BYTES` if the line has none.
 
     Raises:
         BadRowError: The text is neither digits nor `-` nor empty, or exceeds the largest object.
@@ -41,22 +40,39 @@ def size_bytes(digits: bytes, status: bytes = b"200") -> int:
         return UNKNOWN_BYTES
     if not digits.isdigit() or len(digits) > 19 or int(digits) > MAX_BYTES:
         raise BadRowError(f"a size in bytes, digits only, not {text(digits)}")
-    return int(digits) if status in WHOLE_OBJECT_STATUSES else UNKNOWN_BYTES
+    return int(digits)
+
+
+def answer_in(status: bytes, size: bytes, sent: bytes = b"", object_: bytes = b"", range_: bytes = b"") -> Answer:
+    """Return what a response carried, from texts: the length of its body, the bytes sent, the object's size, the range.
+
+    Raises:
+        BadRowError: A number of bytes is neither digits nor `-` nor empty, or exceeds the largest object.
+    """
+    return answer_of(
+        status,
+        body_bytes=size_bytes(size),
+        sent_bytes=0 if size == b"-" and not sent else size_bytes(sent),
+        object_bytes=size_bytes(object_),
+        range_=range_,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
     """How many lines are read at once: a pattern that finds the fields, and what each distinct text in them means.
 
-    The pattern matches one whole line with its end. Its groups `time`, `status` and `size` have a function each; all
-    other groups together, in their order, are the name. What a function refuses is left to the parser of rows.
+    The pattern matches one whole line with its end. Its groups `time` and `status` have a function each; `status`,
+    `size`, `sent`, `object` and `range` say what was sent, each empty if the pattern lacks it; all other groups
+    together, in their order, are the name. What a function refuses is left to the parser of rows.
     """
 
     pattern: Pattern[bytes]
     time_us: Callable[[bytes], int]
     name: Callable[[tuple[bytes, ...]], bytes | None]  # None: not a GET of an object
     is_served: Callable[[bytes], bool] = is_served  # without the group `status`, all are
-    size_bytes: Callable[[bytes, bytes], int] = size_bytes  # of size and status
+    answer: Callable[[bytes, bytes, bytes, bytes, bytes], Answer] = answer_in  # of status, size, sent, object, range
+    rows_only: bytes = b"\n\n\n"  # blocks with this text are left to the parser of rows
 
 
 @dataclass(slots=True)
@@ -94,7 +110,7 @@ class LogFormat:
 
 # Which column or member of a table or of JSON has what the reader needs: its own names to theirs.
 FieldNames = Mapping[str, str]
-FIELDS = ("time", "key", "size", "method", "status")
+FIELDS = ("time", "key", "size", "method", "status", "range", "sent", "object")
 
 
 def without_line_end(line: bytes) -> bytes:

@@ -39,6 +39,7 @@ class Log:
     broken_files: tuple[str, ...]  # packed files that end early, and where; what comes before was read
     origin_us: int | None  # time 0 of the trace, since 1970 in UTC; None where the log has no dates
     has_paths: bool = False  # keys are paths, with a slash before the name of the object
+    range_requests: int = 0  # in the trace: they read a piece of an object
 
 
 def read_trace(
@@ -125,6 +126,7 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
     origin_us = columns.first_us() if format_.has_dates else None
     names = key_names(columns.ids, format_)
     key_id = None if rank is None else id_of_rank(columns.counts(), names, rank)
+    ranges, assumed = columns.range_requests() if rank is None else (0, 0)
     unsized_keys = columns.fill_in_sizes() if format_.has_keys else 0
     trace = columns.take_trace(
         names,
@@ -134,7 +136,7 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
         has_sizes=unsized_keys < len(names),
     )
     return Log(
-        trace=replace(trace, sample=sample if rank is None else None),
+        trace=replace(trace, sample=sample if rank is None else None, assumed_ranges=assumed),
         format_name=format_.name,
         files=len(sources.files),
         rows=counts.rows,
@@ -145,6 +147,7 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
         broken_files=tuple(counts.broken_files),
         origin_us=origin_us,
         has_paths=format_.has_paths,
+        range_requests=ranges,
     )
 
 

@@ -15,12 +15,13 @@ from burstcache_sim.traces.log_format import (
     LogFormat,
     Parser,
     Request,
+    answer_in,
     is_served,
-    size_bytes,
     without_line_end,
 )
+from burstcache_sim.traces.ranges import Answer, names_range
 
-_GET, _OK = b"GET", b"200"
+_GET, _OK, _PART = b"GET", b"200", b"206"
 # What a header may call its columns, whatever the case of its letters.
 _USUAL_NAMES = {
     "time": (b"t", b"time", b"timestamp"),
@@ -28,6 +29,9 @@ _USUAL_NAMES = {
     "size": (b"size",),
     "method": (b"op", b"method"),
     "status": (b"status",),
+    "sent": (b"sent_bytes",),
+    "object": (b"object_bytes", b"object_size"),
+    "range": (b"range", b"http_range"),
 }
 _DEFAULT_NAMES: FieldNames = {}
 
@@ -95,7 +99,7 @@ def _new_parser(first_line: bytes, names: FieldNames, time_us: Callable[[bytes],
     places = _places(first_line, names) or {}
     columns = _fields(first_line)
     t, key = places["time"], places["key"]
-    size, op, status = (places.get(name) for name in ("size", "method", "status"))
+    op, status, size, sent, object_, range_ = map(places.get, ("method", "status", "size", "sent", "object", "range"))
     is_header_due = True
 
     def parse(line: bytes) -> Request | None:
@@ -106,12 +110,13 @@ def _new_parser(first_line: bytes, names: FieldNames, time_us: Callable[[bytes],
         fields = _fields(line)
         if len(fields) != len(columns):
             raise BadRowError(f"{len(columns)} fields ({b','.join(columns).decode(errors='replace')})")
-        answer = _OK if status is None else fields[status]
-        bytes_ = size_bytes(b"" if size is None else fields[size], answer or _OK)
+        answer = b"" if status is None else fields[status]
+        sizes = (b"" if place is None else fields[place] for place in (size, sent, object_, range_))
+        carried = _answer(answer, *sizes)
         arrival_us = time_us(fields[t])
         if not _is_served(answer) or (op is not None and fields[op].upper() != _GET):
             return None
-        return arrival_us, fields[key], bytes_
+        return arrival_us, fields[key], carried
 
     return Parser(parse, _pattern(len(columns), places, time_us))
 
@@ -142,7 +147,8 @@ def _pattern(width: int, places: dict[str, int], time_us: Callable[[bytes], int]
         key, method = reversed(texts) if has_method_first else texts
         return key if method.upper() == _GET else None
 
-    def size(digits: bytes, status: bytes) -> int:
-        return size_bytes(digits, status or _OK)
+    return Fields(regex(rb"^" + b",".join(values) + rb"\r?\n", MULTILINE), time_us, name, _is_served, _answer)
 
-    return Fields(regex(rb"^" + b",".join(values) + rb"\r?\n", MULTILINE), time_us, name, _is_served, size)
+
+def _answer(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: bytes) -> Answer:
+    return answer_in(status or (_PART if names_range(range_) else _OK), size, sent, object_, range_)

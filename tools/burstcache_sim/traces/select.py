@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.traces.log_format import LogFormat
+from burstcache_sim.traces.ranges import object_and_piece, piece_text
 from burstcache_sim.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -15,11 +16,15 @@ if TYPE_CHECKING:
 
 
 def key_names(ids: Iterable[bytes], format_: LogFormat) -> tuple[str, ...]:
-    """Return the keys as text, by id, with the bucket's name only if the log is of several buckets."""
-    keys = [key.decode("utf-8", "backslashreplace") for key in ids]
-    if format_.has_buckets and len({key.partition("/")[0] for key in keys}) == 1:
-        keys = [key.partition("/")[2] for key in keys]
-    return tuple(keys)
+    """Return the keys as text, by id, with the bucket's name only if the log is of several buckets.
+
+    The name of a piece of an object has its range behind it, in brackets.
+    """
+    parts = [object_and_piece(key) for key in ids]
+    objects = [name.decode("utf-8", "backslashreplace") for name, _ in parts]
+    if format_.has_buckets and len({key.partition("/")[0] for key in objects}) == 1:
+        objects = [key.partition("/")[2] for key in objects]
+    return tuple(name + piece_text(piece) for name, (_, piece) in zip(objects, parts, strict=True))
 
 
 def ranking(counts: NDArray[Any], names: tuple[str, ...]) -> list[int]:
@@ -53,8 +58,10 @@ def of_rank(trace: Trace, rank: int) -> Trace:
         return trace
     key_id = id_of_rank(np.bincount(trace.key_ids, minlength=len(trace.keys)), trace.keys, rank)
     kept = trace.key_ids == key_id
-    sizes_bytes = None if trace.sizes_bytes is None else trace.sizes_bytes[kept]
-    return Trace(trace.arrivals_us[kept], None, sizes_bytes, trace.keys[key_id : key_id + 1])
+    amounts = (trace.sizes_bytes, trace.sent_bytes, trace.object_bytes)
+    sizes_bytes, sent_bytes, object_bytes = (None if amount is None else amount[kept] for amount in amounts)
+    names = trace.keys[key_id : key_id + 1]
+    return Trace(trace.arrivals_us[kept], None, sizes_bytes, names, None, sent_bytes, object_bytes)
 
 
 def has_whole_seconds(trace: Trace) -> bool:

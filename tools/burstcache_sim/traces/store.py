@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_BYTES = 4 << 30
-_VERSION = "1"  # of what a file means; another one finds none of the former
+_VERSION = "2"  # of what a file means; another one finds none of the former
 _SUFFIX = ".npz"
+_COLUMNS = 5
+_NO_COLUMN: tuple[int, ...] = ()
 
 
 def default_folder() -> Path:
@@ -57,7 +59,7 @@ class Store:
             with new.open("wb") as file:
                 np.savez(
                     file,
-                    *columns.arrays(),
+                    *(_NO_COLUMN if column is None else column for column in columns.arrays()),
                     keys=_bytes(b"".join(keys)),
                     lengths=lengths,
                     numbers=numbers,
@@ -74,7 +76,9 @@ class Store:
                 ends = np.cumsum(kept["lengths"]).tolist()
                 whole = kept["keys"].tobytes()
                 keys = [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-                columns = Columns.of(keys, kept["arr_0"], kept["arr_1"], kept["arr_2"])
+                arrivals_us, key_ids, *amounts = (kept[f"arr_{place}"] for place in range(_COLUMNS))
+                amounts = [column if len(column) == len(key_ids) else None for column in amounts]
+                columns = Columns.of(keys, arrivals_us, key_ids, *amounts)
                 rows, bad_rows, broken = kept["numbers"].tolist()
                 texts = kept["broken"].tobytes().decode().split("\n") if broken else []
             os.utime(path)

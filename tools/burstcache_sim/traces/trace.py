@@ -34,14 +34,19 @@ class Trace:
     """Requests in the order of their arrival.
 
     Times are integer microseconds since the trace's own origin, sorted, repeats allowed. A trace of one key has no
-    `key_ids`.
+    `key_ids`. A range of an object is a key of its own.
     """
 
     arrivals_us: NDArray[np.int64]
     key_ids: NDArray[np.int32] | None = None  # index into `keys`, per request
-    sizes_bytes: NDArray[np.int64] | None = None  # of the object, per request
+    sizes_bytes: NDArray[np.int64] | None = None  # of the object, or of the range of it, per request
     keys: tuple[str, ...] = ()
     sample: Sample | None = None  # None: these are all requests of the log
+    sent_bytes: NDArray[np.int64] | None = (
+        None  # of each body: fewer if it was cut off or not modified; None: the sizes
+    )
+    object_bytes: NDArray[np.int64] | None = None  # of the whole object that a range belongs to; None: the sizes
+    assumed_ranges: int = 0  # requests for ranges without an offset: equal lengths of an object count as the same range
 
     @classmethod
     def of_times(cls, arrivals_us: Sequence[int] | NDArray[np.int64]) -> Self:

@@ -1,0 +1,228 @@
+"""A range of an object is a key of its own: what was sent is billed, what was read is held."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burstcache_sim.traces.columns import Columns
+from burstcache_sim.traces.inspect import describe, describe_text, ranges_text
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, answer_of, key_of, object_and_piece
+from burstcache_sim.traces.read import read_log
+from burstcache_sim.traces.sampling import Threshold, rank_of
+from burstcache_sim.traces.select import of_rank
+from burstcache_sim.traces.store import Store
+from burstcache_sim.traces.trace import Trace
+from support.trace_columns import keys_of, sizes_of
+from unit.sim.test_traces_formats import cloudfront_row, combined_row, log_of, s3_row
+
+_MB = 1_000_000
+
+
+def amounts(trace: Trace) -> list[tuple[str, int, int, int]]:
+    """Return key, size, bytes sent and the object's size of each request."""
+    assert trace.sizes_bytes is not None
+    sent = trace.sizes_bytes if trace.sent_bytes is None else trace.sent_bytes
+    objects = trace.sizes_bytes if trace.object_bytes is None else trace.object_bytes
+    return list(zip(keys_of(trace), sizes_of(trace), sent.tolist(), objects.tolist(), strict=True))
+
+
+def ranged(sizes: str, key: str = "a.parquet", uri: str = '"GET /media/a.parquet HTTP/1.1"') -> str:
+    return s3_row(key=key, uri=uri, status="206 -", sizes=sizes)
+
+
+def test_equal_lengths_of_an_object_of_s3_are_one_piece_and_the_object_has_its_size(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path, ranged("65536 300000000"), ranged("65536 300000000"), ranged("8 300000000"), ranged("8 9", "b")
+    )
+
+    assert amounts(log.trace) == [
+        ("a.parquet [65536 bytes]", 65_536, 65_536, 300 * _MB),
+        ("a.parquet [65536 bytes]", 65_536, 65_536, 300 * _MB),
+        ("a.parquet [8 bytes]", 8, 8, 300 * _MB),
+        ("b [8 bytes]", 8, 8, 9),
+    ]
+    assert (log.range_requests, log.trace.assumed_ranges) == (4, 4)
+    assert "4 requests read ranges that the log does not show" in ranges_text(log.trace)
+    assert "Ranges:" in describe_text(describe(log, top=1))
+
+
+def test_a_part_that_s3_names_in_the_request_is_told_from_others_of_its_length(tmp_path: Path) -> None:
+    parts = (ranged("8 80", uri=f'"GET /media/a.parquet?x=1&partNumber={number} HTTP/1.1"') for number in (1, 2, 1))
+
+    log = log_of(tmp_path, *parts)
+
+    assert keys_of(log.trace) == ["a.parquet [part 1]", "a.parquet [part 2]", "a.parquet [part 1]"]
+    assert (log.range_requests, log.trace.assumed_ranges) == (3, 0)
+
+
+def test_a_range_of_the_whole_object_is_the_object(tmp_path: Path) -> None:
+    log = log_of(tmp_path, ranged("500 500"), s3_row(key="a.parquet"))
+
+    assert amounts(log.trace) == [("a.parquet", 500, 500, 500)] * 2
+
+
+def test_an_answer_that_was_cut_off_is_billed_by_what_was_sent_and_held_whole(tmp_path: Path) -> None:
+    log = log_of(tmp_path, s3_row(sizes="20 500"), s3_row(status="304 -", sizes="- 500"), s3_row())
+
+    assert amounts(log.trace) == [("a.jpg", 500, 20, 500), ("a.jpg", 500, 0, 500), ("a.jpg", 500, 500, 500)]
+
+
+def test_an_access_log_has_the_object_s_size_from_its_whole_answers(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path, combined_row(status="206", size="10"), combined_row(size="900"), combined_row(status="304", size="0")
+    )
+
+    assert amounts(log.trace) == [
+        ("/a.html [10 bytes]", 10, 10, 900), ("/a.html", 900, 900, 900), ("/a.html", 900, 0, 900)
+    ]  # fmt: skip
+
+
+def test_cloudfront_shows_ranges_and_what_viewers_received(tmp_path: Path) -> None:
+    header = (
+        "#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status "
+        "cs(Referer) cs(User-Agent) sc-content-len sc-range-start sc-range-end\n"
+    )
+    rows = (
+        cloudfront_row(status=status).replace("\t300\n", f"\t{tail}\n").replace("\t392\t", f"\t{sent}\t")
+        for status, tail, sent in (
+            ("206", "100\t0\t99", "492"),
+            ("206", "100\t100\t199", "7"),
+            ("200", "300\t-\t-", "3"),
+        )
+    )
+
+    log = log_of(tmp_path, header, *rows)
+
+    assert amounts(log.trace) == [
+        ("/a b.jpg [bytes 0-99]", 100, 100, 300),
+        ("/a b.jpg [bytes 100-199]", 100, 7, 300),
+        ("/a b.jpg", 300, 3, 300),
+    ]
+    assert log.trace.assumed_ranges == 0
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_table_names_ranges_bytes_sent_and_the_object_s_size(tmp_path: Path, quote: str) -> None:
+    log = log_of(
+        tmp_path,
+        "t,key,size,range,sent_bytes,object_bytes\n",
+        f"0,{quote}a{quote},,bytes=0-9,10,100\n",
+        f"1,{quote}a{quote},,bytes=-10,,100\n",
+        f"2,{quote}a{quote},,bytes=90-,4,100\n",
+        f"3,{quote}a{quote},,-,,100\n",
+        f"4,{quote}a{quote},,bytes=0-,30,100\n",
+    )
+
+    assert amounts(log.trace) == [
+        ("a [bytes 0-9]", 10, 10, 100),
+        ("a [bytes 90-99]", 10, 10, 100),
+        ("a [bytes 90-99]", 10, 4, 100),
+        ("a", 100, 100, 100),
+        ("a", 100, 30, 100),
+    ]
+
+
+def test_json_lines_have_ranges_by_the_header(tmp_path: Path) -> None:
+    row = '{"ts": %d, "uri": "/a", "status": 206, "bytes": 10, "http_range": "bytes=%s"}\n'
+
+    log = log_of(tmp_path, row % (0, "0-9"), row % (1, "10-19"), row % (2, "0-9, 20-29"))
+
+    assert keys_of(log.trace) == ["/a [bytes 0-9]", "/a [bytes 10-19]", "/a [bytes 0-9,20-29]"]
+
+
+@pytest.mark.parametrize(
+    ("range_", "body_bytes", "object_bytes", "answer"),
+    [
+        (b"", 7, UNKNOWN_BYTES, (b"7", 7)),
+        (b"", UNKNOWN_BYTES, UNKNOWN_BYTES, (b"?", UNKNOWN_BYTES)),
+        (b"-", 7, 70, (b"7", 7)),
+        (b"bytes=0-6", UNKNOWN_BYTES, UNKNOWN_BYTES, (b"0-6", 7)),
+        (b"bytes 0-6/70", 7, UNKNOWN_BYTES, (b"0-6", 7)),
+        (b"0-999", 500, UNKNOWN_BYTES, (b"0-999", 500)),
+        (b"0-999", 500, 500, (b"", 500)),
+        (b"bytes=0-", 500, UNKNOWN_BYTES, (b"", 500)),
+        (b"bytes=9-", 500, UNKNOWN_BYTES, (b"9-", 500)),
+        (b"bytes=-9", 9, UNKNOWN_BYTES, (b"-9", 9)),
+        (b"bytes=-999", 9, 9, (b"", 9)),
+        (b"bytes=9-1", 9, UNKNOWN_BYTES, (b"9-1", 0)),
+        (b"bytes=0-9999999999999999999999", 9, UNKNOWN_BYTES, (b"0-9999999999999999999999", 9)),
+        (b"lines=1-2", 9, UNKNOWN_BYTES, (b"lines=1-2", 9)),
+    ],
+)
+def test_a_range_is_named_and_measured(
+    range_: bytes, body_bytes: int, object_bytes: int, answer: tuple[bytes, int]
+) -> None:
+    found = answer_of(b"206", body_bytes=body_bytes, object_bytes=object_bytes, range_=range_)
+
+    assert (found.piece, found.size_bytes) == answer
+
+
+@given(st.binary(max_size=6), st.sampled_from([b"", b"1", b"0-5", b"p3", b"?"]))
+def test_keys_of_pieces_are_never_mistaken_for_others(name: bytes, piece: bytes) -> None:
+    assert object_and_piece(key_of(name + b"\0" + name, piece)) == (name + b"\0" + name, piece)
+    assert object_and_piece(key_of(name, piece)) == (name, piece)
+
+
+def test_all_pieces_of_an_object_are_sampled_or_none(tmp_path: Path) -> None:
+    names = [f"{number}.parquet" for number in range(40)]
+    log = log_of(tmp_path, *(ranged(f"{size} 900", name) for name in names for size in (5, 6, 7)), sample_keys=0.5)
+
+    sampled = {key.partition(" ")[0] for key in log.trace.keys}
+    assert 0 < len(sampled) < len(names)
+    assert sampled == {name for name in names if rank_of(b"media/" + name.encode()) < 2**63}
+    assert len(log.trace) == 3 * len(sampled)
+
+
+def test_a_sample_that_shrinks_keeps_what_was_sent() -> None:
+    columns = Columns(Threshold(most_requests=20))
+    for number in range(40):
+        columns.add(number, b"%d" % number, Answer(b"1-2", number, 2 * number, 3 * number))
+
+    _, _, sizes, sent, objects = columns.arrays()
+
+    assert sizes is not None
+    assert sent is not None
+    assert objects is not None
+    assert 0 < len(sizes) <= 20
+    assert np.array_equal(sent, 2 * sizes)
+    assert np.array_equal(objects, 3 * sizes)
+
+
+def test_the_requests_of_a_rank_keep_what_was_sent(tmp_path: Path) -> None:
+    rows = (ranged("5 900"), ranged("5 900"), s3_row(sizes="20 500"))
+    log_of(tmp_path, *rows)
+
+    one = read_log(tmp_path / "access.log", rank=2).trace
+    same = of_rank(read_log(tmp_path / "access.log").trace, 2)
+
+    for trace in (one, same):
+        assert (trace.keys, trace.key_ids) == (("a.jpg",), None)
+        assert [column is not None and column.tolist() for column in (trace.sizes_bytes, trace.sent_bytes)] == [
+            [500],
+            [20],
+        ]
+    assert of_rank(read_log(tmp_path / "access.log").trace, 1).object_bytes.tolist() == [900, 900]  # type: ignore[union-attr]
+
+
+def test_a_store_keeps_what_was_sent(tmp_path: Path) -> None:
+    from burstcache_sim.traces.reading import Counts
+
+    for answers in ([Answer(b"", 9, 4, -1), Answer(b"8", 8, -1, 80)], [Answer(b"", 9, -1, -1)]):
+        columns = Columns()
+        for number, answer in enumerate(answers):
+            columns.add(number, b"a", answer)
+        store = Store(tmp_path)
+        store.save(tmp_path / "a.npz", columns, Counts(2))
+
+        kept = store.load(tmp_path / "a.npz")
+
+        assert kept
+        assert kept[0].ids == columns.ids
+        for found, expected in zip(kept[0].arrays(), columns.arrays(), strict=True):
+            assert (found is None) == (expected is None)
+            assert found is None or np.array_equal(found, expected)  # type: ignore[arg-type]
