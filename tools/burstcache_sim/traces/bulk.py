@@ -7,7 +7,7 @@ The standard library's `re` finds the fields of a block as fast as the best of t
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress, repeat
 from typing import Any, TypeVar
 
@@ -45,8 +45,9 @@ class _Meanings(dict[_Text, int]):
 class _Answers:
     """What each combination of status, sizes and range means: worked out at its first use, by number."""
 
-    def __init__(self, answer: Callable[..., Answer]) -> None:
+    def __init__(self, answer: Callable[..., Answer], shown: Sequence[bool]) -> None:
         self._answer = answer
+        self._shown = shown  # of the function's arguments; the others are empty
         self._numbers: _Meanings[_Texts] = _Meanings(self._number_of)
         self._empty()
 
@@ -57,7 +58,8 @@ class _Answers:
         self.has_pieces = self._has_sent = self._has_objects = False
 
     def _number_of(self, texts: _Texts) -> int:
-        piece, *amounts = self._answer(*texts)
+        texts_shown = iter(texts)
+        piece, *amounts = self._answer(*(next(texts_shown) if is_shown else b"" for is_shown in self._shown))
         self.pieces.append(piece)
         for column, amount in zip(self._columns, amounts, strict=True):
             column.append(amount)
@@ -78,12 +80,12 @@ class _Answers:
         """Return sizes, bytes sent and sizes of objects; None for a column of unknown ones."""
         import numpy as np
 
-        sizes, sent, objects = (np.array(column, np.int64) for column in self._columns)
-        return (
-            sizes[numbers],
-            sent[numbers] if self._has_sent else None,
-            objects[numbers] if self._has_objects else None,
+        has_columns = (True, self._has_sent, self._has_objects)
+        sizes, sent, objects = (
+            np.frombuffer(column, np.int64)[numbers] if is_there else None
+            for column, is_there in zip(self._columns, has_columns, strict=True)
         )
+        return sizes, sent, objects
 
 
 class BulkReader:
@@ -95,12 +97,13 @@ class BulkReader:
         places = {name: place - 1 for name, place in fields.pattern.groupindex.items()}
         self._time = places.pop("time")
         self._status = places.get("status")
-        self._carried = [places.pop(name, None) for name in ("status", "size", "sent", "object", "range")]
+        carried = [places.pop(name, None) for name in ("status", "size", "sent", "object", "range")]
+        self._carried = [place for place in carried if place is not None]
         self._names = sorted(places.values())
         self._name = fields.name
         self._times_us = _Meanings(fields.time_us)
         self._served = _Meanings(fields.is_served)
-        self._answers = _Answers(fields.answer)
+        self._answers = _Answers(fields.answer, [place is not None for place in carried])
         self._rows_only = fields.rows_only
         self._ids: _Meanings[_Texts] = _Meanings(self._id_of)
         self._gets: _Meanings[_Texts] = _Meanings(lambda texts: fields.name(texts) is not None)
@@ -135,8 +138,8 @@ class BulkReader:
         served = np.ones(count, np.bool_)
         if self._status is not None:
             served = self._served.of(texts[self._status], count, np.bool_)
-        carried = (repeat(b"") if place is None else texts[place] for place in self._carried)
-        answers = self._answers.numbers(zip(*carried, strict=False), count)
+        carried = zip(*(texts[place] for place in self._carried), strict=True) if self._carried else repeat((), count)
+        answers = self._answers.numbers(carried, count)
         # Names last: from here on nothing is refused, and only what counts gets an id.
         is_inside = served
         if first_us is not None:
