@@ -14,7 +14,7 @@ from burstcache_sim.traces import reading
 from burstcache_sim.traces.bulk import BulkReader
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.formats import formats_named
+from burstcache_sim.traces.formats import candidates_named, guess
 from burstcache_sim.traces.log_format import Parser
 from burstcache_sim.traces.read import Log, read_log
 from unit.sim.test_traces_formats import CLOUDFRONT_HEADER, alb_row, cloudfront_row, combined_row, s3_row
@@ -146,7 +146,9 @@ def test_usual_rows_are_read_in_blocks(name: str) -> None:
     header, _ = FORMATS[name]
     usual = {"s3": s3_row(), "combined": combined_row(), "alb": alb_row(), "cloudfront": cloudfront_row()}
     block = (usual.get(name, "1.5,a,5,GET,c,200\n") * 1000).encode()
-    parser = formats_named(name, {})[0].new_parser(header.encode() or block)
+    format_ = guess(candidates_named(name, {}), (header.encode() + block).splitlines(keepends=True))
+    assert format_
+    parser = format_.new_parser(header.encode() or block)
     for line in header.encode().splitlines():
         parser.row(line)
     columns = Columns()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.formats import formats
+from burstcache_sim.traces.formats import candidates
 from burstcache_sim.traces.read import Log, read_log
 from support.trace_columns import keys_of, sizes_of
 
@@ -347,14 +347,14 @@ def test_a_table_is_filtered_by_method_and_status(tmp_path: Path) -> None:
         ((s3_row(), s3_row(time="31/Feb/2019:00:00:38 +0000")), 2, "a day of the calendar"),
         ((s3_row(), s3_row(time="06/Feb/2019:24:00:38 +0000")), 2, "a time like 06/Feb/2019:00:00:38 +0000"),
         ((combined_row(), combined_row()[:40]), 2, "a line of an access log"),
-        ((combined_row(time="01/Aug/1995:00:00:07"),), 1, "a time like 06/Feb/2019:00:00:38 +0000, not '01/Aug/1995"),
-        ((combined_row(time="1995-08-01T00:00:07Z"),), 1, "a time like 06/Feb/2019:00:00:38 +0000, not '1995-08-01"),
+        ((combined_row(time="1/Aug/1995:00:00:07"),), 1, "a time like 06/Feb/2019:00:00:38 +0000, not '1/Aug/1995"),
+        ((combined_row(time="1995-08-01"),), 1, "a time like 06/Feb/2019:00:00:38 +0000, not '1995-08-01"),
         ((s3_row(), s3_row().partition("00 12 9 ")[0]), 2, "a record of an S3 server access log"),
         ((alb_row(), alb_row().partition(":48.364")[0]), 2, "the line is cut off"),
         ((alb_row(), "h2 2018-11-30\n"), 2, "an entry of an Application Load Balancer's access log"),
         ((CLOUDFRONT_HEADER, cloudfront_row()[:40]), 3, "12 fields apart by tabs"),
         ((CLOUDFRONT_HEADER, cloudfront_row("2019-13-04\t21:02:35")), 3, "a day of the calendar"),
-        (("#Version: 1.0\n", cloudfront_row()), 2, "a line `#Fields: date time …` before the first row"),
+        (("#Version: 1.0\n", cloudfront_row()), 2, "a line `#Fields: date time ...` before the first row"),
         (("#Fields: date time\n", cloudfront_row()), 1, "among #Fields"),
         (("t,key,size\n", "1,a,5\n", "2,a\n"), 3, "3 fields (t,key,size)"),
         (("t,key,size\n", "1,a,five\n"), 2, "a size in bytes, digits only, not 'five'"),
@@ -419,4 +419,4 @@ def test_every_format_is_recognised_as_itself_alone() -> None:
     }
 
     for name, sample in samples.items():
-        assert [log.name for log in formats({}) if log.recognises([sample.encode()])] == [name]
+        assert [log.name for log in candidates({}) if log.find([sample.encode()])] == [name]

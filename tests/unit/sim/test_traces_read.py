@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_row_has_any_number_of_decimals(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
-    path.write_text(f"arrival_s\n0.{'0' * 1_048_575}\n7\n")
+    path.write_text(f"arrival_s\n0.{'0' * 100_000}\n7\n")
 
     assert read_trace(path).arrivals_us.tolist() == [0, 7_000_000]
 
@@ -230,7 +230,7 @@ def test_every_command_takes_the_format_of_a_log_that_begins_badly(
     for command in (["inspect"], ["run"], ["bill"], ["report"]):
         call = ["sim", *command, str(path), "--skip-bad-rows"]
         assert main(call) == 2
-        assert "expected the first line of one of" in capsys.readouterr().err
+        assert "expected a line of an access log, a table" in capsys.readouterr().err
         assert main([*call, "--format", "combined"]) == 0
 
 

@@ -35,6 +35,7 @@ def log_of(args: argparse.Namespace) -> Log:
             args.traces,
             format_=args.format,
             names=args.fields,
+            delimiter=args.delimiter,
             rank=args.rank,
             skip_bad_rows=args.skip_bad_rows,
             first_us=args.since,
@@ -46,7 +47,9 @@ def log_of(args: argparse.Namespace) -> Log:
         )
     for broken in log.broken_files:
         print(f"warning: {broken}; what comes before was read", file=sys.stderr)
-    for note in filter(None, (sample_text(log.trace), sizes_text(log.unsized_keys, log.trace), ranges_text(log.trace))):
+    for note in filter(
+        None, (log.format_note, sample_text(log.trace), sizes_text(log.unsized_keys, log.trace), ranges_text(log.trace))
+    ):
         print(f"note: {note}", file=sys.stderr)
     return log
 

@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 from burstcache_terminal.options import choice, number, whole
 
 FORMATS = (
-    "auto", "arrival", "csv", "s3", "cloudfront", "alb", "combined", "cloudfront-json", "cloudtrail", "json",
+    "auto", "arrival", "csv", "s3", "cloudfront", "w3c", "alb", "squid", "haproxy", "envoy", "azure-blob", "combined",
+    "cloudfront-json", "cloudtrail", "json",
 )  # fmt: skip
 FIELDS = ("time", "key", "size", "method", "status", "range", "sent", "object")
+DELIMITERS = ("comma", "semicolon", "tab", "bar", "blank")
 _COUNT = whole(least=1)
 _SHARE = number(above=0, most=1, what="a share of the keys", example="0.1")
 
@@ -22,7 +24,14 @@ def add_log(parser: argparse.ArgumentParser) -> None:
     add("--format", type=choice(FORMATS), default="auto", metavar="NAME", help=f"{', '.join(FORMATS)} (default: auto)")
     add("--rank", type=_COUNT, metavar="R", help="only the R-th most requested object (default: all)")
     add("--skip-bad-rows", action="store_true", help="skip lines that cannot be read, and the rest of broken files")
-    add("--fields", type=_field_names, default={}, metavar="FIELD=NAME,…", help="columns of CSV or members of JSON")
+    add(
+        "--fields",
+        type=_field_names,
+        default={},
+        metavar="FIELD=NAME,…",
+        help="columns of CSV or members of JSON, such as time=3:ms",
+    )
+    add("--delimiter", type=choice(DELIMITERS), metavar="NAME", help=f"between columns: {', '.join(DELIMITERS)}")
     add("--since", type=_instant_us, metavar="TIME", help="only requests from here on, such as 2026-11-01 (UTC)")
     add("--before", type=_instant_us, metavar="TIME", help="only requests before this, such as 2026-11-08T12:00Z")
     add(

@@ -41,7 +41,7 @@ _FIELDS = Fields(
 def _parse(line: bytes) -> Request | None:
     match = _LINE.match(line)
     if not match:
-        raise BadRowError("an entry of an Application Load Balancer's access log: type time elb client:port …")
+        raise BadRowError("an entry of an Application Load Balancer's access log: type time elb client:port ...")
     time, status, size, request = match.groups()
     created = _REST.match(line, match.end())
     if not created and not line.endswith(b"\n"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from functools import lru_cache
@@ -19,10 +20,17 @@ _MONTHS = {
                                    b"Nov", b"Dec"), start=1)
 }  # fmt: skip
 _NUMBER = regex(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
-_BRACKETED = regex(rb"(\d\d/[A-Z][a-z]{2}/\d{4}):([01]\d|2[0-3]):([0-5]\d):([0-6]\d) ([+-])(\d\d)([0-5]\d)")
-_ISO = regex(
-    rb"(\d{4}-\d\d-\d\d)[T ]([01]\d|2[0-3]):([0-5]\d):([0-6]\d)(?:[.,](\d{1,9}))?(?:Z| ?UTC|([+-])(\d\d):?([0-5]\d)?)?"
+_BRACKETED = regex(
+    rb"\[?(\d\d/[A-Z][a-z]{2}/\d{4})[: ]([01]\d|2[0-3]):([0-5]\d):([0-6]\d)(?:[.:,](\d{1,9}))?"
+    rb"(?: ([+-])(\d\d):?([0-5]\d))?\]?"
 )
+_ISO = regex(
+    rb"\[?(\d{4}-\d\d-\d\d)[T ]([01]\d|2[0-3]):([0-5]\d):([0-6]\d)(?:[.,](\d{1,9}))?"
+    rb"(?:Z| ?UTC|([+-])(\d\d):?([0-5]\d)?)?\]?"
+)
+# Units of times that are numbers, in nanoseconds.
+UNITS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_EARLIEST_S, _LATEST_S = 631_152_000, 4_102_444_800  # 1990 and 2100: a number between them, in a unit, is a date
 
 
 def seconds_us(digits: bytes) -> int:
@@ -46,19 +54,64 @@ def seconds_us(digits: bytes) -> int:
     return int(value.scaleb(6, exact).to_integral_value(ROUND_HALF_EVEN, exact))
 
 
+def unit_of(digits: bytes) -> str:
+    """Return the unit in which a number is a date between 1990 and 2100, a key of `UNITS_NS`; empty if in none."""
+    whole = digits.partition(b".")[0]
+    if not whole.isdigit() or len(whole) > 19:
+        return ""
+    number = int(whole)
+    spans = {unit: 10**9 // ns for unit, ns in UNITS_NS.items()}
+    return next((unit for unit, per_s in spans.items() if _EARLIEST_S <= number // per_s < _LATEST_S), "")
+
+
+def reader_of_unit(unit: str) -> Callable[[bytes], int]:
+    """Return a function from a number in this unit to microseconds; beyond the sixth decimal of a second, cut off."""
+    if unit == "s":
+        return seconds_us
+    factor_ns = UNITS_NS[unit]
+
+    def time_us(digits: bytes) -> int:
+        if digits.isdigit() and len(digits) <= 20:
+            us = int(digits) * factor_ns // 1000
+        elif _NUMBER.fullmatch(digits) and len(digits) <= 40:
+            number = Decimal(digits.decode())
+            if not 0 <= number <= MOST_S * (10**9 // factor_ns):
+                raise BadRowError(f"a number of at most {MOST_S} seconds in {unit}, not {text(digits)}")
+            us = int(number * factor_ns / 1000)
+        else:
+            raise BadRowError(f"a time in {unit}, a number, not {text(digits)}")
+        if us > MOST_S * US_PER_S:
+            raise BadRowError(f"at most {MOST_S} seconds, in {unit}: {text(digits)}")
+        return us
+
+    return time_us
+
+
 @lru_cache(maxsize=1024)
 def bracketed_us(stamp: bytes) -> int:
     """Return `06/Feb/2019:00:00:38 +0000` in microseconds since 1970.
+
+    A blank may stand before the hour, a fraction behind the second; without a zone the time is UTC. ISO 8601 is
+    read, too.
 
     Raises:
         BadRowError: The text has another form, or there is no such day.
     """
     if not (match := _BRACKETED.fullmatch(stamp)):
+        if is_iso(stamp):
+            return iso_us(stamp)
         raise BadRowError(f"a time like 06/Feb/2019:00:00:38 +0000, not {text(stamp)}")
-    day, hours, minutes, seconds, sign, zone_hours, zone_minutes = match.groups()
-    zone_s = int(zone_hours) * 3600 + int(zone_minutes) * 60
+    return _instant_us(_bracketed_day_s(match[1]), *match.groups()[1:])
+
+
+def _instant_us(
+    day_s: int, hours: bytes, minutes: bytes, seconds: bytes, fraction: bytes, sign: bytes, *zone: bytes
+) -> int:
     clock_s = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
-    return (_bracketed_day_s(day) + clock_s - (zone_s if sign == b"+" else -zone_s)) * US_PER_S
+    if sign:
+        zone_s = int(zone[0]) * 3600 + int(zone[1] or 0) * 60
+        clock_s -= zone_s if sign == b"+" else -zone_s
+    return (day_s + clock_s) * US_PER_S + int((fraction or b"0").ljust(6, b"0")[:6])
 
 
 def iso_us(stamp: bytes) -> int:
@@ -71,12 +124,7 @@ def iso_us(stamp: bytes) -> int:
     """
     if not (match := _ISO.fullmatch(stamp)):
         raise BadRowError(f"a time like 2018-11-30T22:23:00.186641Z, not {text(stamp)}")
-    day, hours, minutes, seconds, fraction, sign, zone_hours, zone_minutes = match.groups()
-    clock_s = int(hours) * 3600 + int(minutes) * 60 + int(seconds)
-    if sign:
-        zone_s = int(zone_hours) * 3600 + int(zone_minutes or 0) * 60
-        clock_s -= zone_s if sign == b"+" else -zone_s
-    return (_iso_day_s(day) + clock_s) * US_PER_S + int((fraction or b"0").ljust(6, b"0")[:6])
+    return _instant_us(_iso_day_s(match[1]), *match.groups()[1:])
 
 
 def is_iso(stamp: bytes) -> bool:
@@ -85,14 +133,16 @@ def is_iso(stamp: bytes) -> bool:
 
 
 def any_time_us(stamp: bytes) -> int:
-    """Return an ISO 8601 time, one like `06/Feb/2019:00:00:38 +0000`, or seconds since 1970, in microseconds.
+    """Return an ISO 8601 time, one like `06/Feb/2019:00:00:38 +0000`, or a number since 1970, in microseconds.
+
+    A number is of seconds or, if it is a date between 1990 and 2100 in milli-, micro- or nanoseconds, of those.
 
     Raises:
         BadRowError: The text is none of these.
     """
     if is_iso(stamp):
         return iso_us(stamp)
-    return bracketed_us(stamp) if b"/" in stamp else seconds_us(stamp)
+    return bracketed_us(stamp) if b"/" in stamp else reader_of_unit(unit_of(stamp) or "s")(stamp)
 
 
 @lru_cache(maxsize=1024)

@@ -50,7 +50,7 @@ def _records(line: bytes) -> Iterable[bytes] | None:
 def _parse(line: bytes) -> Request | None:
     event = json_object(line)
     if "eventTime" not in event or "eventName" not in event:
-        raise BadRowError("an event of CloudTrail: eventTime, eventSource, eventName, requestParameters …")
+        raise BadRowError("an event of CloudTrail: eventTime, eventSource, eventName, requestParameters ...")
     arrival_us = iso_us(text_of(event["eventTime"]))
     if event.get("eventSource") != "s3.amazonaws.com" or event["eventName"] != "GetObject" or event.get("errorCode"):
         return None

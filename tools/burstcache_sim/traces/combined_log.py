@@ -24,7 +24,7 @@ from burstcache_sim.traces.log_format import (
 )
 
 _PATTERN = (
-    rb'\S+ \S+ .*?\[(?P<time>[^\]"\n]*)\] "(?P<request>(?:[^"\\\n]|\\.)*+|.*?)" (?P<status>\d{3}) (?P<size>\d+|-)'
+    rb'\S+ {1,2}\S+ .*?\[(?P<time>[^\]"\n]*)\] "(?P<request>(?:[^"\\\n]|\\.)*+|.*?)" (?P<status>\d{3}) (?P<size>\d+|-)'
 )
 _LINE = regex(_PATTERN + rb"(?=\s|$)")
 _ESCAPE = regex(rb'\\(x[0-9a-fA-F]{2}|["\\])')
@@ -33,7 +33,7 @@ _ESCAPE = regex(rb'\\(x[0-9a-fA-F]{2}|["\\])')
 def _parse(line: bytes) -> Request | None:
     match = _LINE.match(line)
     if not match:
-        raise BadRowError('a line of an access log: host ident user [time] "request" status bytes …')
+        raise BadRowError('a line of an access log: host ident user [time] "request" status bytes ...')
     time, request, status, size = match.groups()
     arrival_us = bracketed_us(time)
     if not is_served(status) or (name := name_of_request((request,))) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from burstcache.core.errors import InvalidSettingError
 
-_SHOWN_CHARACTERS = 80
+_SHOWN_CHARACTERS, _EXPECTED_CHARACTERS = 80, 600
 
 
 class BadLogError(InvalidSettingError):
@@ -16,7 +16,10 @@ class BadRowError(ValueError):
 
 
 def bad_line(name: str, number: int, line: bytes, expected: str) -> BadLogError:
-    """Return the error that points at a line (counted from 1) of a file."""
+    """Return the error that points at a line (counted from 1) of a file; what it shows of it is short and printable."""
     text = line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
-    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
-    return BadLogError(f"{name} line {number}: {shown!r}: expected {expected}")
+    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
+    if len(expected) > _EXPECTED_CHARACTERS:
+        expected = expected[:_EXPECTED_CHARACTERS] + "..."
+    expected = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in expected)
+    return BadLogError(f"{name} line {number}: {shown!a}: expected {expected}")

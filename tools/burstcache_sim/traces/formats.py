@@ -6,41 +6,38 @@ from collections.abc import Iterable
 
 from burstcache_sim.traces.alb_log import ALB_LOG
 from burstcache_sim.traces.arrival_csv import ARRIVAL_CSV
-from burstcache_sim.traces.cloudfront_log import CLOUDFRONT_JSON, CLOUDFRONT_LOG
 from burstcache_sim.traces.cloudtrail_log import CLOUDTRAIL_LOG
 from burstcache_sim.traces.combined_log import COMBINED_LOG
-from burstcache_sim.traces.json_log import json_log
-from burstcache_sim.traces.log_format import FieldNames, LogFormat
-from burstcache_sim.traces.request_csv import request_csv
+from burstcache_sim.traces.fields import FieldNames
+from burstcache_sim.traces.json_log import json_lines
+from burstcache_sim.traces.line_logs import LINE_LOGS
+from burstcache_sim.traces.log_format import Candidate, LogFormat
 from burstcache_sim.traces.s3_log import S3_LOG
+from burstcache_sim.traces.table_log import tables
+from burstcache_sim.traces.w3c_log import CLOUDFRONT_JSON, CLOUDFRONT_LOG, W3C_LOG
 
 AUTO = "auto"
 
 
-def formats(names: FieldNames) -> list[LogFormat]:
+def candidates(names: FieldNames, delimiter: bytes | None = None) -> list[Candidate]:
     """Return all formats; tables and JSON have columns and members of these names, or else the usual ones."""
     return [
-        ARRIVAL_CSV,
-        request_csv(names),
-        request_csv(names, has_dates=True),
-        S3_LOG,
-        CLOUDFRONT_LOG,
-        ALB_LOG,
-        COMBINED_LOG,
-        CLOUDFRONT_JSON,
-        CLOUDTRAIL_LOG,
-        json_log(names),
+        Candidate.of(ARRIVAL_CSV),
+        tables(names, delimiter),
+        *map(Candidate.of, (S3_LOG, CLOUDFRONT_LOG, W3C_LOG, ALB_LOG, *LINE_LOGS, COMBINED_LOG)),
+        *map(Candidate.of, (CLOUDFRONT_JSON, CLOUDTRAIL_LOG)),
+        json_lines(names),
     ]
 
 
-FORMAT_NAMES = (AUTO, *dict.fromkeys(format_.name for format_ in formats({})))
+FORMAT_NAMES = (AUTO, *dict.fromkeys(candidate.name for candidate in candidates({})))
 
 
-def formats_named(name: str, names: FieldNames) -> list[LogFormat]:
-    """Return the formats that a file of this name may have: all, one, or a table with or without dates."""
-    return [format_ for format_ in formats(names) if name in (AUTO, format_.name)]
+def candidates_named(name: str, names: FieldNames, delimiter: bytes | None = None) -> list[Candidate]:
+    """Return the formats that a file of this name may have: all or one."""
+    return [candidate for candidate in candidates(names, delimiter) if name in (AUTO, candidate.name)]
 
 
-def guess(candidates: Iterable[LogFormat], head: list[bytes]) -> LogFormat | None:
+def guess(among: Iterable[Candidate], head: list[bytes]) -> LogFormat | None:
     """Return the first format that a file with these first lines can have; None if there is none."""
-    return next((format_ for format_ in candidates if format_.recognises(head)), None)
+    return next((found for candidate in among if (found := candidate.find(head))), None)

@@ -1,100 +1,175 @@
-"""Access logs as JSON lines: an object per request, with the names that Nginx's variables have or that an option gives.
+"""Access logs as JSON lines: an object per request, with the usual names of servers or those that an option gives.
 
 Source:
-    Nginx, ngx_http_log_module: `escape=json` writes what `log_format` says; `$time_iso8601` and `$time_local` have
-    whole seconds, `$msec` milliseconds, all of when the answer was finished; `$request_uri` is as the client wrote it,
-    `$uri` decoded.
+    The names: `traces/fields.py`. Nginx, ngx_http_log_module: `escape=json` writes what `log_format` says; times are of
+    when the answer was finished. A line may begin with a syslog header (RFC 3164 and 5424).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from burstcache_sim.traces.clock import any_time_us
+from burstcache_sim.traces.clock import any_time_us, reader_of_unit
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.json_rows import json_object, text_of
-from burstcache_sim.traces.log_format import (
+from burstcache_sim.traces.fields import (
+    USUAL_NAMES,
     FieldNames,
-    LogFormat,
-    Parser,
-    Request,
-    answer_in,
-    is_served,
-    path_of,
-    target_of,
+    KeyKind,
+    is_get,
+    kind_of,
+    name_in,
+    normalised,
+    time_field,
 )
+from burstcache_sim.traces.json_rows import json_object, text_of
+from burstcache_sim.traces.log_format import Candidate, LogFormat, Parser, Request, answer_in, is_served
 from burstcache_sim.traces.ranges import names_range
 
-# The first of these that an object has; where there are several, the more exact first.
-_TIMES = ("msec", "time_iso8601", "time_local", "@timestamp", "timestamp", "time", "ts", "t")
-_SIZES = ("body_bytes_sent", "bytes_sent", "size", "bytes")
-_METHODS = ("request_method", "method")
-_STATUSES = ("status",)
-_AMOUNTS = (("size", _SIZES), ("sent", ("sent_bytes",)), ("object", ("object_bytes", "object_size")))
-_RANGES = ("range", "http_range", "sent_http_content_range")
-_WRITTEN_PATHS = ("request_uri", "url", "path")  # with a query, still encoded
-_PLAIN_PATHS = ("uri", "key")
-_REQUEST = "request"
 _DEFAULT_NAMES: FieldNames = {}
+_AMOUNTS = ("size", "sent", "object")
+_SHOWN_NAMES, _SHOWN_LETTERS = 30, 40  # in a message
 
 
-def json_log(names: FieldNames = _DEFAULT_NAMES) -> LogFormat:
+def json_lines(names: FieldNames = _DEFAULT_NAMES) -> Candidate:
     """Return the format of JSON lines whose members have these names, or else the usual ones."""
-    parse = partial(_parse, names)
-    return LogFormat(
-        name="json",
-        describes="JSON lines with the names of Nginx's variables (others: --fields)",
-        recognises=lambda head: any(line.startswith(b"{") and _is_request(names, line) for line in head),
-        new_parser=lambda first_line: Parser(parse),
-        has_paths=True,
+    return Candidate.of(
+        LogFormat(
+            name="json",
+            describes="JSON lines with the usual names of a server's log",
+            recognises=partial(_recognises, names),
+            new_parser=lambda first_line: Parser(_Rows(names).parse),
+            has_paths=True,
+        )
     )
 
 
-def _is_request(names: FieldNames, line: bytes) -> bool:
-    try:
-        _parse(names, line)
-    except BadRowError:
-        return False
-    return True
+def _recognises(names: FieldNames, head: list[bytes]) -> bool:
+    rows = _Rows(names)
+    return any(b"{" in line and rows.is_request(line) for line in head)
 
 
-def _parse(names: FieldNames, line: bytes) -> Request | None:
-    members = json_object(line)
+class _Rows:
+    """The parser of one log's lines; remembers where objects with the same members have what."""
 
-    def value(field: str, usual: tuple[str, ...]) -> bytes | None:
-        accepted = (names[field],) if field in names else usual
-        return next((text_of(members[name]) for name in accepted if name in members), None)
+    def __init__(self, names: FieldNames) -> None:
+        self._names = names
+        self._time = time_field(names["time"]) if "time" in names else None
+        self._time_us = reader_of_unit(self._time.unit) if self._time and self._time.unit else any_time_us
+        self._found: dict[tuple[str, ...], dict[str, list[_Path]]] = {}
 
-    time = value("time", _TIMES)
-    if time is None:
-        raise BadRowError(f"a time in one of {', '.join([names['time']] if 'time' in names else _TIMES)}")
-    arrival_us = any_time_us(time)
-    range_ = value("range", _RANGES) or b""
-    status = value("status", _STATUSES) or (b"206" if names_range(range_) else b"200")
-    method = value("method", _METHODS)
-    is_get = method is None or method.upper() == b"GET"
-    key = members[names["key"]] if names.get("key") in members else None
-    name = text_of(key) if key is not None else _path(members)
-    if not is_served(status) or not is_get or name is None:
-        return None
-    size, sent, object_ = (value(*each) or b"" for each in _AMOUNTS)
-    return arrival_us, name, answer_in(status, size, sent, object_, range_)
+    def is_request(self, line: bytes) -> bool:
+        """Return whether a line has what a request needs."""
+        try:
+            self.parse(line)
+        except BadRowError:
+            return False
+        return True
+
+    def parse(self, line: bytes) -> Request | None:
+        """Return the request in a line; None if no cache would serve it."""
+        members = json_object(line)
+        schema = tuple(members)
+        if not (paths := self._found.get(schema)):
+            if len(self._found) > 1000:
+                self._found.clear()
+            paths = self._found[schema] = self._paths(members)
+
+        def value(field: str) -> bytes:
+            return next((text for _, text in _values(members, paths[field])), b"")
+
+        arrival_us = self._arrival_us(members, paths)
+        range_ = value("range")
+        status, method = value("status") or (b"206" if names_range(range_) else b"200"), value("method")
+        is_served_ = is_served(status)
+        kind, key = next(_values(members, paths["key"]), (None, b""))
+        if kind is None:
+            raise BadRowError(f"an object: {self._lacks('key', members)}")
+        if not is_served_ or (method and not is_get(method)):
+            return None
+        name = name_in(key, kind, value("bucket"))
+        size, sent, object_ = map(value, _AMOUNTS)
+        return None if name is None else (arrival_us, name, answer_in(status, size, sent, object_, range_))
+
+    def _arrival_us(self, members: dict[str, Any], paths: dict[str, list[_Path]]) -> int:
+        if self._time and len(self._time.names) > 1:
+            texts = [next((text for _, text in _values(members, [_path(name)])), b"") for name in self._time.names]
+            return self._time_us(b" ".join(texts))
+        time = next((text for _, text in _values(members, paths["time"])), None)
+        if time is None:
+            raise BadRowError(f"a time: {self._lacks('time', members)}")
+        return self._time_us(time)
+
+    def _paths(self, members: dict[str, Any]) -> dict[str, list[_Path]]:
+        """Return where objects with these members may have each field, the best place first."""
+        top = {normalised(name): name for name in reversed(members)}
+        found: dict[str, list[_Path]] = {}
+        for field, usual in USUAL_NAMES.items():
+            if field in self._names:
+                named = self._time.names[0] if field == "time" and self._time else self._names[field]
+                found[field] = [_path(named)]
+                continue
+            paths = []
+            for name in usual:
+                first, _, rest = name.partition(".")
+                if name in top:
+                    paths.append(_Path(top[name], (), kind_of(name)))
+                elif rest and first in top:
+                    paths.append(_Path(top[first], tuple(rest.split(".")), kind_of(name)))
+            found[field] = paths
+        return found
+
+    def _lacks(self, field: str, members: dict[str, Any]) -> str:
+        """Return what an object without a field has instead."""
+        if field in self._names:
+            return f"there is no member {self._names[field]}"
+        names = [name[:_SHOWN_LETTERS] for name in _all_names(members)]
+        shown = ", ".join(names[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
+        return f"--fields {field}=NAME says which of {shown} it is" if names else "the object is empty"
 
 
-def _path(members: dict[str, Any]) -> bytes | None:
-    """Return the object that a record names; None if it is not a GET.
+class _Path:
+    """Where an object has a value: a member, and members of what it holds."""
 
-    Raises:
-        BadRowError: It names none.
-    """
-    for name in _WRITTEN_PATHS:
-        if name in members:
-            return path_of(text_of(members[name]))
-    for name in _PLAIN_PATHS:
-        if name in members:
-            return text_of(members[name])
-    if _REQUEST in members:
-        target = target_of(text_of(members[_REQUEST]))
-        return None if target is None else path_of(target)
-    raise BadRowError(f"an object in one of {', '.join((*_WRITTEN_PATHS, *_PLAIN_PATHS, _REQUEST))}")
+    __slots__ = ("kind", "rest", "top")
+
+    def __init__(self, top: str, rest: tuple[str, ...], kind: KeyKind) -> None:
+        self.top, self.rest, self.kind = top, rest, kind
+
+
+def _path(name: str) -> _Path:
+    """Return the path that an option gives: the member of this name, or dots between members."""
+    return _Path(name, (), kind_of(name))
+
+
+def _values(members: dict[str, Any], paths: list[_Path]) -> Iterator[tuple[KeyKind, bytes]]:
+    """Yield what there is at each path, as text, and how it names an object; null is not there."""
+    for path in paths:
+        value = members.get(path.top)
+        if value is None and path.top not in members and "." in path.top:
+            first, *rest = path.top.split(".")
+            value = _inside(members.get(first), rest)
+        if path.rest:
+            value = _inside(value, path.rest)
+        if isinstance(value, list) and len(value) == 1:  # a header, as Caddy writes it
+            value = value[0]
+        if value is not None and not isinstance(value, (dict, list)):
+            yield path.kind, text_of(value)
+
+
+def _inside(value: Any, names: tuple[str, ...] | list[str]) -> Any:
+    for name in names:
+        if not isinstance(value, dict):
+            return None
+        wanted = normalised(name)
+        value = value.get(name, next((value[each] for each in value if normalised(each) == wanted), None))
+    return value
+
+
+def _all_names(members: dict[str, Any], before: str = "") -> Iterator[str]:
+    for name, value in members.items():
+        if isinstance(value, dict) and before.count(".") < 3:
+            yield from _all_names(value, f"{before}{name}.")
+        else:
+            yield before + name

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from re import Pattern
+from re import compile as regex
 from urllib.parse import unquote_to_bytes
 
 from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, answer_of
 
 MAX_BYTES = 2**62
+_DECIMAL = regex(rb"\d+\.0*")
+_THOUSANDS = regex(rb"\d{1,3}(?:,\d{3})+")
 
 # Arrival [us], the object's name, what was sent of it.
 Request = tuple[int, bytes, Answer]
@@ -38,9 +41,19 @@ def size_bytes(digits: bytes) -> int:
     """
     if digits in (b"-", b""):
         return UNKNOWN_BYTES
-    if not digits.isdigit() or len(digits) > 19 or int(digits) > MAX_BYTES:
-        raise BadRowError(f"a size in bytes, digits only, not {text(digits)}")
-    return int(digits)
+    whole = digits if digits.isdigit() else _whole_number(digits)
+    if len(whole) > 19 or int(whole) > MAX_BYTES:
+        raise BadRowError(f"a size of at most {MAX_BYTES} bytes, not {text(digits)}")
+    return int(whole)
+
+
+def _whole_number(digits: bytes) -> bytes:
+    """Return the digits of `7627.0` or `1,234`."""
+    if _DECIMAL.fullmatch(digits):
+        return digits.partition(b".")[0]
+    if _THOUSANDS.fullmatch(digits):
+        return digits.replace(b",", b"")
+    raise BadRowError(f"a size in bytes, digits only, not {text(digits)}")
 
 
 def answer_in(status: bytes, size: bytes, sent: bytes = b"", object_: bytes = b"", range_: bytes = b"") -> Answer:
@@ -106,11 +119,22 @@ class LogFormat:
     has_buckets: bool = False  # keys are bucket/key
     has_paths: bool = False  # keys are paths, with a slash before the name of the object
     allows_blank_lines: bool = True
+    note: str = ""  # what was taken for granted
 
 
-# Which column or member of a table or of JSON has what the reader needs: its own names to theirs.
-FieldNames = Mapping[str, str]
-FIELDS = ("time", "key", "size", "method", "status", "range", "sent", "object")
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A format that a file may have, with what depends on its first lines."""
+
+    name: str
+    describes: str
+    find: Callable[[list[bytes]], LogFormat | None]  # from a file's first lines, at least one
+    fixed: LogFormat | None = None  # the format, if nothing of it depends on them
+
+    @classmethod
+    def of(cls, format_: LogFormat) -> Candidate:
+        """Return the candidate for a format of which nothing depends on the first lines."""
+        return cls(format_.name, format_.describes, lambda head: format_ if format_.recognises(head) else None, format_)
 
 
 def without_line_end(line: bytes) -> bytes:
@@ -141,4 +165,4 @@ def target_of(request: bytes) -> bytes | None:
 
 def text(value: bytes) -> str:
     """Return bytes as a message shows them."""
-    return repr(value[:60].decode("utf-8", "backslashreplace"))
+    return ascii(value[:60].decode("utf-8", "backslashreplace"))

@@ -84,9 +84,8 @@ def _settle(reading: Reading, sources: Sources) -> bool:
 
 def _parts(reading: Reading, sources: Sources, tasks: Iterable[list[LogFile]], workers: int) -> Iterator[Part]:
     """Yield what each task found, in their order; fetch and read a bounded number of tasks ahead."""
-    settled = Settled(
-        reading.asked, reading.format.describes if reading.format else "", reading.guessed_by, sources.store
-    )
+    describes = reading.format.describes if reading.format else ""
+    settled = Settled(reading.asked, reading.head, describes, reading.guessed_by, sources.store)
 
     def fetched(task: list[LogFile]) -> list[LogFile]:
         return [file if settled.is_kept(file) else sources.fetched(file) for file in task]

@@ -28,6 +28,7 @@ class Settled:
     """How all files of a log are read once the format is known; what another process is given."""
 
     asked: Asked
+    head: list[bytes]  # the lines that showed the format
     format_describes: str
     guessed_by: str | None
     store: Store | None
@@ -75,7 +76,7 @@ class Settled:
 
     def _reading(self, asked: Asked) -> Reading:
         reading = Reading(asked, guessed_by=self.guessed_by)
-        reading.format = next(format_ for format_ in reading.candidates if format_.describes == self.format_describes)
+        reading.settle_as(self.head)
         return reading
 
 

@@ -13,14 +13,15 @@ from pathlib import Path
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.traces.errors import BadLogError
+from burstcache_sim.traces.fields import check_names
 from burstcache_sim.traces.formats import AUTO, FORMAT_NAMES
-from burstcache_sim.traces.log_format import FIELDS
 from burstcache_sim.traces.parallel import read_all
 from burstcache_sim.traces.reading import Asked, Reading
 from burstcache_sim.traces.sampling import MOST_REQUESTS, Threshold
 from burstcache_sim.traces.select import id_of_rank, key_names
 from burstcache_sim.traces.sources import Sources, sources_of
 from burstcache_sim.traces.strays import without_strays
+from burstcache_sim.traces.table_log import DELIMITERS
 from burstcache_sim.traces.trace import Sample, Trace
 
 
@@ -39,6 +40,7 @@ class Log:
     broken_files: tuple[str, ...]  # packed files that end early, and where; what comes before was read
     origin_us: int | None  # time 0 of the trace, since 1970 in UTC; None where the log has no dates
     has_paths: bool = False  # keys are paths, with a slash before the name of the object
+    format_note: str = ""  # what was taken for granted of its times and columns
     range_requests: int = 0  # in the trace: they read a piece of an object
 
 
@@ -58,6 +60,7 @@ def read_log(
     *,
     format_: str = AUTO,
     names: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
     rank: int | None = None,
     skip_bad_rows: bool = False,
     first_us: int | None = None,
@@ -71,9 +74,11 @@ def read_log(
     """Return the trace in one or more files or objects of S3, and the counts of what is not in it.
 
     Args:
-        paths: Files, folders, globs, `s3://bucket/prefix`; plain, gzip or zstd; in any order.
+        paths: Files, folders, globs, `s3://bucket/prefix`; plain, gzip, zstd, bzip2 or xz; in any order.
         format_: One of `FORMAT_NAMES`; `auto` looks at the first lines of each file.
-        names: Which column of a table or member of JSON has what; any of `FIELDS` by name.
+        names: Which column of a table or member of JSON has what; any of `FIELDS` by name, the columns by
+            number from 1 as well; `time:ms` gives a unit, `date+time` joins two.
+        delimiter: What is between the columns of a table, one of `DELIMITERS`; None: as the first line shows.
         rank: Only the rank-th most requested key, from 1; None for all keys. Equals rank by name.
         skip_bad_rows: Leave out rows that the format does not allow and the rest of packed files that end early,
             instead of ending at the first one.
@@ -97,11 +102,11 @@ def read_log(
         raise InvalidSettingError(f"log format {format_!r}: expected one of {', '.join(FORMAT_NAMES)}")
     if rank is not None and rank < 1:
         raise InvalidSettingError(f"rank {rank}: expected 1 (the most requested key) or more")
-    if unknown := set(names or {}) - set(FIELDS):
-        raise InvalidSettingError(f"field {min(unknown)!r}: expected one of {', '.join(FIELDS)}")
-    asked = Asked(
-        format_, dict(names or {}), skip_bad_rows, first_us, last_us, Threshold.of(sample_keys, most_requests)
-    )
+    check_names(names or {})
+    if delimiter is not None and delimiter not in DELIMITERS:
+        raise InvalidSettingError(f"delimiter {delimiter!r}: expected one of {', '.join(DELIMITERS)}")
+    separator, threshold = DELIMITERS[delimiter] if delimiter else None, Threshold.of(sample_keys, most_requests)
+    asked = Asked(format_, dict(names or {}), separator, skip_bad_rows, first_us, last_us, threshold)
     reading = Reading(asked)
     sources = sources_of([paths] if isinstance(paths, str | Path) else paths, asked, store)
     read_all(reading, sources, processes=processes, on_lines=on_lines)
@@ -147,6 +152,7 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
         broken_files=tuple(counts.broken_files),
         origin_us=origin_us,
         has_paths=format_.has_paths,
+        format_note=format_.note,
         range_requests=ranges,
     )
 

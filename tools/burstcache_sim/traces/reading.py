@@ -12,12 +12,15 @@ from re import Pattern
 from burstcache_sim.traces.bulk import BulkReader
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.errors import BadLogError, BadRowError, bad_line
-from burstcache_sim.traces.files import BrokenFileError, blocks
-from burstcache_sim.traces.formats import formats_named, guess
-from burstcache_sim.traces.log_format import FieldNames, Fields, LogFormat, Parser, Request, lines_of
+from burstcache_sim.traces.fields import FieldNames
+from burstcache_sim.traces.files import MOST_LINE_BYTES, BrokenFileError, LongLine, blocks
+from burstcache_sim.traces.formats import candidates_named, guess
+from burstcache_sim.traces.log_format import Fields, LogFormat, Parser, Request, lines_of
+from burstcache_sim.traces.nearest import nearest
 from burstcache_sim.traces.sampling import Threshold
 
 _LINES_TO_RECOGNISE = 50  # a log may start with a bad row
+LONG_LINE = f"a line of at most {MOST_LINE_BYTES:,} bytes"
 LEAST_BLOCK_BYTES = 1 << 14  # a smaller block with an unusual line is read line by line
 
 
@@ -37,6 +40,7 @@ class Asked:
 
     format_: str = "auto"
     names: FieldNames = field(default_factory=dict)
+    delimiter: bytes | None = None  # between a table's columns; None: as the first line shows
     skip_bad_rows: bool = False
     first_us: int | None = None  # only requests from here on, since 1970 [us]
     last_us: int | None = None  # and before here
@@ -63,8 +67,9 @@ class Reading:
 
     def __init__(self, asked: Asked, *, guessed_by: str | None = None) -> None:
         self.asked = asked
-        self.candidates = formats_named(asked.format_, asked.names)
-        self.format = self.candidates[0] if len(self.candidates) == 1 else None
+        self.candidates = candidates_named(asked.format_, asked.names, asked.delimiter)
+        self.format = self.candidates[0].fixed if len(self.candidates) == 1 else None
+        self.head: list[bytes] = []  # the lines that showed the format
         self.guessed_by = guessed_by  # the file that showed the format, if nobody named it
         self.columns = Columns(asked.threshold)
         self.counts = Counts()
@@ -79,20 +84,27 @@ class Reading:
     def settle(self, file: LogFile) -> bool:
         """Settle the format by a file's first lines; False if it has none that can be read."""
         try:
-            block = next(blocks(file.path), b"")
+            for block in blocks(file.path):
+                if not isinstance(block, LongLine):
+                    self.format_of(file.name, head_of(block.removeprefix(BOM_UTF8)))
+                    return True
+                if not self.asked.skip_bad_rows:
+                    raise bad_line(file.name, 1, block, LONG_LINE)
         except (OSError, BrokenFileError):
-            return False  # it is named when its turn comes
-        if block:
-            self.format_of(file.name, _head(block.removeprefix(BOM_UTF8)))
-        return bool(block)
+            pass  # it is named when its turn comes
+        return False
+
+    def settle_as(self, head: list[bytes]) -> None:
+        """Settle the format by lines that have shown it elsewhere."""
+        self.head, self.format = head, self.format or guess(self.candidates, head)
 
     def format_of(self, name: str, head: list[bytes]) -> LogFormat:
         """Return the format of a file with these first lines; all files have the same."""
         if not self.format:
             if not (guessed := guess(self.candidates, head)):
-                accepted = "; ".join(format_.describes for format_ in self.candidates)
-                raise bad_line(name, 1, head[0], f"the first line of one of: {accepted}")
-            self.guessed_by, self.format = name, guessed
+                number, expected = nearest(self.candidates, head, self.asked.names)
+                raise bad_line(name, number, head[number - 1], expected)
+            self.guessed_by, self.head, self.format = name, head, guessed
         elif not self.format.recognises(head):
             if self.format.starts_with_header:
                 raise bad_line(name, 1, head[0], f"the header of a {self.format.describes}")
@@ -140,26 +152,43 @@ class _Lines:
         self.number = 0
         self._reading, self._name, self._on_lines = reading, name, on_lines
         self._counts, self._asked = reading.counts, reading.asked
+        self._is_header_due = False
         self._format: LogFormat
-        self._parser: Parser
+        self._parser: Parser | None = None
 
     def take(self, block: bytes) -> None:
         """Add the requests of the next lines."""
         before = self.number
-        if not before:
+        if isinstance(block, LongLine):
+            return self._take_long_line(block)
+        if self._parser is None:
             block = block.removeprefix(BOM_UTF8)
-            head = _head(block)
+            head = head_of(block)
             self._format = self._reading.format_of(self._name, head)
-            self._parser = self._format.new_parser(head[0])
-        while block and (not self.number or block.startswith(b"#")):  # headers
+            try:
+                self._parser = self._format.new_parser(head[0])
+            except BadRowError as error:
+                raise bad_line(self._name, self.number + 1, head[0], str(error)) from error
+            self._is_header_due = True
+        while block and (self._is_header_due or block.startswith(b"#")):  # headers
             end = block.find(b"\n") + 1 or len(block)
             self._take_lines(block[:end])
             block = block[end:]
         self._take_block(block)
         self._on_lines(self.number - before)
+        return None
+
+    def _take_long_line(self, line: LongLine) -> None:
+        self.number += 1
+        self._counts.rows += 1
+        if not self._asked.skip_bad_rows:
+            raise bad_line(self._name, self.number, line, LONG_LINE)
+        self._counts.bad_rows += 1
+        self._on_lines(1)
 
     def _take_block(self, block: bytes) -> None:
         """Add a block at once or, where it has an unusual line, its halves."""
+        assert self._parser
         fields = self._parser.fields
         if not fields:
             return self._take_lines(block)
@@ -177,6 +206,7 @@ class _Lines:
         return self._take_lines(block)
 
     def _take_lines(self, block: bytes) -> None:
+        assert self._parser
         for line in self._format.rows(block):
             self.number += 1
             self._counts.rows += 1
@@ -192,10 +222,12 @@ class _Lines:
                 self._reading.columns.add(*request)
             else:
                 self._counts.outside += 1
-        elif line.startswith(b"#") or (self.number == 1 and self._format.starts_with_header):
+        elif line.startswith(b"#") or (self._is_header_due and self._format.starts_with_header):
             self._counts.rows -= 1
+        self._is_header_due = False
 
     def _reject(self, line: bytes, error: BadRowError) -> None:
+        self._is_header_due = False
         if self._format.allows_blank_lines and not line.strip():
             self._counts.rows -= 1
             return
@@ -204,5 +236,6 @@ class _Lines:
         self._counts.bad_rows += 1
 
 
-def _head(block: bytes) -> list[bytes]:
+def head_of(block: bytes) -> list[bytes]:
+    """Return the lines of a file's first block that show its format."""
     return list(islice(lines_of(block), _LINES_TO_RECOGNISE)) or [b""]

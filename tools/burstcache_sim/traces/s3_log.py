@@ -56,7 +56,7 @@ def _parse(line: bytes) -> Request | None:
     match = _LINE.match(line)
     if not match:
         raise BadRowError(
-            "a record of an S3 server access log: owner bucket [time] address requester id operation key …"
+            "a record of an S3 server access log: owner bucket [time] address requester id operation key ..."
         )
     bucket, time, operation, key, status, sent, size = match.groups()
     arrival_us = bracketed_us(time)

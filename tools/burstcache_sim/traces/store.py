@@ -42,7 +42,8 @@ class Store:
 
     def path(self, file: LogFile, asked: Asked, format_: str) -> Path:
         """Return where an object is kept that was read as asked, in this format."""
-        how = (_VERSION, file.name, file.etag, format_, str(sorted(asked.names.items())), str(asked.skip_bad_rows))
+        options = (str(sorted(asked.names.items())), str(asked.delimiter), str(asked.skip_bad_rows))
+        how = (_VERSION, file.name, file.etag, format_, *options)
         return self.folder / (sha256("\n".join(how).encode()).hexdigest()[:32] + _SUFFIX)
 
     def save(self, path: Path, columns: Columns, counts: Counts) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.traces.errors import BadLogError, BadRowError
-from burstcache_sim.traces.files import blocks
+from burstcache_sim.traces.files import LongLine, blocks
 from burstcache_sim.traces.reading import LogFile, Reading
 from burstcache_sim.traces.sampling import Threshold
 from burstcache_sim.traces.sources import Sources
@@ -55,10 +56,13 @@ def _line_at(reading: Reading, sources: Sources, file: LogFile, at_us: int) -> s
         return None
     parser, number = None, 0
     for block in blocks(here.path):
+        if isinstance(block, LongLine):
+            number += 1
+            continue
         for line in reading.format.rows(block):
             number += 1
-            parser = parser or reading.format.new_parser(line)
             with suppress(BadRowError):
+                parser = parser or reading.format.new_parser(line.removeprefix(BOM_UTF8))
                 if (request := parser.row(line)) and request[0] == at_us:
                     return f"{file.name} line {number}"
     return None

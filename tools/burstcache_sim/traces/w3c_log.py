@@ -1,9 +1,10 @@
-"""CloudFront standard logs (text with tabs), legacy and v2.
+"""Extended logs of W3C, with their fields in a `#Fields` line: CloudFront's (tabs), those of IIS and others (blanks).
 
 Source:
     Amazon CloudFront Developer Guide, "Standard logging reference": `#Version` and `#Fields` first, then fields apart
     by tabs, values URL-encoded, so that a `%` of the request is `%25`. `date` and `time` say when the answer was
-    finished, whole seconds of UTC; v2 can add `timestamp(ms)`.
+    finished, whole seconds of UTC; v2 can add `timestamp(ms)`. W3C, "Extended Log File Format" (working draft); IIS
+    writes paths encoded once, and times in UTC.
 """
 
 from __future__ import annotations
@@ -33,39 +34,40 @@ _HEADER = b"#Fields:"
 _NEEDED = (b"cs-method", b"cs-uri-stem", b"sc-status")
 _MILLISECONDS = b"timestamp(ms)"
 _RANGE = (b"sc-range-start", b"sc-range-end")
-_VALUE = rb"[^\t\r\n]*"
+_LEAST_TABS = 3  # in a row of the least fields
+_TAB, _BLANK = b"\t", b" "
 _NO_ANSWER = b"000"  # the viewer left before there was one
 
 
-def _new_parser(first_line: bytes) -> Parser:
+def _new_parser(separator: bytes) -> Parser:
     parse_row: RowParser | None = None
 
     def parse(line: bytes) -> Request | None:
         nonlocal parse_row
         if line.startswith(b"#"):
             if line.startswith(_HEADER):
-                parse_row, parser.fields = _row_parser(line[len(_HEADER) :].split())
+                parse_row, parser.fields = _row_parser(line[len(_HEADER) :].split(), separator)
             return None
         if parse_row is None:
-            raise BadRowError("a line `#Fields: date time …` before the first row")
+            raise BadRowError("a line `#Fields: date time ...` before the first row")
         return parse_row(line)
 
     parser = Parser(parse)
     return parser
 
 
-def _row_parser(names: list[bytes]) -> tuple[RowParser, Fields | None]:
+def _row_parser(names: list[bytes], separator: bytes) -> tuple[RowParser, Fields | None]:
     """Return how to read the rows that have these fields, one at a time and many at once."""
     _check(names)
-    width = len(names)
+    width, word = len(names), "tabs" if separator == _TAB else "blanks"
 
     def parse_row(line: bytes) -> Request | None:
-        values = line.rstrip(b"\r\n").split(b"\t")
+        values = line.rstrip(b"\r\n").split(separator)
         if len(values) < width:
-            raise BadRowError(f"{width} fields apart by tabs, as #Fields says, not {len(values)}")
-        return _request_of(dict(zip(names, values, strict=False)))
+            raise BadRowError(f"{width} fields apart by {word}, as #Fields says, not {len(values)}")
+        return _request_of(dict(zip(names, values, strict=False)), separator)
 
-    return parse_row, _fields(names)
+    return parse_row, _fields(names, separator)
 
 
 def _check(names: Iterable[bytes]) -> None:
@@ -76,7 +78,7 @@ def _check(names: Iterable[bytes]) -> None:
         raise BadRowError("the fields date, time, cs-method, cs-uri-stem, sc-status among #Fields")
 
 
-def _request_of(values: Mapping[bytes, bytes]) -> Request | None:
+def _request_of(values: Mapping[bytes, bytes], separator: bytes = _TAB) -> Request | None:
     """Return the request that a record's values by field say; None if no cache would serve it."""
     stamp = values.get(_MILLISECONDS)
     time_us = iso_us(values[b"date"] + b"T" + values[b"time"]) if stamp is None else _timestamp_us(stamp)
@@ -85,7 +87,7 @@ def _request_of(values: Mapping[bytes, bytes]) -> Request | None:
         return None
     range_ = values.get(_RANGE[0], b"-") + b"\t" + values.get(_RANGE[1], b"-")
     answer = _answer(status, values.get(b"sc-content-len", b"-"), values.get(b"sc-bytes", b"-"), b"", range_)
-    return time_us, decoded(path_of(values[b"cs-uri-stem"])), answer
+    return time_us, _name(values[b"cs-uri-stem"], separator), answer
 
 
 def _answer(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: bytes) -> Answer:
@@ -98,7 +100,11 @@ def _answer(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: byt
     return answer_of(status, body_bytes=body_bytes, sent_bytes=sent_bytes, range_=range_)
 
 
-def _fields(names: list[bytes]) -> Fields | None:
+def _name(stem: bytes, separator: bytes) -> bytes:
+    return decoded(path_of(stem)) if separator == _TAB else path_of(stem)  # CloudFront encodes once more
+
+
+def _fields(names: list[bytes], separator: bytes) -> Fields | None:
     """Return a pattern for rows of these fields; None if they have an order that only the parser of rows knows."""
     groups = {b"cs-method": b"method", b"cs-uri-stem": b"stem", b"sc-status": b"status"}
     if _MILLISECONDS in names:
@@ -110,20 +116,21 @@ def _fields(names: list[bytes]) -> Fields | None:
     groups |= {b"sc-content-len": b"size", b"sc-bytes": b"sent"}
     if len(set(names)) < len(names):
         return None
-    parts = [b"(?P<%b>%b)" % (groups[name], _VALUE) if name in groups else _VALUE for name in names]
+    value = rb"[^%b\r\n]*" % separator
+    parts = [b"(?P<%b>%b)" % (groups[name], value) if name in groups else value for name in names]
     if range_at := [names.index(name) for name in _RANGE if name in names]:
         if range_at != [range_at[0], range_at[0] + 1]:
             return None
-        parts[range_at[0]], parts[range_at[0] + 1] = b"(?P<range>" + _VALUE, _VALUE + b")"
+        parts[range_at[0]], parts[range_at[0] + 1] = b"(?P<range>" + value, value + b")"
     time_us: Callable[[bytes], int] = _timestamp_us
     if _MILLISECONDS not in names:
-        parts[:2], time_us = [b"(?P<time>%b\t%b)" % (_VALUE, _VALUE)], _date_and_time_us
-    pattern = regex(rb"^(?!#)" + rb"\t".join(parts) + rb"(?:\t.*)?\r?\n", MULTILINE)
+        parts[:2], time_us = [b"(?P<time>%b%b%b)" % (value, separator, value)], _date_and_time_us
+    pattern = regex(rb"^(?!#)" + separator.join(parts) + rb"(?:%b.*)?\r?\n" % separator, MULTILINE)
     has_stem_first = names.index(b"cs-uri-stem") < names.index(b"cs-method")
 
     def name(texts: tuple[bytes, ...]) -> bytes | None:
         stem, method = texts if has_stem_first else reversed(texts)
-        return decoded(path_of(stem)) if method == b"GET" else None
+        return _name(stem, separator) if method == b"GET" else None
 
     return Fields(pattern, time_us, name, _is_served, _answer)
 
@@ -133,7 +140,7 @@ def _is_served(status: bytes) -> bool:
 
 
 def _date_and_time_us(texts: bytes) -> int:
-    return iso_us(texts.replace(b"\t", b"T"))
+    return iso_us(texts.replace(b"\t", b"T").replace(b" ", b"T"))
 
 
 def _timestamp_us(stamp: bytes) -> int:
@@ -142,17 +149,40 @@ def _timestamp_us(stamp: bytes) -> int:
     return int(stamp) * 1000
 
 
+def _has_fields(head: list[bytes]) -> bool:
+    return any(line.startswith((b"#Version:", _HEADER)) for line in head)
+
+
+def _has_tabs(head: list[bytes]) -> bool:
+    """Return whether the rows, or else the names of the fields, are CloudFront's."""
+    rows = [line for line in head if not line.startswith(b"#")]
+    return (
+        any(row.count(_TAB) >= _LEAST_TABS for row in rows)
+        if rows
+        else not any(line.startswith(b"#Software:") for line in head)
+    )
+
+
 CLOUDFRONT_LOG = LogFormat(
     name="cloudfront",
     describes="CloudFront standard log",
-    recognises=lambda head: any(line.startswith((b"#Version:", _HEADER)) for line in head),
-    new_parser=_new_parser,
+    recognises=lambda head: _has_fields(head) and _has_tabs(head),
+    new_parser=lambda first_line: _new_parser(_TAB),
+    has_paths=True,
+)
+W3C_LOG = LogFormat(
+    name="w3c",
+    describes="extended log of W3C, as of IIS",
+    recognises=lambda head: (
+        any(line.startswith((b"#Software:", b"#Version:", _HEADER)) for line in head) and not _has_tabs(head)
+    ),
+    new_parser=lambda first_line: _new_parser(_BLANK),
     has_paths=True,
 )
 
 
 def _parse_json(line: bytes) -> Request | None:
-    values = {name.encode(): text_of(value) for name, value in json_object(line).items()}
+    values = {name.encode("utf-8", "backslashreplace"): text_of(value) for name, value in json_object(line).items()}
     _check(values)
     return _request_of(values)
 

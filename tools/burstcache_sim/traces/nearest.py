@@ -1,0 +1,93 @@
+"""What a file that no format fits is nearest to, and what of it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from burstcache_sim.traces.errors import BadRowError
+from burstcache_sim.traces.fields import USUAL_NAMES, normalised
+from burstcache_sim.traces.log_format import Candidate
+from burstcache_sim.traces.table_log import DELIMITERS, split_row
+
+_ARCHIVES = {
+    b"PK\x03\x04": "a zip archive: unpack it first",
+    b"PAR1": "a Parquet file: write it as CSV first",
+    b"7z\xbc\xaf": "a 7-Zip archive: unpack it first",
+    b"\x04\x22\x4d\x18": "packed by LZ4: unpack it first",
+}
+_SHOWN_COLUMNS = 20
+_NOTHING_NEAR = "a line of an access log, a table with columns for a time and a key, or the header arrival_s (one key)"
+_EXAMPLE = "time=1,key=2,size=3"
+
+
+def nearest(among: list[Candidate], head: list[bytes], names: Mapping[str, str]) -> tuple[int, str]:
+    """Return the line, from 1, that shows best what fails, and what was expected of it."""
+    for magic, what in _ARCHIVES.items():
+        if head[0].startswith(magic):
+            return 1, f"text, or text packed by gzip, zstd, bzip2 or xz; this is {what}"
+    number = next((number for number, line in enumerate(head, start=1) if line.strip() and line[:1] != b"#"), 1)
+    line = head[number - 1]
+    by_name = {candidate.name: candidate for candidate in among}
+    for name, is_near in _NEAR:
+        if name in by_name and is_near(line):
+            return number, _failure(by_name[name], head, line)
+    if b"\0" in line:
+        return number, "text in UTF-8, or in UTF-16 with a byte order mark"
+    if "csv" in by_name:
+        return number, _table(line, names)
+    return number, f"the first line of a {among[0].describes}"
+
+
+def _is_json(line: bytes) -> bool:
+    return b"{" in line[:500] and b'":' in line.replace(b'" :', b'":')
+
+
+def _is_combined(line: bytes) -> bool:
+    return b'"' in line and b"[" in line and (b"HTTP/" in line or b'"GET ' in line)
+
+
+_NEAR = (("json", _is_json), ("combined", _is_combined))
+
+
+def _failure(candidate: Candidate, head: list[bytes], line: bytes) -> str:
+    if candidate.fixed:
+        try:
+            candidate.fixed.new_parser(head[0]).row(line)
+        except BadRowError as error:
+            return f"{error} (nearest format: {candidate.name})"
+    return f"a line of {candidate.describes}"
+
+
+def _table(line: bytes, names: Mapping[str, str]) -> str:
+    """Return what a table with this first line lacks."""
+    delimiter, columns = max(
+        ((word, _columns(line, separator)) for word, separator in DELIMITERS.items()),
+        key=lambda found: (len(found[1]), found[0] != "blank"),
+    )
+    if len(columns) < 2:
+        return _NOTHING_NEAR
+    shown = ", ".join(columns[:_SHOWN_COLUMNS])
+    if given := [name for name in names.values() if not _has(columns, name)]:
+        return f"a table with a column {given[0]} (nearest format: csv; apart by a {delimiter} it has {shown})"
+    lacking = [field for field in ("time", "key") if field not in names and not _known(field, columns)]
+    if any(column[:1].isdigit() for column in columns):
+        numbers = f"--fields {_EXAMPLE} with the numbers of columns"
+        return f"a header, or {numbers} (nearest format: csv, apart by a {delimiter})"
+    asked = ",".join(f"{field}=NAME" for field in lacking or ["time", "key"])
+    what = " and the ".join(lacking) or "time"
+    return f"a column for the {what}: --fields {asked} says which of {shown} (nearest format: csv)"
+
+
+def _columns(line: bytes, separator: bytes) -> list[str]:
+    try:
+        return [value.decode("utf-8", "backslashreplace") for value in split_row(line, separator)]
+    except BadRowError:
+        return []
+
+
+def _has(columns: list[str], name: str) -> bool:
+    return all(part in columns or part.isdecimal() for part in name.rpartition(":")[0].split("+") or name.split("+"))
+
+
+def _known(field: str, columns: list[str]) -> bool:
+    return any(normalised(column) in USUAL_NAMES[field] for column in columns)

@@ -1,0 +1,312 @@
+"""Tables: a request a row, columns apart by commas, semicolons, tabs, bars or blanks, with or without a header."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from re import MULTILINE, escape
+from re import compile as regex
+
+from burstcache_sim.traces.clock import any_time_us, reader_of_unit, seconds_us, unit_of
+from burstcache_sim.traces.errors import BadRowError
+from burstcache_sim.traces.fields import (
+    USUAL_NAMES,
+    FieldNames,
+    KeyKind,
+    is_get,
+    kind_of,
+    may_be_sizes,
+    name_in,
+    normalised,
+    time_field,
+)
+from burstcache_sim.traces.log_format import (
+    Candidate,
+    Fields,
+    LogFormat,
+    Parser,
+    Request,
+    answer_in,
+    is_served,
+    without_line_end,
+)
+from burstcache_sim.traces.ranges import Answer, names_range
+
+# What `--delimiter` may say, and the character; blanks are any number of blanks and tabs.
+DELIMITERS = {"comma": b",", "semicolon": b";", "tab": b"\t", "bar": b"|", "blank": b" "}
+_OK, _PART = b"200", b"206"
+_AMOUNTS = ("size", "sent", "object", "range")
+_DIRECTIVE = regex(rb"#[A-Za-z-]+:")  # of another format
+_DATE, _TIME = "date", "time"
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Which column has what."""
+
+    width: int
+    time: tuple[int, ...]  # one, or those of date and time
+    key: int
+    kind: KeyKind
+    others: dict[str, int]
+    has_header: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What all files of a log have in common."""
+
+    delimiter: bytes
+    unit: str  # of times that are numbers; empty: they have a date
+    names: FieldNames
+
+    @property
+    def time_us(self) -> Callable[[bytes], int]:
+        """The function from a row's time to microseconds."""
+        if not self.unit:
+            return any_time_us
+        return seconds_us if self.unit == "s" else reader_of_unit(self.unit)
+
+    def split(self, line: bytes) -> list[bytes]:
+        """Return the values of a row."""
+        return split_row(line, self.delimiter)
+
+
+def tables(names: FieldNames, delimiter: bytes | None = None) -> Candidate:
+    """Return the formats of tables.
+
+    Args:
+        names: How columns are called, or their numbers from 1, that have none of the usual names.
+        delimiter: What is between columns; None: what makes columns for a time and a key.
+    """
+    return Candidate("csv", "table with a header that has a time and a key", partial(_find, names, delimiter))
+
+
+def _find(names: FieldNames, delimiter: bytes | None, head: list[bytes]) -> LogFormat | None:
+    if _DIRECTIVE.match(head[0]):
+        return None
+    for separator in DELIMITERS.values() if delimiter is None else (delimiter,):
+        if columns := _columns(head[0], separator, names):
+            return _format(columns, separator, names, head, is_told=delimiter is None)
+    return None
+
+
+def _format(columns: _Columns, delimiter: bytes, names: FieldNames, head: list[bytes], *, is_told: bool) -> LogFormat:
+    unit, notes = _unit(columns, delimiter, names, head)
+    shape = _Shape(delimiter, unit, names)
+    word = next(word for word, separator in DELIMITERS.items() if separator == delimiter)
+    if is_told and delimiter != b",":
+        notes.append(f"columns are taken to be apart by a {word} (--delimiter)")
+    if columns.has_header and not columns.others.keys() & {"size", "object"}:
+        header = [value.decode("utf-8", "backslashreplace") for value in split_row(head[0], delimiter)]
+        taken = {*columns.time, columns.key, *columns.others.values()}
+        if found := may_be_sizes([name for place, name in enumerate(header) if place not in taken]):
+            notes.append(f"columns that may be sizes: {', '.join(found)}; --fields size=NAME takes one")
+    times = f"times in {unit}" if unit else "times with a date"
+    return LogFormat(
+        name="csv",
+        describes=f"table of many keys, columns apart by a {word}, {times}",
+        recognises=lambda head: _columns(head[0], delimiter, names) is not None,
+        new_parser=lambda first_line: _new_parser(first_line, shape),
+        starts_with_header=columns.has_header,
+        has_dates=not unit or bool(_date_unit(columns, delimiter, head)),
+        has_paths=columns.kind in (KeyKind.TARGET, KeyKind.REQUEST, KeyKind.URI),
+        allows_blank_lines=False,
+        note="; ".join(notes),
+    )
+
+
+def _unit(columns: _Columns, delimiter: bytes, names: FieldNames, head: list[bytes]) -> tuple[str, list[str]]:
+    """Return the unit of times that are numbers, empty for dates, and what is to be said about it."""
+    if "time" in names and (unit := time_field(names["time"]).unit):
+        return unit, []
+    time = _first_time(columns, delimiter, head)
+    if unit := unit_of(time):
+        return unit, [] if unit == "s" else [f"times are taken to be in {unit} (--fields time=NAME:s, ms, us or ns)"]
+    try:
+        any_time_us(time)
+    except BadRowError:
+        return "s", []  # the first row will be named
+    return ("s" if time[:1].isdigit() and b"-" not in time and b"/" not in time else ""), []
+
+
+def _date_unit(columns: _Columns, delimiter: bytes, head: list[bytes]) -> str:
+    """Return the unit, other than seconds, in which the first time is a date of today."""
+    unit = unit_of(_first_time(columns, delimiter, head))
+    return "" if unit == "s" else unit
+
+
+def _first_time(columns: _Columns, delimiter: bytes, head: list[bytes]) -> bytes:
+    row = head[columns.has_header : columns.has_header + 1]
+    try:
+        values = split_row(row[0], delimiter) if row else []
+    except BadRowError:
+        return b""
+    return _time(values, columns.time) if len(values) > max(columns.time) else b""
+
+
+def _time(values: list[bytes], places: tuple[int, ...]) -> bytes:
+    return values[places[0]] if len(places) == 1 else b" ".join(values[place] for place in places)
+
+
+def split_row(line: bytes, delimiter: bytes) -> list[bytes]:
+    """Return the values of a row; raises a `BadRowError` where quotes do not fit."""
+    line = without_line_end(line)
+    if delimiter == b" ":
+        return line.split()
+    if b'"' not in line:
+        values = line.split(delimiter)
+    else:
+        try:
+            reader = csv.reader(
+                [line.decode("latin-1")], strict=True, delimiter=delimiter.decode(), skipinitialspace=True
+            )
+            values = [value.encode("latin-1") for value in next(reader)]
+        except csv.Error as error:
+            raise BadRowError(f"a row of CSV ({error})") from error
+    return [value.strip(b" ") for value in values]
+
+
+def _columns(first_line: bytes, delimiter: bytes, names: FieldNames) -> _Columns | None:
+    """Return which column has what; None if there is none for a time, a key or a name that was given."""
+    try:
+        header = [value.decode("utf-8", "replace") for value in split_row(first_line, delimiter)]
+    except BadRowError:
+        return None
+    if header and header[0].startswith("#"):
+        header[0] = header[0].lstrip("# ")
+    places: dict[str, int] = {}
+    usual = [normalised(name) for name in header]
+    time = _places_of_time(header, usual, names)
+    for field in ("key", "method", "status", "size", "sent", "object", "range", "bucket"):
+        if field in names:
+            if (place := _place(header, names[field])) is None:
+                return None
+            places[field] = place
+        elif found := [usual.index(name) for name in USUAL_NAMES[field] if name in usual]:
+            places[field] = found[0]
+    if not time or "key" not in places or len(header) < 2:
+        return None
+    key = places.pop("key")
+    is_numbered = _is_numbered(names)
+    has_header = not is_numbered or not _is_time(_time(split_row(first_line, delimiter), time))
+    return _Columns(len(header), time, key, kind_of(header[key]) if has_header else KeyKind.URI, places, has_header)
+
+
+def _place(header: list[str], name: str) -> int | None:
+    """Return the column of this number, counted from 1, or of this name."""
+    if name.isdecimal() and len(name) < 6 and 1 <= int(name) <= len(header):
+        return int(name) - 1
+    return header.index(name) if name in header else None
+
+
+def _places_of_time(header: list[str], usual: list[str], names: FieldNames) -> tuple[int, ...]:
+    if "time" in names:
+        places = [_place(header, name) for name in time_field(names["time"]).names]
+        return tuple(place for place in places if place is not None) if None not in places else ()
+    if found := [name for name in USUAL_NAMES["time"] if name in usual]:
+        if found[0] == _TIME and _DATE in usual:
+            return usual.index(_DATE), usual.index(_TIME)
+        return (usual.index(found[0]),)
+    return ()
+
+
+def _is_numbered(names: FieldNames) -> bool:
+    return "time" in names and all(map(str.isdecimal, time_field(names["time"]).names))
+
+
+def _is_time(time: bytes) -> bool:
+    try:
+        any_time_us(time)
+    except BadRowError:
+        return bool(unit_of(time)) or time.replace(b".", b"", 1).isdigit()
+    return True
+
+
+def _new_parser(first_line: bytes, shape: _Shape) -> Parser:
+    columns = _columns(first_line, shape.delimiter, shape.names)
+    if columns is None:
+        raise BadRowError("a header that has a time and a key")
+    header = [value.decode("utf-8", "replace") for value in shape.split(first_line)]
+    time_us, others = shape.time_us, columns.others
+    op, status, bucket = map(others.get, ("method", "status", "bucket"))
+    amounts = [others.get(field) for field in _AMOUNTS]
+    is_header_due = columns.has_header
+
+    def parse(line: bytes) -> Request | None:
+        nonlocal is_header_due
+        if is_header_due:
+            is_header_due = False
+            return None
+        values = shape.split(line)
+        if len(values) != columns.width:
+            raise BadRowError(
+                f"{columns.width} fields ({','.join(header)})"
+                if columns.has_header
+                else f"{columns.width} columns, as in the first line"
+            )
+        code = b"" if status is None else values[status]
+        answer = _answer(code, *(b"" if place is None else values[place] for place in amounts))
+        arrival_us = time_us(_time(values, columns.time))
+        if not _is_served(code) or (op is not None and not is_get(values[op])):
+            return None
+        name = name_in(values[columns.key], columns.kind, b"" if bucket is None else values[bucket])
+        return None if name is None else (arrival_us, name, answer)
+
+    return Parser(parse, _pattern(columns, shape))
+
+
+def _answer(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: bytes) -> Answer:
+    status = status.removesuffix(b".0")
+    return answer_in(status or (_PART if names_range(range_) else _OK), size, sent, object_, range_)
+
+
+def _is_served(status: bytes) -> bool:
+    """True if a row counts; one without a status does.
+
+    Raises:
+        BadRowError: The status is neither empty nor three digits.
+    """
+    try:
+        return not status or is_served(status.removesuffix(b".0"))
+    except BadRowError as error:
+        raise BadRowError(f"{error} (if the column has something else, leave it out)") from error
+
+
+def _pattern(columns: _Columns, shape: _Shape) -> Fields | None:
+    """Return how rows without quotes are read; None where only the parser of rows knows the order of the columns."""
+    others = {field: place for field, place in columns.others.items() if field != "bucket"}
+    groups = {place: field for field, place in {**others, "key": columns.key}.items()}
+    first, last = columns.time[0], columns.time[-1]
+    used = [*others.values(), columns.key, *columns.time]
+    if len(set(used)) < len(used) or (first != last and last != first + 1) or "bucket" in columns.others:
+        return None
+    is_blank = shape.delimiter == b" "
+    separator = rb"[ \t]+" if is_blank else escape(shape.delimiter)
+    value = rb"[^ \t\"\r\n]+" if is_blank else rb"(?! )[^" + escape(shape.delimiter) + rb"\"\r\n]*+(?<! )"
+    values = [value] * columns.width
+    for place, field in groups.items():
+        values[place] = b"(?P<%b>%b)" % (field.encode(), value)
+    values[first] = b"(?P<time>" + values[first]
+    values[last] += b")"
+    has_method_first = columns.others.get("method", columns.width) < columns.key
+    kind, time_us = columns.kind, shape.time_us
+
+    def name(texts: tuple[bytes, ...]) -> bytes | None:
+        if "method" not in others:
+            return name_in(texts[0], kind)
+        key, method = reversed(texts) if has_method_first else texts
+        return name_in(key, kind) if is_get(method) else None
+
+    def joined_time_us(texts: bytes) -> int:
+        return time_us(b" ".join(texts.split(None if is_blank else shape.delimiter)))
+
+    return Fields(
+        regex(rb"^" + separator.join(values) + (rb"[ \t]*" if is_blank else b"") + rb"\r?\n", MULTILINE),
+        time_us if first == last else joined_time_us,
+        name,
+        _is_served,
+        _answer,
+    )
