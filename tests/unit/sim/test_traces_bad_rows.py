@@ -35,8 +35,8 @@ _OLDER: dict[str, tuple[str, str]] = {
 LOGS = _OLDER | {name: (header, rows(row(1, path))) for name, _, header, row, path, _ in KINDS}
 _PIECES = [
     b"\xff", b"\0", b"\xed\xa0\x80", b"\\ud800", b"9" * 5000, b"1e999999999", b"-1", b"NaN", b"Infinity", b"0000",
-    b"[" * 300, b'{"a":' * 300, b'"', b"'", b"\\", b"\t", b"\r", b" ", b",", b";", b"%zz", b"\xe2\x80\xa8", b"null", b"-0",
-    b"9223372036854775808", b"2026-02-30", b"24:00:00", b"bytes=9-1", b"99999",
+    b"[" * 300, b'{"a":' * 300, b'"', b"'", b"\\", b"\t", b"\r", b" ", b",", b";", b"%zz", b"null", b"-0",
+    b"9223372036854775808", b"2026-02-30", b"24:00:00", b"bytes=9-1", b"99999", b"\xe2\x80\xa8",
 ]  # fmt: skip
 
 
@@ -186,4 +186,4 @@ def test_a_line_of_400_mb_takes_no_memory(tmp_path: Path, packed: str, before: s
     done = subprocess.run([sys.executable, "-c", _PROGRAM, str(path)], check=True, capture_output=True, text=True)
 
     assert "expected a line of at most" in done.stderr
-    assert int(done.stdout) < 24_000, f"{done.stdout} KB"
+    assert int(done.stdout) < 12_000, f"{done.stdout} KB"

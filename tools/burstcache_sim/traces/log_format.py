@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from re import Pattern
 from re import compile as regex
 from urllib.parse import unquote_to_bytes
@@ -56,6 +57,7 @@ def _whole_number(digits: bytes) -> bytes:
     raise BadRowError(f"a size in bytes, digits only, not {text(digits)}")
 
 
+@lru_cache(maxsize=4096)
 def answer_in(status: bytes, size: bytes, sent: bytes = b"", object_: bytes = b"", range_: bytes = b"") -> Answer:
     """Return what a response carried, from texts: the length of its body, the bytes sent, the object's size, the range.
 

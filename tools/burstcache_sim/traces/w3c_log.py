@@ -10,6 +10,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from re import MULTILINE
 from re import compile as regex
 
@@ -36,6 +37,8 @@ _MILLISECONDS = b"timestamp(ms)"
 _RANGE = (b"sc-range-start", b"sc-range-end")
 _LEAST_TABS = 3  # in a row of the least fields
 _TAB, _BLANK = b"\t", b" "
+_USED = (*_NEEDED, _MILLISECONDS, *_RANGE, b"date", b"time", b"sc-content-len", b"sc-bytes")
+_MEMBERS = {name.decode(): name for name in _USED}  # of an object of JSON
 _NO_ANSWER = b"000"  # the viewer left before there was one
 
 
@@ -90,6 +93,7 @@ def _request_of(values: Mapping[bytes, bytes], separator: bytes = _TAB) -> Reque
     return time_us, _name(values[b"cs-uri-stem"], separator), answer
 
 
+@lru_cache(maxsize=4096)
 def _answer(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: bytes) -> Answer:
     """Return what was sent: `sc-bytes` counts the headers, too, but shows that a viewer left early."""
     body_bytes, sent_bytes = size_bytes(size), size_bytes(sent)
@@ -182,7 +186,8 @@ W3C_LOG = LogFormat(
 
 
 def _parse_json(line: bytes) -> Request | None:
-    values = {name.encode("utf-8", "backslashreplace"): text_of(value) for name, value in json_object(line).items()}
+    members = json_object(line)
+    values = {name: text_of(members[member]) for member, name in _MEMBERS.items() if member in members}
     _check(values)
     return _request_of(values)
 
