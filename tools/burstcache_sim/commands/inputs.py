@@ -43,6 +43,7 @@ def log_of(args: argparse.Namespace) -> Log:
             sample_keys=args.sample_keys,
             store=Path(args.log_store) if args.log_store else default_folder(),
             processes=min(os.cpu_count() or 1, _MOST_PROCESSES),
+            dask=args.dask,
             on_lines=on_lines or (lambda lines: None),
         )
     for broken in log.broken_files:

@@ -40,6 +40,7 @@ def add_log(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="keep this share of the keys (default: all, fewer of a log of over 32 million requests)",
     )
+    add("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster whose workers read the log, as tcp://host:8786")
     add("--log-store", metavar="DIR", help="where read objects of s3:// are kept (default: ~/.cache/burstcache/logs)")
 
 

@@ -69,6 +69,7 @@ def read_log(
     most_requests: int = MOST_REQUESTS,
     store: Path | None = None,
     processes: int = 1,
+    dask: str | None = None,
     on_lines: Callable[[int], None] = lambda lines: None,
 ) -> Log:
     """Return the trace in one or more files or objects of S3, and the counts of what is not in it.
@@ -88,6 +89,7 @@ def read_log(
         most_requests: See `sample_keys`.
         store: Folder for objects of S3 that were read, so that the next call need not fetch them; None for none.
         processes: How many may read at the same time. More than 1 needs a main module that can be imported.
+        dask: Address of a Dask cluster's scheduler, whose workers read instead; None for none.
         on_lines: Called now and then with the number of lines read since the last call.
 
     Returns:
@@ -96,7 +98,7 @@ def read_log(
 
     Raises:
         BadLogError: A file cannot be read, has a bad row (file, line, what was expected), or nothing is left.
-        InvalidSettingError: No such format, rank or share.
+        InvalidSettingError: No such format, field, rank or share, or no such cluster.
     """
     if format_ not in FORMAT_NAMES:
         raise InvalidSettingError(f"log format {format_!r}: expected one of {', '.join(FORMAT_NAMES)}")
@@ -109,7 +111,7 @@ def read_log(
     asked = Asked(format_, dict(names or {}), separator, skip_bad_rows, first_us, last_us, threshold)
     reading = Reading(asked)
     sources = sources_of([paths] if isinstance(paths, str | Path) else paths, asked, store)
-    read_all(reading, sources, processes=processes, on_lines=on_lines)
+    read_all(reading, sources, processes=processes, on_lines=on_lines, dask=dask)
     return _log(reading, sources, rank)
 
 

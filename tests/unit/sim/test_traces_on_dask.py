@@ -1,0 +1,107 @@
+"""A Dask cluster's workers read what one machine reads."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache_cli.cli import main
+from burstcache_sim.traces.errors import BadLogError
+from burstcache_sim.traces.read import read_log
+from unit.sim.test_traces_bulk import columns_of
+from unit.sim.test_traces_formats import s3_row
+from unit.sim.test_traces_in_the_field import caddy, rows
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None, silence_logs=50
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+def write_logs(folder: Path) -> None:
+    random = Random(5)
+    for number in range(6):
+        lines = (
+            s3_row(
+                key=f"k{random.randrange(900)}",
+                status=random.choice(["200 -", "206 -", "304 -"]),
+                sizes=random.choice(["9 500", "500 500", "- 500"]),
+                time=f"06/Feb/2019:0{random.randrange(9)}:00:38 +0000",
+            )
+            for _ in range(1_500)
+        )
+        (folder / f"{number}.log").write_text("".join(lines))
+
+
+@pytest.mark.slow
+def test_a_cluster_reads_what_one_machine_reads(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_logs(tmp_path)
+    monkeypatch.chdir(tmp_path.parent)  # relative paths, which the workers have from elsewhere
+
+    for options in ({}, {"sample_keys": 0.3}, {"sample_keys": None, "most_requests": 2_000}, {"rank": 2}):
+        told: list[int] = []
+        alone: Any = read_log(tmp_path.name, **options)  # type: ignore[arg-type]
+        together: Any = read_log(tmp_path.name, dask=address, on_lines=told.append, **options)  # type: ignore[arg-type]
+
+        if options != {"rank": 2}:
+            assert columns_of(together) == columns_of(alone)
+        assert together.trace.arrivals_us.tolist() == alone.trace.arrivals_us.tolist()
+        assert (together.trace.sample, together.trace.keys) == (alone.trace.sample, alone.trace.keys)
+        assert (together.rows, together.other_requests, sum(told)) == (alone.rows, alone.other_requests, 9_000)
+
+
+@pytest.mark.slow
+def test_workers_know_the_format_that_the_first_lines_showed(tmp_path: Path, address: str) -> None:
+    (tmp_path / "a.json").write_text(rows(caddy(1, "/a"), caddy(2, "/b")))
+    table = "when;who;bytes\n1772359200000;a;5\n"
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "t.csv").write_text(table)
+
+    assert read_log(tmp_path / "a.json", dask=address).trace.keys == ("/a", "/b")
+    assert read_log(tmp_path / "b", names={"time": "when", "key": "who"}, dask=address).trace.keys == ("a",)
+
+
+@pytest.mark.slow
+def test_an_error_of_a_worker_names_file_and_line(tmp_path: Path, address: str) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.log").write_text(s3_row() + ("torn\n" if number else ""))
+
+    with pytest.raises(BadLogError, match=r"1.log line 2: 'torn': expected a record .*\(on a worker of tcp://"):
+        read_log(tmp_path, dask=address)
+    assert read_log(tmp_path, dask=address, skip_bad_rows=True).bad_rows == 2
+
+
+def test_a_missing_library_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.log").write_text(s3_row())
+    monkeypatch.setitem(sys.modules, "distributed", None)
+
+    assert main(["sim", "inspect", str(tmp_path), "--dask", "tcp://127.0.0.1:1"]) == 2
+    assert "--dask needs the library distributed: pip install 'burstcache[dask]'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from burstcache_sim.traces import cluster
+
+    (tmp_path / "a.log").write_text(s3_row())
+    monkeypatch.setattr(cluster, "_CONNECT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+    for where in (f"tcp://127.0.0.1:{port}", "nothing://x"):
+        with pytest.raises(InvalidSettingError, match=f"--dask {where}: no scheduler answers"):
+            read_log(tmp_path, dask=where)
