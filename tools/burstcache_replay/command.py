@@ -62,18 +62,18 @@ def run(args: argparse.Namespace) -> ExitCode:
 
 
 def _keys(args: argparse.Namespace, trace: Trace, *, has_paths: bool) -> list[str]:
-    """Return the key of each request; that of a path is without the slash before it.
+    """Return the key of each request; that of a path is without the slash before it, that of a range is its object's.
 
     Raises:
         InvalidSettingError: The trace has no keys and the options name none, or both have.
     """
-    slash = "/" if has_paths else ""
+    slash, objects = "/" if has_paths else "", trace.objects or trace.keys
     if trace.key_ids is not None:
         if args.key:
             raise InvalidSettingError(f"--key {args.key}: is for a trace of one key; this one has {len(trace.keys):,}")
-        names = [args.prefix + key.removeprefix(slash) for key in trace.keys]
+        names = [args.prefix + key.removeprefix(slash) for key in objects]
         return [names[number] for number in trace.key_ids.tolist()]
-    key = args.key or (trace.keys[0].removeprefix(slash) if trace.keys else "")
+    key = args.key or (objects[0].removeprefix(slash) if objects else "")
     if not key:
         raise InvalidSettingError("--key is missing: the trace does not name the object that it asks for")
     return [args.prefix + key] * len(trace)
@@ -83,8 +83,9 @@ def _create_objects(args: argparse.Namespace, stack: Stack | None, trace: Trace,
     if stack is None or not args.prefix:
         raise InvalidSettingError("--create-objects: needs a stack, whose bucket it puts them into, and a --prefix")
     sizes = dict.fromkeys(keys, 0)
-    if trace.sizes_bytes is not None:
-        for key, size_bytes in zip(keys, trace.sizes_bytes.tolist(), strict=True):
+    shown_bytes = trace.sizes_bytes if trace.object_bytes is None else trace.object_bytes
+    if shown_bytes is not None:
+        for key, size_bytes in zip(keys, shown_bytes.tolist(), strict=True):
             sizes[key] = max(sizes[key], size_bytes)
     sizes = {key: size_bytes or args.create_objects for key, size_bytes in sizes.items()}
     bucket = json.loads(stack.output("ReaderSettings"))["BUCKET_NAME"]

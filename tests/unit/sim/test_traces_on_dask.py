@@ -50,10 +50,11 @@ def test_a_cluster_reads_what_one_machine_reads(tmp_path: Path, address: str, mo
     write_logs(tmp_path)
     monkeypatch.chdir(tmp_path.parent)  # relative paths, which the workers have from elsewhere
 
+    options: dict[str, Any]
     for options in ({}, {"sample_keys": 0.3}, {"sample_keys": None, "most_requests": 2_000}, {"rank": 2}):
         told: list[int] = []
-        alone: Any = read_log(tmp_path.name, **options)  # type: ignore[arg-type]
-        together: Any = read_log(tmp_path.name, dask=address, on_lines=told.append, **options)  # type: ignore[arg-type]
+        alone: Any = read_log(tmp_path.name, **options)
+        together: Any = read_log(tmp_path.name, dask=address, on_lines=told.append, **options)
 
         if options != {"rank": 2}:
             assert columns_of(together) == columns_of(alone)

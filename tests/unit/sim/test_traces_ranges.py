@@ -226,3 +226,15 @@ def test_a_store_keeps_what_was_sent(tmp_path: Path) -> None:
         for found, expected in zip(kept[0].arrays(), columns.arrays(), strict=True):
             assert (found is None) == (expected is None)
             assert found is None or np.array_equal(found, expected)  # type: ignore[arg-type]
+
+
+def test_a_replay_reads_whole_objects(tmp_path: Path) -> None:
+    from argparse import Namespace
+
+    from burstcache_replay.command import _keys
+
+    trace = log_of(tmp_path, ranged("5 900"), s3_row(), ranged("7 900", "b")).trace
+
+    assert trace.objects == ("a.parquet", "a.jpg", "b")
+    assert _keys(Namespace(key="", prefix="p/"), trace, has_paths=False) == ["p/a.parquet", "p/a.jpg", "p/b"]
+    assert of_rank(trace, 1).objects == ("a.jpg",)

@@ -292,9 +292,13 @@ class Columns:
     def _is_piece(key: bytes) -> bool:
         return object_and_piece(key)[1] != b""
 
-    def range_requests(self) -> tuple[int, int]:
-        """Return how many requests read a piece of an object, and how many of them show only its length."""
-        pieces = [(id_, object_and_piece(key)[1]) for key, id_ in self.ids.items() if self._is_piece(key)]
+    def range_requests(self, key_id: int | None = None) -> tuple[int, int]:
+        """Return how many requests, of one key or all, read a piece of an object, and how many show only its length."""
+        pieces = [
+            (id_, object_and_piece(key)[1])
+            for key, id_ in self.ids.items()
+            if self._is_piece(key) and key_id in (None, id_)
+        ]
         if not pieces:
             return 0, 0
         counts = self.counts()

@@ -18,7 +18,7 @@ from burstcache_sim.traces.formats import AUTO, FORMAT_NAMES
 from burstcache_sim.traces.parallel import read_all
 from burstcache_sim.traces.reading import Asked, Reading
 from burstcache_sim.traces.sampling import MOST_REQUESTS, Threshold
-from burstcache_sim.traces.select import id_of_rank, key_names
+from burstcache_sim.traces.select import id_of_rank, key_names, object_names
 from burstcache_sim.traces.sources import Sources, sources_of
 from burstcache_sim.traces.strays import without_strays
 from burstcache_sim.traces.table_log import DELIMITERS
@@ -133,7 +133,10 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
     origin_us = columns.first_us() if format_.has_dates else None
     names = key_names(columns.ids, format_)
     key_id = None if rank is None else id_of_rank(columns.counts(), names, rank)
-    ranges, assumed = columns.range_requests() if rank is None else (0, 0)
+    ranges, assumed = columns.range_requests(key_id)
+    objects = (
+        object_names(columns.ids, format_)[slice(key_id, None if key_id is None else key_id + 1)] if ranges else ()
+    )
     unsized_keys = columns.fill_in_sizes() if format_.has_keys else 0
     trace = columns.take_trace(
         names,
@@ -143,7 +146,7 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
         has_sizes=unsized_keys < len(names),
     )
     return Log(
-        trace=replace(trace, sample=sample if rank is None else None, assumed_ranges=assumed),
+        trace=replace(trace, sample=sample if rank is None else None, objects=objects, assumed_ranges=assumed),
         format_name=format_.name,
         files=len(sources.files),
         rows=counts.rows,

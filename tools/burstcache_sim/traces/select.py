@@ -20,11 +20,17 @@ def key_names(ids: Iterable[bytes], format_: LogFormat) -> tuple[str, ...]:
 
     The name of a piece of an object has its range behind it, in brackets.
     """
-    parts = [object_and_piece(key) for key in ids]
-    objects = [name.decode("utf-8", "backslashreplace") for name, _ in parts]
+    ids = list(ids)
+    pieces = (object_and_piece(key)[1] for key in ids)
+    return tuple(name + piece_text(piece) for name, piece in zip(object_names(ids, format_), pieces, strict=True))
+
+
+def object_names(ids: Iterable[bytes], format_: LogFormat) -> tuple[str, ...]:
+    """Return the object of each key as text, by id, with the bucket's name only if the log is of several buckets."""
+    objects = [object_and_piece(key)[0].decode("utf-8", "backslashreplace") for key in ids]
     if format_.has_buckets and len({key.partition("/")[0] for key in objects}) == 1:
         objects = [key.partition("/")[2] for key in objects]
-    return tuple(name + piece_text(piece) for name, (_, piece) in zip(objects, parts, strict=True))
+    return tuple(objects)
 
 
 def ranking(counts: NDArray[Any], names: tuple[str, ...]) -> list[int]:
@@ -61,7 +67,8 @@ def of_rank(trace: Trace, rank: int) -> Trace:
     amounts = (trace.sizes_bytes, trace.sent_bytes, trace.object_bytes)
     sizes_bytes, sent_bytes, object_bytes = (None if amount is None else amount[kept] for amount in amounts)
     names = trace.keys[key_id : key_id + 1]
-    return Trace(trace.arrivals_us[kept], None, sizes_bytes, names, None, sent_bytes, object_bytes)
+    objects = trace.objects[key_id : key_id + 1]
+    return Trace(trace.arrivals_us[kept], None, sizes_bytes, names, None, sent_bytes, object_bytes, objects)
 
 
 def has_whole_seconds(trace: Trace) -> bool:

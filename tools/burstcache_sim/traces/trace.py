@@ -46,6 +46,7 @@ class Trace:
         None  # of each body: fewer if it was cut off or not modified; None: the sizes
     )
     object_bytes: NDArray[np.int64] | None = None  # of the whole object that a range belongs to; None: the sizes
+    objects: tuple[str, ...] = ()  # which each key is of, where some are of ranges; empty: the keys
     assumed_ranges: int = 0  # requests for ranges without an offset: equal lengths of an object count as the same range
 
     @classmethod
