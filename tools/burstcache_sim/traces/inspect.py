@@ -171,6 +171,7 @@ def describe_text(description: dict[str, Any]) -> str:
         )
     if description["requested_bytes"] is not None:
         sizes = f"{description['requested_bytes']:,} requested, {description['object_bytes']:,} in the objects"
+        sizes += " and ranges" if description["range_requests"] else ""
         if description["sent_bytes"] != description["requested_bytes"]:
             sizes = f"{description['sent_bytes']:,} sent, {sizes}"
         rows.append(("Bytes:", sizes))

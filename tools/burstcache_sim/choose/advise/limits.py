@@ -10,6 +10,7 @@ from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.samconfig import busiest_second
+from burstcache_sim.traces.inspect import ranges_text
 from burstcache_sim.traces.select import has_whole_seconds
 from burstcache_sim.units import US_PER_H
 from burstcache_terminal.text import count_text, duration_text
@@ -58,13 +59,20 @@ def _way(advice: Advice) -> str:
 
 def _odd(advice: Advice) -> list[str]:
     """Return what a person should know about this log and this answer."""
-    return [line for tell in (_clock, _sizes, _redirects, _memory, _concurrency, _search) if (line := tell(advice))]
+    return [
+        line for tell in (_clock, _sizes, _ranges, _redirects, _memory, _concurrency, _search) if (line := tell(advice))
+    ]
 
 
 def _clock(advice: Advice) -> str:
     if not has_whole_seconds(advice.workload.trace):
         return ""
     return "The log's clock has whole seconds, so requests of one second look simultaneous."
+
+
+def _ranges(advice: Advice) -> str:
+    told = ranges_text(advice.workload.trace)
+    return f"{told}." if told else ""
 
 
 def _sizes(advice: Advice) -> str:
