@@ -268,7 +268,7 @@ def test_a_table_may_have_any_separator_and_unit(tmp_path: Path, unit: int, sepa
         ("when;who\n5;a\n7;b\n", "time=1,key=2", "a b", (5, 7)),
         ("1500,a\n2500,b\n", "time=1:ms,key=2", "a b", (1.5, 2.5)),
     ],
-    ids=["Twitter", "AdaptSize", "libCacheSim", "numbers beside a header", "a unit"],
+    ids=["Twitter", "AdaptSize", "libCacheSim", "numbers despite a header", "a unit"],
 )
 def test_columns_have_numbers(
     tmp_path: Path, content: str, names: str, keys: str, arrivals_s: tuple[float, ...]
@@ -339,7 +339,7 @@ def test_sizes_are_found_by_usual_names_or_named(tmp_path: Path) -> None:
         ("nothing\n", "a line of an access log, a table with columns"),
     ],
 )  # fmt: skip
-def test_what_no_format_fits_is_told_the_nearest_in_one_line(tmp_path: Path, content: str, expected: str) -> None:
+def test_one_line_names_the_format_that_is_nearest(tmp_path: Path, content: str, expected: str) -> None:
     with pytest.raises(BadLogError, match=expected) as raised:
         log_of(tmp_path, content)
 
@@ -347,7 +347,7 @@ def test_what_no_format_fits_is_told_the_nearest_in_one_line(tmp_path: Path, con
     assert "\n" not in str(raised.value)
 
 
-def test_a_named_column_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_column_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadLogError, match="a table with a column when"):
         log_of(tmp_path, "time,key\n1,a\n", names={"time": "when"})
 

@@ -51,7 +51,7 @@ def test_equal_lengths_of_an_object_of_s3_are_one_piece_and_the_object_has_its_s
     assert "Ranges:" in describe_text(describe(log, top=1))
 
 
-def test_a_part_that_s3_names_in_the_request_is_told_from_others_of_its_length(tmp_path: Path) -> None:
+def test_parts_of_one_length_differ_by_the_number_in_the_request_to_s3(tmp_path: Path) -> None:
     parts = (ranged("8 80", uri=f'"GET /media/a.parquet?x=1&partNumber={number} HTTP/1.1"') for number in (1, 2, 1))
 
     log = log_of(tmp_path, *parts)

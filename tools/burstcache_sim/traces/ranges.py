@@ -87,7 +87,7 @@ def _piece(range_: bytes, shown_bytes: int, object_bytes: int) -> tuple[bytes, i
 def _range(first_text: bytes, last_text: bytes, shown_bytes: int, object_bytes: int) -> tuple[bytes, int]:
     """Return the piece and its size [bytes] of a range, whose end or beginning may be left out."""
     is_known = object_bytes != UNKNOWN_BYTES
-    if not first_text:  # the last so many bytes
+    if not first_text:  # the last bytes, by their number
         length = int(last_text)
         if not is_known:
             return b"-%d" % length, _first_known(shown_bytes, length)

@@ -89,15 +89,17 @@ def _find(names: FieldNames, delimiter: bytes | None, head: list[bytes]) -> LogF
         return None
     for separator in DELIMITERS.values() if delimiter is None else (delimiter,):
         if columns := _columns(head[0], separator, names):
-            return _format(columns, separator, names, head, is_told=delimiter is None)
+            return _format(columns, separator, names, head, is_guessed=delimiter is None)
     return None
 
 
-def _format(columns: _Columns, delimiter: bytes, names: FieldNames, head: list[bytes], *, is_told: bool) -> LogFormat:
+def _format(
+    columns: _Columns, delimiter: bytes, names: FieldNames, head: list[bytes], *, is_guessed: bool
+) -> LogFormat:
     unit, notes = _unit(columns, delimiter, names, head)
     shape = _Shape(delimiter, unit, names)
     word = next(word for word, separator in DELIMITERS.items() if separator == delimiter)
-    if is_told and delimiter != b",":
+    if is_guessed and delimiter != b",":
         notes.append(f"columns are taken to be apart by a {word} (--delimiter)")
     if columns.has_header and not columns.others.keys() & {"size", "object"}:
         header = [value.decode("utf-8", "backslashreplace") for value in split_row(head[0], delimiter)]
