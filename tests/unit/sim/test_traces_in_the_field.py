@@ -307,7 +307,13 @@ def test_a_table_may_have_request_lines_and_times_in_brackets(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "time", ["01/Aug/2018 12:39:39:258969", "01/Aug/2018:12:39:39.258969", "2018-08-01T12:39:39.258969Z"]
+    "time",
+    [
+        "01/Aug/2018 12:39:39:258969",
+        "01/Aug/2018:12:39:39.258969",
+        "2018-08-01T12:39:39.258969Z",
+        "2018/08/01 12:39:39.258969",
+    ],
 )
 def test_an_access_log_may_write_its_time_otherwise(tmp_path: Path, time: str) -> None:
     log = log_of(tmp_path, combined_row(time=time))
@@ -334,6 +340,8 @@ def test_sizes_are_found_by_usual_names_or_named(tmp_path: Path) -> None:
         ("1 100 5\n2 101 7\n", "a header, or --fields time=1,key=2,size=3 with the numbers of columns"),
         ('{"a": {"when": 1}, "b": 2}\n', r"a time: --fields time=NAME says which of a.when, b it is \(nearest format"),
         ('192.0.2.1 - - "GET /a HTTP/1.1" 200 [x]\n', r"a line of an access log: .*\(nearest format: combined\)"),
+        ('[\n  {"time": 1}\n]\n', r"an object of JSON a line, as `jq -c .` writes it"),
+        ('[{"time": 1}]\n', r"an object of JSON a line, as `jq -c '.\[\]'` writes those of an array"),
         ("PK\x03\x04\x14", "this is a zip archive: unpack it first"),
         ("h\0e\0l\0l\0o\0\n\0", "UTF-16 with a byte order mark"),
         ("nothing\n", "a line of an access log, a table with columns"),

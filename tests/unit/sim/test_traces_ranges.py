@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,10 @@ from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.inspect import describe, describe_text, ranges_text
 from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, answer_of, key_of, object_and_piece
 from burstcache_sim.traces.read import read_log
-from burstcache_sim.traces.sampling import Threshold, rank_of
+from burstcache_sim.traces.sampling import Threshold, expected_error, rank_of
 from burstcache_sim.traces.select import of_rank
 from burstcache_sim.traces.store import Store
-from burstcache_sim.traces.trace import Trace
+from burstcache_sim.traces.trace import Sample, Trace
 from support.trace_columns import keys_of, sizes_of
 from unit.sim.test_traces_formats import cloudfront_row, combined_row, log_of, s3_row
 
@@ -176,6 +177,14 @@ def test_all_pieces_of_an_object_are_sampled_or_none(tmp_path: Path) -> None:
     assert 0 < len(sampled) < len(names)
     assert sampled == {name for name in names if rank_of(b"media/" + name.encode()) < 2**63}
     assert len(log.trace) == 3 * len(sampled)
+
+
+def test_the_error_of_a_sample_is_of_objects_whose_ranges_are_drawn_together() -> None:
+    ids = np.arange(400, dtype=np.int32)
+    apart = Trace(np.arange(400), ids, None, tuple(map(str, ids)), Sample(0.5, 800))
+    together = replace(apart, objects=tuple(str(number // 4) for number in range(400)))
+
+    assert expected_error(together) == pytest.approx(2 * expected_error(apart))
 
 
 def test_a_sample_that_shrinks_keeps_what_was_sent() -> None:

@@ -25,7 +25,7 @@ _BRACKETED = regex(
     rb"(?: ([+-])(\d\d):?([0-5]\d))?\]?"
 )
 _ISO = regex(
-    rb"\[?(\d{4}-\d\d-\d\d)[T ]([01]\d|2[0-3]):([0-5]\d):([0-6]\d)(?:[.,](\d{1,9}))?"
+    rb"\[?(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)[T ]([01]\d|2[0-3]):([0-5]\d):([0-6]\d)(?:[.,](\d{1,9}))?"
     rb"(?:Z| ?UTC|([+-])(\d\d):?([0-5]\d)?)?\]?"
 )
 # Units of times that are numbers, in nanoseconds.
@@ -117,7 +117,7 @@ def _instant_us(
 def iso_us(stamp: bytes) -> int:
     """Return `2018-11-30T22:23:00.186641Z` in microseconds since 1970.
 
-    A blank may stand for the T; `+01:00`, `+0100` and `+01` are zones; without one the time is UTC.
+    A blank may stand for the T, `/` for the `-`; `+01:00`, `+0100` and `+01` are zones; without one the time is UTC.
 
     Raises:
         BadRowError: The text has another form, or there is no such day.
@@ -153,7 +153,7 @@ def _bracketed_day_s(day: bytes) -> int:
 
 @lru_cache(maxsize=1024)
 def _iso_day_s(day: bytes) -> int:
-    year, month, number = map(int, day.split(b"-"))
+    year, month, number = map(int, day.replace(b"/", b"-").split(b"-"))
     return _day_s(day, year, month, number)
 
 

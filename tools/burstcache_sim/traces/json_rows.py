@@ -7,6 +7,8 @@ from typing import Any
 
 from burstcache_sim.traces.errors import BadRowError
 
+_OF_AN_ARRAY = " a line, as `jq -c '.[]'` writes those of an array"
+
 
 def json_object(line: bytes) -> dict[str, Any]:
     """Return the object that a line holds; text that is not UTF-8 keeps its bytes as surrogates.
@@ -23,7 +25,7 @@ def json_object(line: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         value = _lenient(line)
     if not isinstance(value, dict):
-        raise BadRowError("an object of JSON")
+        raise BadRowError(f"an object of JSON{_OF_AN_ARRAY if isinstance(value, list) else ''}")
     return value
 
 

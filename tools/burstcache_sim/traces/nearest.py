@@ -16,6 +16,10 @@ _ARCHIVES = {
     b"\x04\x22\x4d\x18": "packed by LZ4: unpack it first",
 }
 _SHOWN_COLUMNS = 20
+_OPENINGS = (b"{", b"[", b"[{")  # of JSON in many lines
+_MANY_LINES = (
+    "an object of JSON a line, as `jq -c .` writes it, or `jq -c '.[]'` those of an array (nearest format: json)"
+)
 _NOTHING_NEAR = "a line of an access log, a table with columns for a time and a key, or the header arrival_s (one key)"
 _EXAMPLE = "time=1,key=2,size=3"
 
@@ -28,6 +32,8 @@ def nearest(among: list[Candidate], head: list[bytes], names: Mapping[str, str])
     number = next((number for number, line in enumerate(head, start=1) if line.strip() and line[:1] != b"#"), 1)
     line = head[number - 1]
     by_name = {candidate.name: candidate for candidate in among}
+    if line.strip() in _OPENINGS and "json" in by_name:
+        return number, _MANY_LINES
     for name, is_near in _NEAR:
         if name in by_name and is_near(line):
             return number, _failure(by_name[name], head, line)

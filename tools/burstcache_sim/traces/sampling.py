@@ -90,13 +90,14 @@ def expected_error(trace: Trace) -> float:
     rate, all_requests = trace.sample.rate, trace.sample.requests
     order = np.argsort(trace.key_ids, kind="stable")
     key_ids, gaps_us = trace.key_ids[order], np.diff(trace.arrivals_us[order])
-    is_repeat = key_ids[1:] == key_ids[:-1]
-    keys = int(key_ids[-1]) + 1
-    first = np.bincount(key_ids, minlength=keys) > 0
+    is_repeat = np.concatenate(([False], key_ids[1:] == key_ids[:-1]))
+    # The ranges of an object are sampled together: it is objects that are drawn independently.
+    objects = key_ids if not trace.objects else np.unique(trace.objects, return_inverse=True)[1][key_ids]
 
     def misses(within_us: float) -> NDArray[np.float64]:
-        late = np.bincount(key_ids[1:][is_repeat & (gaps_us > within_us)], minlength=keys)
-        return (first + late).astype(np.float64)
+        is_hit = is_repeat.copy()
+        is_hit[1:] &= gaps_us <= within_us
+        return np.bincount(objects[~is_hit]).astype(np.float64)
 
     shorter_us, longer_us = 1.0, float(trace.arrivals_us[-1] - trace.arrivals_us[0]) + 2
     for _ in range(_STEPS):
