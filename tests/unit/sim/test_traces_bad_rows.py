@@ -15,6 +15,7 @@ import zstandard
 from burstcache_sim.traces.errors import BadLogError
 from burstcache_sim.traces.files import MOST_LINE_BYTES, LongLine, blocks
 from burstcache_sim.traces.read import read_log
+from burstcache_sim.traces.reading import Asked, LogFile, Reading
 from support.searches import seeds
 from unit.sim.test_traces_formats import CLOUDFRONT_HEADER, alb_row, cloudfront_row, combined_row, s3_row
 from unit.sim.test_traces_in_the_field import KINDS, rows
@@ -143,6 +144,40 @@ def test_long_lines_are_blocks_of_their_own(tmp_path: Path, lengths: tuple[int, 
 
     assert found == [length > MOST_LINE_BYTES for length in lengths]
     assert sum(len(block) for block in blocks(path)) < 1_000
+
+
+def test_the_format_of_many_files_is_not_shown_by_a_long_line(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"x" * (MOST_LINE_BYTES + 5) + b"\n" + combined_row().encode())
+    file = LogFile(path, "log", 0)
+
+    with pytest.raises(BadLogError, match="log line 1: .*expected a line of at most"):
+        Reading(Asked()).settle(file)
+    lenient = Reading(Asked(skip_bad_rows=True))
+    assert lenient.settle(file)
+    assert lenient.format
+    assert lenient.format.name == "combined"
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "expected"),
+    [
+        ("date,key\n2026-03-01,a\n", 2, "a time of ISO 8601, like 06/Feb/2019:00:00:38 .0000, or a number, not '2026-"),
+        ("time,key\n03/01/2026 10:00:05,a\n", 2, "a time of ISO 8601"),
+        ("time,key\n20260301100005,a\n", 2, "at most 100000000000 seconds"),
+        ("\n\ntime,key\n1,a\n", 3, "the header in the first line"),
+        ("t,key\n5,a\n", 1, "a table with a column t:min"),
+        ("1 2\n", 1, "a table with a column 9"),
+    ],
+)
+def test_what_a_table_lacks_is_named(tmp_path: Path, content: str, line: int, expected: str) -> None:
+    (tmp_path / "log").write_text(content)
+    names = {"date": {"time": "date"}, "t,key": {"time": "t:min"}, "1 2\n": {"time": "1", "key": "9"}}
+
+    with pytest.raises(BadLogError, match=f"log line {line}: .*expected {expected}"):
+        read_log(
+            tmp_path / "log", names=next((named for start, named in names.items() if content.startswith(start)), {})
+        )
 
 
 _PROGRAM = """

@@ -134,7 +134,7 @@ def test_cloudtrail_delivers_files_of_records(tmp_path: Path) -> None:
     [
         ([NGINX, "{torn"], 2, "an object of JSON"),
         ([NGINX, "[1]"], 2, "an object of JSON"),
-        ([NGINX, NGINX | {"time_iso8601": "noon"}], 2, "a number of seconds, not 'noon'"),
+        ([NGINX, NGINX | {"time_iso8601": "noon"}], 2, "or a number, not 'noon'"),
         ([NGINX, {"status": 200}], 2, "a time: --fields time=NAME says which of status it is"),
         ([NGINX, {"msec": 1.5, "status": 200}], 2, "an object: --fields key=NAME says which of msec, status it is"),
         ([NGINX, NGINX | {"status": "OK"}], 2, "a status of three digits"),

@@ -127,6 +127,11 @@ def iso_us(stamp: bytes) -> int:
     return _instant_us(_iso_day_s(match[1]), *match.groups()[1:])
 
 
+def is_number(digits: bytes) -> bool:
+    """True if a text is a decimal number."""
+    return _NUMBER.fullmatch(digits) is not None
+
+
 def is_iso(stamp: bytes) -> bool:
     """True if a text has the form of an ISO 8601 time."""
     return _ISO.fullmatch(stamp) is not None
@@ -142,7 +147,11 @@ def any_time_us(stamp: bytes) -> int:
     """
     if is_iso(stamp):
         return iso_us(stamp)
-    return bracketed_us(stamp) if b"/" in stamp else reader_of_unit(unit_of(stamp) or "s")(stamp)
+    if is_number(stamp):
+        return reader_of_unit(unit_of(stamp) or "s")(stamp)
+    if _BRACKETED.fullmatch(stamp):
+        return bracketed_us(stamp)
+    raise BadRowError(f"a time of ISO 8601, like 06/Feb/2019:00:00:38 +0000, or a number, not {text(stamp)}")
 
 
 @lru_cache(maxsize=1024)

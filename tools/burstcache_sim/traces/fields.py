@@ -16,7 +16,7 @@ from re import compile as regex
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.traces.clock import UNITS_NS
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import path_of, target_of
+from burstcache_sim.traces.log_format import is_served, path_of, target_of
 
 # Which column of a table or member of JSON has what: `when`, `time:ms`, `date+time`, `request.uri`, `3`.
 FieldNames = Mapping[str, str]
@@ -34,8 +34,8 @@ _USUAL = {
     "responsecodesent",
     "size": "bodybytessent bytessent edgeresponsebodybytes edgeresponsebytes downstreamcontentsize responsebodysize "
     "responsebodybytes responsebytes responsesize responselength size bytes sizebytes scbytes contentlength length "
-    "rspcontentlen filesize api.tx httprequest.responsesize properties.responsebytes properties.responsebodysize "
-    "http.response.body.bytes",
+    "rspcontentlen filesize valuesize api.tx httprequest.responsesize properties.responsebytes "
+    "properties.responsebodysize http.response.body.bytes",
     "sent": "sentbytes",
     "object": "objectbytes objectsize objsize",
     "bucket": "csbucket api.bucket",
@@ -44,6 +44,7 @@ _USUAL = {
 _LOOKS_LIKE_A_SIZE = regex(r"size|bytes|length|(?:^|[^a-z])len(?:$|[^a-z])", 2)
 _REQUEST = regex(rb"[A-Z]{3,16} \S.*")
 _URL = regex(rb"[a-z][a-z0-9+]*://", 2)
+_NO_ANSWER = frozenset((b"0", b"-", b"-1"))
 _GETS = frozenset((b"GET", b"GETS", b"GETOBJECT", b"GETBLOB", b"GETOBJ", b"READ"))
 _IGNORED = regex(r"[\s_\-@#\"]+")
 
@@ -81,6 +82,7 @@ _KEYS = {
     "objectkey": KeyKind.PLAIN,
     "objectid": KeyKind.PLAIN,
     "objid": KeyKind.PLAIN,
+    "anonymizedkey": KeyKind.PLAIN,
     "object": KeyKind.PLAIN,
     "request": KeyKind.REQUEST,
 }
@@ -147,6 +149,16 @@ def name_in(value: bytes, kind: KeyKind, bucket: bytes = b"") -> bytes | None:
         target = target_of(value)
         return None if target is None else path_of(target)
     return value if kind is KeyKind.URI and not _URL.match(value) else path_of(value)
+
+
+def counts(status: bytes) -> bool:
+    """Return whether a status, as JSON and tables have it, is of a request that counts; none at all is.
+
+    Raises:
+        BadRowError: The status is no number of three digits, nor one of those for a client that left early.
+    """
+    status = status.removesuffix(b".0")
+    return not status or (status not in _NO_ANSWER and is_served(status))
 
 
 def is_get(method: bytes) -> bool:

@@ -17,6 +17,7 @@ from burstcache_sim.traces.fields import (
     USUAL_NAMES,
     FieldNames,
     KeyKind,
+    counts,
     is_get,
     kind_of,
     name_in,
@@ -24,7 +25,7 @@ from burstcache_sim.traces.fields import (
     time_field,
 )
 from burstcache_sim.traces.json_rows import json_object, text_of
-from burstcache_sim.traces.log_format import Candidate, LogFormat, Parser, Request, answer_in, is_served
+from burstcache_sim.traces.log_format import Candidate, LogFormat, Parser, Request, answer_in
 from burstcache_sim.traces.ranges import names_range
 
 _DEFAULT_NAMES: FieldNames = {}
@@ -82,15 +83,19 @@ class _Rows:
         arrival_us = self._arrival_us(members, paths)
         range_ = value("range")
         status, method = value("status") or (b"206" if names_range(range_) else b"200"), value("method")
-        is_served_ = is_served(status)
+        is_served = counts(status)
         kind, key = next(_values(members, paths["key"]), (None, b""))
         if kind is None:
             raise BadRowError(f"an object: {self._lacks('key', members)}")
-        if not is_served_ or (method and not is_get(method)):
+        if not is_served or (method and not is_get(method)):
             return None
         name = name_in(key, kind, value("bucket"))
         size, sent, object_ = map(value, _AMOUNTS)
-        return None if name is None else (arrival_us, name, answer_in(status, size, sent, object_, range_))
+        return (
+            None
+            if name is None
+            else (arrival_us, name, answer_in(status.removesuffix(b".0"), size, sent, object_, range_))
+        )
 
     def _arrival_us(self, members: dict[str, Any], paths: dict[str, list[_Path]]) -> int:
         if self._time and len(self._time.names) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.fields import USUAL_NAMES, normalised
+from burstcache_sim.traces.fields import USUAL_NAMES, normalised, time_field
 from burstcache_sim.traces.log_format import Candidate
 from burstcache_sim.traces.table_log import DELIMITERS, split_row
 
@@ -73,14 +73,17 @@ def _table(line: bytes, names: Mapping[str, str]) -> str:
     if len(columns) < 2:
         return _NOTHING_NEAR
     shown = ", ".join(columns[:_SHOWN_COLUMNS])
-    if given := [name for name in names.values() if not _has(columns, name)]:
-        return f"a table with a column {given[0]} (nearest format: csv; apart by a {delimiter} it has {shown})"
+    given = [part for name in names.values() for part in time_field(name).names]
+    if missing := [name for name in given if not _has(columns, name)]:
+        return f"a table with a column {missing[0]} (nearest format: csv; apart by a {delimiter} it has {shown})"
     lacking = [field for field in ("time", "key") if field not in names and not _known(field, columns)]
     if any(column[:1].isdigit() for column in columns):
         numbers = f"--fields {_EXAMPLE} with the numbers of columns"
         return f"a header, or {numbers} (nearest format: csv, apart by a {delimiter})"
-    asked = ",".join(f"{field}=NAME" for field in lacking or ["time", "key"])
-    what = " and the ".join(lacking) or "time"
+    if not lacking:
+        return f"the header in the first line (nearest format: csv, apart by a {delimiter})"
+    asked = ",".join(f"{field}=NAME" for field in lacking)
+    what = " and the ".join(lacking)
     return f"a column for the {what}: --fields {asked} says which of {shown} (nearest format: csv)"
 
 
@@ -92,7 +95,7 @@ def _columns(line: bytes, separator: bytes) -> list[str]:
 
 
 def _has(columns: list[str], name: str) -> bool:
-    return all(part in columns or part.isdecimal() for part in name.rpartition(":")[0].split("+") or name.split("+"))
+    return name in columns or (name.isdecimal() and len(name) < 6 and 1 <= int(name) <= len(columns))
 
 
 def _known(field: str, columns: list[str]) -> bool:

@@ -18,6 +18,7 @@ _PART, _NOT_MODIFIED = b"206", b"304"
 _SEPARATOR = b"\0"
 _UNKNOWN_PIECE = b"?"
 _RANGE = regex(rb"(?:bytes[= ])?(\d{0,18})-(\d{0,18})(?:/(?:\d+|\*))?")
+_DIGIT = regex(rb"\d")
 _SPACES = regex(rb"\s+")
 
 
@@ -65,8 +66,8 @@ def answer_of(
 
 
 def names_range(text: bytes) -> bool:
-    """Return whether a field for ranges has one."""
-    return text not in (b"", b"-")
+    """Return whether a field for ranges has one, and no word for none."""
+    return _DIGIT.search(text) is not None
 
 
 def _first_known(*amounts: int) -> int:
@@ -77,7 +78,7 @@ def _piece(range_: bytes, shown_bytes: int, object_bytes: int) -> tuple[bytes, i
     """Return a piece's name, empty if it is the whole object, and its size [bytes]."""
     if (match := _RANGE.fullmatch(range_)) and any(match.groups()):
         return _range(match[1], match[2], shown_bytes, object_bytes)
-    if range_ and not match:  # a part's number, or several ranges in one answer
+    if names_range(range_):  # a part's number, or several ranges in one answer
         return _SPACES.sub(b"", range_.replace(_SEPARATOR, b"")).removeprefix(b"bytes="), shown_bytes
     if shown_bytes in (UNKNOWN_BYTES, object_bytes):
         return (_UNKNOWN_PIECE if shown_bytes == UNKNOWN_BYTES else b""), shown_bytes

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from re import MULTILINE, escape
 from re import compile as regex
 
-from burstcache_sim.traces.clock import any_time_us, reader_of_unit, seconds_us, unit_of
+from burstcache_sim.traces.clock import any_time_us, is_number, reader_of_unit, seconds_us, unit_of
 from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.fields import (
     USUAL_NAMES,
     FieldNames,
     KeyKind,
+    counts,
     is_get,
     kind_of,
     may_be_sizes,
@@ -29,7 +31,6 @@ from burstcache_sim.traces.log_format import (
     Parser,
     Request,
     answer_in,
-    is_served,
     without_line_end,
 )
 from burstcache_sim.traces.ranges import Answer, names_range
@@ -127,11 +128,7 @@ def _unit(columns: _Columns, delimiter: bytes, names: FieldNames, head: list[byt
     time = _first_time(columns, delimiter, head)
     if unit := unit_of(time):
         return unit, [] if unit == "s" else [f"times are taken to be in {unit} (--fields time=NAME:s, ms, us or ns)"]
-    try:
-        any_time_us(time)
-    except BadRowError:
-        return "s", []  # the first row will be named
-    return ("s" if time[:1].isdigit() and b"-" not in time and b"/" not in time else ""), []
+    return ("s" if not time or is_number(time) else ""), []
 
 
 def _date_unit(columns: _Columns, delimiter: bytes, head: list[bytes]) -> str:
@@ -141,12 +138,14 @@ def _date_unit(columns: _Columns, delimiter: bytes, head: list[bytes]) -> str:
 
 
 def _first_time(columns: _Columns, delimiter: bytes, head: list[bytes]) -> bytes:
-    row = head[columns.has_header : columns.has_header + 1]
-    try:
-        values = split_row(row[0], delimiter) if row else []
-    except BadRowError:
-        return b""
-    return _time(values, columns.time) if len(values) > max(columns.time) else b""
+    """Return the first time of a file's first lines that is one, else the first; empty if there is none."""
+    times = []
+    for row in head[columns.has_header :]:
+        with suppress(BadRowError):
+            values = split_row(row, delimiter)
+            if len(values) == columns.width:
+                times.append(_time(values, columns.time))
+    return next(filter(_is_time, times), times[0] if times else b"")
 
 
 def _time(values: list[bytes], places: tuple[int, ...]) -> bytes:
@@ -223,7 +222,7 @@ def _is_time(time: bytes) -> bool:
     try:
         any_time_us(time)
     except BadRowError:
-        return bool(unit_of(time)) or time.replace(b".", b"", 1).isdigit()
+        return is_number(time)
     return True
 
 
@@ -272,7 +271,7 @@ def _is_served(status: bytes) -> bool:
         BadRowError: The status is neither empty nor three digits.
     """
     try:
-        return not status or is_served(status.removesuffix(b".0"))
+        return counts(status)
     except BadRowError as error:
         raise BadRowError(f"{error} (if the column has something else, leave it out)") from error
 
