@@ -137,6 +137,7 @@ def is_iso(stamp: bytes) -> bool:
     return _ISO.fullmatch(stamp) is not None
 
 
+@lru_cache(maxsize=1024)
 def any_time_us(stamp: bytes) -> int:
     """Return an ISO 8601 time, one like `06/Feb/2019:00:00:38 +0000`, or a number since 1970, in microseconds.
 

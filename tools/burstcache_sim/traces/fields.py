@@ -151,6 +151,7 @@ def name_in(value: bytes, kind: KeyKind, bucket: bytes = b"") -> bytes | None:
     return value if kind is KeyKind.URI and not _URL.match(value) else path_of(value)
 
 
+@lru_cache(maxsize=256)
 def counts(status: bytes) -> bool:
     """Return whether a status, as JSON and tables have it, is of a request that counts; none at all is.
 
@@ -161,6 +162,7 @@ def counts(status: bytes) -> bool:
     return not status or (status not in _NO_ANSWER and is_served(status))
 
 
+@lru_cache(maxsize=256)
 def is_get(method: bytes) -> bool:
     """Return whether a method, or the operation of a store, reads an object."""
     return method.upper().replace(b"_", b"") in _GETS

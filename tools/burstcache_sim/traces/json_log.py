@@ -30,6 +30,7 @@ from burstcache_sim.traces.ranges import names_range
 
 _DEFAULT_NAMES: FieldNames = {}
 _AMOUNTS = ("size", "sent", "object")
+_REST = (*_AMOUNTS, "range", "method", "status", "bucket")
 _SHOWN_NAMES, _SHOWN_LETTERS = 30, 40  # in a message
 
 
@@ -77,20 +78,18 @@ class _Rows:
                 self._found.clear()
             paths = self._found[schema] = self._paths(members)
 
-        def value(field: str) -> bytes:
-            return next((text for _, text in _values(members, paths[field])), b"")
-
         arrival_us = self._arrival_us(members, paths)
-        range_ = value("range")
-        status, method = value("status") or (b"206" if names_range(range_) else b"200"), value("method")
+        found = {field: text for field in _REST if paths[field] and (text := _first(members, paths[field])[0])}
+        range_, method = found.get("range", b""), found.get("method", b"")
+        status = found.get("status") or (b"206" if names_range(range_) else b"200")
         is_served = counts(status)
-        kind, key = next(_values(members, paths["key"]), (None, b""))
+        key, kind = _first(members, paths["key"])
         if kind is None:
             raise BadRowError(f"an object: {self._lacks('key', members)}")
         if not is_served or (method and not is_get(method)):
             return None
-        name = name_in(key, kind, value("bucket"))
-        size, sent, object_ = map(value, _AMOUNTS)
+        name = name_in(key, kind, found.get("bucket", b""))
+        size, sent, object_ = (found.get(field, b"") for field in _AMOUNTS)
         return (
             None
             if name is None
@@ -99,10 +98,9 @@ class _Rows:
 
     def _arrival_us(self, members: dict[str, Any], paths: dict[str, list[_Path]]) -> int:
         if self._time and len(self._time.names) > 1:
-            texts = [next((text for _, text in _values(members, [_path(name)])), b"") for name in self._time.names]
-            return self._time_us(b" ".join(texts))
-        time = next((text for _, text in _values(members, paths["time"])), None)
-        if time is None:
+            return self._time_us(b" ".join(_first(members, [_path(name)])[0] for name in self._time.names))
+        time, kind = _first(members, paths["time"])
+        if kind is None:
             raise BadRowError(f"a time: {self._lacks('time', members)}")
         return self._time_us(time)
 
@@ -148,19 +146,23 @@ def _path(name: str) -> _Path:
     return _Path(name, (), kind_of(name))
 
 
-def _values(members: dict[str, Any], paths: list[_Path]) -> Iterator[tuple[KeyKind, bytes]]:
-    """Yield what there is at each path, as text, and how it names an object; null is not there."""
+def _first(members: dict[str, Any], paths: list[_Path]) -> tuple[bytes, KeyKind | None]:
+    """Return what there is at the first path that leads to a value, as text, and how it names an object.
+
+    Null and what holds other values are not there: then the text is empty, and the kind None.
+    """
     for path in paths:
         value = members.get(path.top)
-        if value is None and path.top not in members and "." in path.top:
+        if value is None and "." in path.top and path.top not in members:
             first, *rest = path.top.split(".")
             value = _inside(members.get(first), rest)
         if path.rest:
-            value = _inside(value, path.rest)
-        if isinstance(value, list) and len(value) == 1:  # a header, as Caddy writes it
-            value = value[0]
-        if value is not None and not isinstance(value, (dict, list)):
-            yield path.kind, text_of(value)
+            value = _inside(value, path.rest) if isinstance(value, dict) else None
+        if isinstance(value, str | int | float):
+            return text_of(value), path.kind
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):  # a header, as Caddy writes it
+            return text_of(value[0]), path.kind
+    return b"", None
 
 
 def _inside(value: Any, names: tuple[str, ...] | list[str]) -> Any:
