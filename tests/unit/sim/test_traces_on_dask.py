@@ -13,6 +13,7 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
+from burstcache_sim.traces import parallel
 from burstcache_sim.traces.errors import BadLogError
 from burstcache_sim.traces.read import read_log
 from unit.sim.test_traces_bulk import columns_of
@@ -72,6 +73,19 @@ def test_workers_know_the_format_that_the_first_lines_showed(tmp_path: Path, add
 
     assert read_log(tmp_path / "a.json", dask=address).trace.keys == ("/a", "/b")
     assert read_log(tmp_path / "b", names={"time": "when", "key": "who"}, dask=address).trace.keys == ("a",)
+
+
+@pytest.mark.slow
+def test_a_file_that_begins_badly_is_read_as_the_first_one(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "_LEAST_TASK_BYTES", 1)  # so that each file is a task
+    (tmp_path / "1.csv").write_text("time,key\n1772359200000,a\n")
+    (tmp_path / "2.csv").write_text("time,key\n" + "torn,x\n" * 60 + "1772359205000,b\n")
+
+    log = read_log(tmp_path, dask=address, skip_bad_rows=True)
+
+    assert (log.trace.keys, log.trace.arrivals_us.tolist(), log.bad_rows) == (("a", "b"), [0, 5_000_000], 60)
 
 
 @pytest.mark.slow
