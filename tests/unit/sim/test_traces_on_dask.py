@@ -76,16 +76,13 @@ def test_workers_know_the_format_that_the_first_lines_showed(tmp_path: Path, add
 
 
 @pytest.mark.slow
-def test_a_file_that_begins_badly_is_read_as_the_first_one(
-    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_files_have_the_format_of_the_first(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_LEAST_TASK_BYTES", 1)  # so that each file is a task
     (tmp_path / "1.csv").write_text("time,key\n1772359200000,a\n")
-    (tmp_path / "2.csv").write_text("time,key\n" + "torn,x\n" * 60 + "1772359205000,b\n")
+    (tmp_path / "2.csv").write_text("time;key\n1772359205000;b\n")
 
-    log = read_log(tmp_path, dask=address, skip_bad_rows=True)
-
-    assert (log.trace.keys, log.trace.arrivals_us.tolist(), log.bad_rows) == (("a", "b"), [0, 5_000_000], 60)
+    with pytest.raises(BadLogError, match=r"2.csv line 1: .*expected the header of a table .* apart by a comma"):
+        read_log(tmp_path, dask=address)
 
 
 @pytest.mark.slow
