@@ -192,7 +192,7 @@ KINDS: list[tuple[str, str, str, Row, str, str]] = [
     ("Envoy", "envoy", "", envoy_text, "/a%20b?x=1", "/a b"),
     ("Istio", "envoy", "", partial(envoy_text, between='via_upstream - "-" '), "/a%20b?x=1", "/a b"),
     ("Envoy, JSON", "json", "", envoy, "/a%20b?x=1", "/a b"),
-    ("Azure Storage Analytics", "azure-blob", "", azure_text, "/acct/c/a%20b", "/acct/c/a b"),
+    ("Azure Storage Analytics", "azure-blob", "", azure_text, "/acct/c/a%20b&amp;c", "/acct/c/a b&c"),
     ("Azure Blob, JSON", "json", "", of("azure-blob"), "/c/a%20b?sv=1", "/c/a b"),
     ("Azure Front Door", "json", "", of("front-door"), "/a%20b?x=1", "/a b"),
     ("Caddy", "json", "", caddy, "/a%20b?x=1", "/a b"),

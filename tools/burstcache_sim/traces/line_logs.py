@@ -9,6 +9,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import unescape
 from re import MULTILINE
 from re import compile as regex
 
@@ -73,6 +74,15 @@ def _method_and_target(texts: tuple[bytes, ...]) -> bytes | None:
     return path_of(target) if is_get(method) else None
 
 
+def _operation_and_key(texts: tuple[bytes, ...]) -> bytes | None:
+    operation, key = texts  # HTML-encoded, so that neither quote nor semicolon is in it
+    return (
+        path_of(unescape(key.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape"))
+        if is_get(operation)
+        else None
+    )
+
+
 LINE_LOGS = (
     line_log(
         "squid",
@@ -108,6 +118,6 @@ LINE_LOGS = (
         rb"[12]\.0;(?P<time>[^;\n]+);(?P<operation>\w+);\w*;(?P<status>\d{1,3});[^;\n]*;[^;\n]*;[^;\n]*;[^;\n]*;[^;\n]*;"
         rb'[^;\n]*;"[^"\n]*";"(?P<key>[^"\n]*)";[^;\n]*;[^;\n]*;[^;\n]*;[^;\n]*;[^;\n]*;[^;\n]*;[^;\n]*;(?P<size>\d*)(?=;)',
         any_time_us,
-        _method_and_target,
+        _operation_and_key,
     ),
 )
