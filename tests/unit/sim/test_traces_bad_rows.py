@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 import zstandard
 
+from burstcache_sim.traces import reading
 from burstcache_sim.traces.errors import BadLogError
 from burstcache_sim.traces.files import MOST_LINE_BYTES, LongLine, blocks
+from burstcache_sim.traces.log_format import Parser
 from burstcache_sim.traces.read import read_log
 from burstcache_sim.traces.reading import Asked, LogFile, Reading
 from support.searches import seeds
+from unit.sim.test_traces_bulk import found
 from unit.sim.test_traces_formats import CLOUDFRONT_HEADER, alb_row, cloudfront_row, combined_row, s3_row
 from unit.sim.test_traces_in_the_field import KINDS, rows
 from unit.sim.test_traces_json import CLOUDFRONT, CLOUDTRAIL, NGINX
@@ -79,6 +82,27 @@ def test_whatever_is_in_a_row_it_is_read_named_or_skipped(tmp_path: Path, name: 
     assert lenient, f"{name}, seed {seed}"
     assert len(lenient.trace) >= 2 or name == "arrival", f"{name}, seed {seed}"
     assert (strict is None) == (lenient.bad_rows > 0), f"{name}, seed {seed}"
+
+
+@pytest.mark.parametrize("name", [name for name in LOGS if name != "arrival"])
+@pytest.mark.parametrize("seed", seeds(8))
+def test_blocks_of_any_format_mean_what_their_lines_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, seed: int
+) -> None:
+    random, path = Random(f"{name} {seed}"), tmp_path / "log"
+    header, row = (part.encode() for part in LOGS[name])
+    share = random.choice((0.0, 0.05, 0.4))
+    lines = [damaged(row, random) if random.random() < share else row for _ in range(40)]
+    path.write_bytes(header + row + b"".join(lines))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "LEAST_BLOCK_BYTES", 3 * len(row))
+        in_blocks = found(path, skip_bad_rows=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Parser, "fields", property(lambda self: None, lambda self, value: None))
+        line_by_line = found(path, skip_bad_rows=True)
+
+    assert in_blocks == line_by_line, f"{name}, seed {seed}"
 
 
 _DEEP = b"[" * 100_000
