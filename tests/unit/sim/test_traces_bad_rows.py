@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -103,6 +104,18 @@ def test_blocks_of_any_format_mean_what_their_lines_mean(
         line_by_line = found(path, skip_bad_rows=True)
 
     assert in_blocks == line_by_line, f"{name}, seed {seed}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOGS)
+def test_a_line_takes_time_in_proportion_to_its_length(tmp_path: Path, name: str) -> None:
+    path, (header, row) = tmp_path / "log", LOGS[name]
+    for filler in ("[", "/", "1", '"', " ", "a ", '[a] "', "1/", "\\"):
+        for place in (0, 12, len(row) // 2, len(row) - 3):
+            path.write_text(header + row + row[:place] + filler * (100_000 // len(filler)) + row[place:])
+            began_s = time.process_time()
+            outcome(path, skip_bad_rows=True)
+            assert time.process_time() - began_s < 2, f"{name}, {filler!r} at {place}"
 
 
 _DEEP = b"[" * 100_000

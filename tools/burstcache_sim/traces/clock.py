@@ -19,7 +19,7 @@ _MONTHS = {
     for number, name in enumerate((b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct",
                                    b"Nov", b"Dec"), start=1)
 }  # fmt: skip
-_NUMBER = regex(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
+_NUMBER = regex(rb"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE][+-]?\d{1,9})?")
 _BRACKETED = regex(
     rb"\[?(\d\d/[A-Z][a-z]{2}/\d{4})[: ]([01]\d|2[0-3]):([0-5]\d):([0-6]\d)(?:[.:,](\d{1,9}))?"
     rb"(?: ([+-])(\d\d):?([0-5]\d))?\]?"

@@ -23,8 +23,10 @@ from burstcache_sim.traces.log_format import (
     target_of,
 )
 
+# The first time before a quote counts, so that a line without one takes time in proportion to its length.
 _PATTERN = (
-    rb'\S+ {1,2}\S+ .*?\[(?P<time>[^\]"\n]*)\] "(?P<request>(?:[^"\\\n]|\\.)*+|.*?)" (?P<status>\d{3}) (?P<size>\d+|-)'
+    rb'\S+ {1,2}(?>\S+ .*?\[(?P<time>[^][\n"]*)\] ")(?P<request>(?:[^"\\\n]|\\.)*+|.*?)" '
+    rb"(?P<status>\d{3}) (?P<size>\d+|-)"
 )
 _LINE = regex(_PATTERN + rb"(?=\s|$)")
 _ESCAPE = regex(rb'\\(x[0-9a-fA-F]{2}|["\\])')

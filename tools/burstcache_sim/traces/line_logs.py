@@ -97,8 +97,8 @@ LINE_LOGS = (
         "haproxy",
         "an HTTP log of HAProxy",
         'client:port [time] frontend backend/server timers status bytes ... "request"',
-        rb"(?:[^\[\n]*\[[^\]\n]*\]: )?[^\[\n]*?\[(?P<time>[^\]\n]+)\] \S+ \S+/\S+ [-+\d]+(?:/[-+\d]+){3,4} "
-        rb'(?P<status>-1|\d{1,3}) \+?(?P<size>\d+) \S+ \S+ \S+ [+\d]+(?:/[+\d]+){4} \S+/\S+ [^"\n]*' + _REQUEST,
+        rb"(?:[^\[\n]*\[[^\]\n]*\]: )?[^\[\n]*?\[(?P<time>[^\]\n]+)\] \S+ [^/\s]++/[^/\s]++ [-+\d]+(?:/[-+\d]+){3,4} "
+        rb'(?P<status>-1|\d{1,3}) \+?(?P<size>\d+) \S+ \S+ \S+ [+\d]+(?:/[+\d]+){4} \d+/\d+ [^"\n]*' + _REQUEST,
         bracketed_us,
         name_of_request,
     ),
