@@ -26,12 +26,16 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A flat-rate plan of CloudFront: everything that it meters, up to a limit."""
+    """A flat-rate plan of CloudFront: everything that it meters, up to a limit.
+
+    It also brings a credit for storage in S3 Standard, which is not deducted: no bill has the bucket's own storage.
+    """
 
     name: str
     usd: int  # a month
     requests: int
     transfer_gb: int
+    s3_storage_gb: int
 
 
 ALLOWANCES = (
@@ -45,12 +49,13 @@ ALLOWANCES = (
     Allowance(("cloudfront-request",), 10_000_000, "bybowu.com on CloudFront's prices, 2025-11"),
 )
 
-# Since 2025-11-18, for one domain; duckbillhq.com, 2026-01, and finops.com.py have the same figures.
+# Since 2025-11-18, for one domain; duckbillhq.com, 2026-01, and finops.com.py have the same figures. The credits:
+# bybowu.com, 2025-11.
 PLANS = (
-    Plan("Free", 0, 1_000_000, 100),
-    Plan("Pro", 15, 10_000_000, 50 * _GB_PER_TB),
-    Plan("Business", 200, 125_000_000, 50 * _GB_PER_TB),
-    Plan("Premium", 1_000, 500_000_000, 50 * _GB_PER_TB),
+    Plan("Free", 0, 1_000_000, 100, 5),
+    Plan("Pro", 15, 10_000_000, 50 * _GB_PER_TB, 50),
+    Plan("Business", 200, 125_000_000, 50 * _GB_PER_TB, _GB_PER_TB),
+    Plan("Premium", 1_000, 500_000_000, 50 * _GB_PER_TB, 5 * _GB_PER_TB),
 )
 
 

@@ -42,6 +42,7 @@ class PriceSheet:
     looked_up: str  # ISO date
     architecture: str
     rows: tuple[PriceRow, ...]
+    not_sold: tuple[str, ...] = ()  # what the region lacks: nothing has a price for it there
     _by_item: dict[str, PriceRow] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Prices of Europe (Frankfurt), on demand, looked up on 2026-11-20.
+"""Prices of Europe (Frankfurt), on demand, looked up on 2026-11-27.
 
 `AWS price list` with a date means a published cost estimate that quotes AWS's list for Frankfurt of that day. Prices
 that are not known with confidence are missing, and billing them is an error.
@@ -18,8 +18,9 @@ _CATALOG = "SkyPilot's catalog v8, 2026"
 SHEET = PriceSheet(
     name="today-eu-central-1",
     region="eu-central-1",
-    looked_up="2026-11-20",
+    looked_up="2026-11-27",
     architecture="arm",
+    not_sold=("s3-express",),  # not among the Regions of AWS's page on S3 Express One Zone's zones
     rows=(
         PriceRow("lambda-duration:arm", "0.0000133334", "GB-s", f"{_LIST}, 2026-09-21"),
         PriceRow("lambda-duration:x86", "0.0000166667", "GB-s", f"{_LIST}, 2026-10-09"),
@@ -52,11 +53,22 @@ SHEET = PriceSheet(
         PriceRow("ec2:t4g.nano", "0.0048", "h", _CATALOG),
         PriceRow("ec2:t4g.micro", "0.0096", "h", _CATALOG),
         PriceRow("ec2:t4g.small", "0.0192", "h", _CATALOG),
+        PriceRow("ec2:t4g.medium", "0.0384", "h", f"{_CATALOG}: an eighth of t4g.2xlarge"),
+        PriceRow("ec2:t4g.large", "0.0768", "h", f"{_CATALOG}: a quarter of t4g.2xlarge"),
+        PriceRow("ec2:m7g.medium", "0.0489", "h", _CATALOG),
+        PriceRow("ec2:m7g.large", "0.0978", "h", _CATALOG),
+        PriceRow("ec2:r7g.medium", "0.0646", "h", _CATALOG),
         PriceRow("ec2:r7g.large", "0.1292", "h", _CATALOG),
+        PriceRow("ec2:r7g.xlarge", "0.2584", "h", _CATALOG),
+        PriceRow("ec2:r7g.2xlarge", "0.5168", "h", f"{_CATALOG}: an eighth of r7g.metal"),
+        PriceRow("ec2:r7g.4xlarge", "1.0336", "h", f"{_CATALOG}: a quarter of r7g.metal"),
+        PriceRow("ec2:r8g.medium", "0.07106", "h", f"{_CATALOG}: an eighth of r8g.2xlarge"),
         PriceRow("ec2:r8g.large", "0.14212", "h", _CATALOG),
         PriceRow("elasticache-redis:t2.micro", "0.019", "h", "Buner 2022, section 2.2.3"),
         PriceRow("elasticache-redis:t3.micro", "0.019", "h", "a published script, no date: half of t3.small's 0.038"),
         PriceRow("elasticache-redis:t4g.micro", "0.018", "h", f"{_VALKEY}: Valkey's 0.0144 is 20 % less"),
+        PriceRow("elasticache-valkey:t2.micro", "0.0152", "h", "20 % less than Redis OSS's 0.019"),
+        PriceRow("elasticache-valkey:t3.micro", "0.0152", "h", "20 % less than Redis OSS's 0.019"),
         PriceRow("elasticache-valkey:t4g.micro", "0.0144", "h", _VALKEY),
         PriceRow("serverless-memory:valkey", "0.101", "GB-h", _VALKEY),
         PriceRow("serverless-ecpu:valkey", "0.0000000027", "ECPU", _VALKEY),
