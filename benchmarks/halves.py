@@ -207,7 +207,7 @@ def _spent(market: Market) -> dict[str, Spent]:
         market.locality.sizes_bytes,
         market.prices,
         float(market.usd_per_hit),
-        largest_bytes=LARGEST_OBJECT_BYTES[setup.front_door],
+        is_kept=market.locality.objects_bytes <= LARGEST_OBJECT_BYTES[setup.front_door],
     )
     run = month_of(replace(market, setup=setup), rule)
     bill = own_bill(run, market.demand.repeated(market.repeats), market.prices, setup)

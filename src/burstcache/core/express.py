@@ -22,7 +22,7 @@ from burstcache.core.prices.sheet import BYTES_PER_GB, PriceSheet
 Key = TypeVar("Key", bound=Hashable)
 
 US_PER_DAY = 86_400 * US_PER_S
-SAVED_SHARE = 0.9  # of S3's wait: 5 of some 50 ms remain
+SAVED_SHARE = 0.8  # of S3's first byte: 5 of some 25 ms remain (`docs/use/advise.md`, "Latency")
 LEAST_US = 3600 * US_PER_S  # what a copy is billed for at least
 MOST_DAYS = 128
 

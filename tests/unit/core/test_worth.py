@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -70,7 +71,10 @@ def test_a_region_has_its_own_prices_and_any_other_northern_virginias() -> None:
 
 
 def test_what_a_regions_sheet_leaves_out_is_taken_from_northern_virginia() -> None:
-    prices = tier_prices(sheet_of_region("eu-central-1"), node_type="r7g.medium", cache_memory_mb=256)
+    frankfurt = sheet_of_region("eu-central-1")
+    without = replace(frankfurt, rows=tuple(row for row in frankfurt.rows if row.item != "ec2:r7g.medium"))
+
+    prices = tier_prices(without, node_type="r7g.medium", cache_memory_mb=256)
 
     assert prices.redis_usd_per_s == EAST.usd("ec2:r7g.medium") / 3600
     assert prices.s3_get_usd == Fraction("0.00000043")

@@ -97,7 +97,7 @@ def test_serverless_costs_what_is_stored_and_what_is_moved() -> None:
 
     assert found["memory"] == pytest.approx(2 * 24 * 0.084)
     # 980 hits move an object out; 20 misses ask in vain, which is a unit, and move one in.
-    assert found["processing units"] == pytest.approx((1_000 * GIB / 10 / 1024 + 20) * 2.3e-9, rel=1e-9)
+    assert found["processing units"] == pytest.approx((1_000 * (GIB // 10) / 1024 + 20) * 2.3e-9, rel=1e-9)
 
 
 def test_serverless_with_a_maximum_pays_for_that_and_drops_what_was_used_least_recently() -> None:
@@ -150,7 +150,7 @@ def test_offers_come_cheapest_first_and_only_those_that_have_prices() -> None:
     assert [found.bill.usd for found in today] == sorted(found.bill.usd for found in today)
     assert {found.name.partition(":")[0] for found in today} == {
         name.partition(":")[0] for name in offer_names(TODAY, Setup())
-    }
+    } - {"range-memory"}  # without ranges the same as a reader's memory
     assert {"ec2:t2.micro", "elasticache-redis:t2.micro"} <= {found.name for found in thesis}
     assert "cloudfront" not in {found.name for found in thesis}
 

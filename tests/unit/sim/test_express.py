@@ -56,7 +56,7 @@ def amounts(offer: Offer) -> dict[str, Fraction]:
     ("size_bytes", "usd_per_hit", "copied_at"),
     [
         (4_000, "0", 4), (100_000, "0", 5), (250_000, "0", 9), (500_000, "0", 30), (620_000 * 16 // 15, "0", 0),
-        (4_000, "1e-6", 1), (100_000, "1e-6", 2), (250_000, "1e-6", 2), (2_000_000, "1e-5", 1),
+        (4_000, "1e-6", 1), (100_000, "1e-6", 2), (250_000, "1e-6", 2), (2_000_000, "1e-5", 2),
     ],
 )  # fmt: skip
 def test_an_object_is_copied_at_the_read_at_which_its_price_says_so(

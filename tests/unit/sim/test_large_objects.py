@@ -109,3 +109,26 @@ def test_more_members_hold_more() -> None:
 
     assert few.in_memory_pct < many.in_memory_pct
     assert few.bill.fixed_usd_exact < many.bill.fixed_usd_exact
+
+
+def test_times_are_those_of_the_size_in_parallel_or_from_the_pool() -> None:
+    found = large()
+    by_name = {one.name: found.mean_ms(one) for one in found.others}
+    first_ms, rest_ms = 2 * MB / 270e3, (8 * MB - 2 * MB) / 85e3
+
+    assert by_name["s3-only"] == pytest.approx(25 + first_ms + (64 * MB - 2 * MB) / 85e3)
+    assert by_name["s3-ranged-gets"] == pytest.approx(25 + first_ms + rest_ms)  # eight streams at a time
+    assert found.mean_ms(found.pool) < by_name["s3-only"] / 5
+    assert large(size_bytes=1024 * MB).mean_ms(large(size_bytes=1024 * MB).ranged) == pytest.approx(
+        25 + 1024 * MB / 1250e3  # what a reader's network bears
+    )
+
+
+def test_where_a_millisecond_is_worth_something_time_decides_and_not_hits() -> None:
+    found = large_objects(workload(), Fraction(0), usd_per_ms=1e-6)
+
+    assert found is not None
+    saved_ms = found.clock.s3_ms - found.mean_ms(found.ranged)
+    hits_worth = found.net_usd(found.ranged) + found.month_usd(found.ranged)
+    assert hits_worth == pytest.approx(1e-6 * saved_ms * found.demand.requests * float(found.repeats))
+    assert found.best_buy.name == "s3-ranged-gets"  # nearly all of the time, for nothing to keep

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache_sim.latency import THESIS_LATENCIES, LatencySummary, TierLatencies, summarise
+from burstcache_sim.latency import THESIS_AT_THE_CLIENT, TODAYS_LATENCIES, LatencySummary, TierLatencies, summarise
 from support.searches import search
 
 COUNTS = st.tuples(*[st.integers(0, 10_000)] * 3)
@@ -25,18 +26,18 @@ LATENCIES = st.builds(
 
 
 def test_the_mean_is_that_of_the_tiers_weighted_by_their_requests() -> None:
-    assert summarise(1, 2, 7).mean_ms == pytest.approx((50 + 2 * 1.5 + 7 * 1.0) / 10)
+    assert summarise(1, 2, 7).mean_ms == pytest.approx((25 + 2 * 1.5 + 7 * 1.0) / 10)
 
 
 def test_one_tiers_quantiles_are_those_of_the_log_normal() -> None:
     found = summarise(10, 0, 0, TierLatencies(spread=0.3))
 
-    assert found.p50_ms == pytest.approx(50 * exp(-0.045))
-    assert found.p99_ms == pytest.approx(50 * exp(0.3 * 2.3263478740408408 - 0.045))
+    assert found.p50_ms == pytest.approx(25 * exp(-0.045))
+    assert found.p99_ms == pytest.approx(25 * exp(0.3 * 2.3263478740408408 - 0.045))
 
 
 def test_without_spread_every_request_takes_its_tiers_mean() -> None:
-    found = summarise(10, 20, 70, TierLatencies(spread=0.0, network_ms=24.0))
+    found = summarise(10, 20, 70, replace(THESIS_AT_THE_CLIENT, spread=0.0))
 
     assert found == LatencySummary(mean_ms=30.0, p50_ms=25.0, p90_ms=25.5, p95_ms=74.0, p99_ms=74.0)
 
@@ -46,8 +47,8 @@ def test_no_request_has_no_latency() -> None:
 
 
 def test_the_summary_is_that_of_log_normal_latencies() -> None:
-    random, spread = np.random.default_rng(1), THESIS_LATENCIES.spread
-    means_ms = np.repeat([50.0, 1.5, 1.0], [60_000, 60_000, 180_000])
+    random, spread = np.random.default_rng(1), TODAYS_LATENCIES.spread
+    means_ms = np.repeat([25.0, 1.5, 1.0], [60_000, 60_000, 180_000])
 
     drawn = 5.0 + means_ms * random.lognormal(-(spread**2) / 2, spread, len(means_ms))
 

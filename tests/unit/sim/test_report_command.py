@@ -277,7 +277,7 @@ def test_many_keys_have_their_key_in_csv_and_no_plans(
 
 
 def test_latencies_come_from_the_options(capsys: pytest.CaptureFixture[str], trace: str) -> None:
-    options = ["--s3-ms", "10", "--lambda-ms", "10", "--redis-ms", "10", "--network-ms", "5"]
+    options = ["--s3-ms", "10", "--lambda-ms", "10", "--redis-ms", "10", "--network-ms", "5", "--object-bytes", "1"]
 
     found = json.loads(printed(capsys, "report", trace, *CACHE_ONLY, "--json", *options))
 

@@ -49,10 +49,14 @@ def test_report_and_advise_have_one_clock_and_name_s3_next_to_ours(
     near, far = (
         found(capsys, "sim", "report", trace, "--rate", "9", "--readers", where) for where in ("aws", "internet")
     )
-    advised = found(capsys, "advise", trace, "--readers", "internet", "--policy", "thesis", "--candidates", "20")
+    options = ("--readers", "internet", "--policy", "thesis", "--candidates", "20", "--object-bytes", "10000")
+    advised = found(capsys, "advise", trace, *options)
 
     assert far["latency"]["mean_ms"] == pytest.approx(near["latency"]["mean_ms"] + 10)
-    assert near["latency_without"]["mean_ms"] == far["latency_without"]["mean_ms"] == pytest.approx(50)
+    assert near["latency_without"]["mean_ms"] == far["latency_without"]["mean_ms"] == pytest.approx(25 + 10_000 / 270e3)
     ours = advised["burstcache"]
-    tiers_ms = 50 * ours["n_s3"] + 1.5 * ours["n_lambda"] + ours["n_redis"]
+    s3_ms, lambda_ms, redis_ms = (
+        first_ms + 10_000 / per_ms for first_ms, per_ms in ((25, 270e3), (1.5, 78e3), (1, 625e3))
+    )
+    tiers_ms = s3_ms * ours["n_s3"] + lambda_ms * ours["n_lambda"] + redis_ms * ours["n_redis"]
     assert advised["latency_ms"]["mean_ms"] == pytest.approx(10 + tiers_ms / advised["n"])

@@ -44,6 +44,9 @@ class Compared:
     hourly: HourlyCost  # from a bill over full hours, in the mean of the month
     note: str = ""
     own_memory_pct: float = 0.0  # of the month: what readers' own memory answers before a rival is asked
+    confirmed_pct: float = 0.0  # of the month, as the next three in `market.Offer`
+    largest_bytes: int | None = None
+    own_memory_bytes: int | None = None
 
     @property
     def usd(self) -> float:
@@ -147,7 +150,15 @@ class Comparison:
             warm = of_month[once.name]
             shares = (once.in_memory_pct, warm.in_memory_pct)
             compared = self._compared(once.name, once.bill, warm.bill, shares, warm.note, ours)
-            found.append(replace(compared, own_memory_pct=warm.own_memory_pct))
+            found.append(
+                replace(
+                    compared,
+                    own_memory_pct=warm.own_memory_pct,
+                    confirmed_pct=warm.confirmed_pct,
+                    largest_bytes=warm.largest_bytes,
+                    own_memory_bytes=warm.own_memory_bytes,
+                )
+            )
         return found
 
     def _compared(

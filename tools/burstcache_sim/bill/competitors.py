@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
-from burstcache.core.prices import PriceSheet
+from burstcache.core.prices import SHEETS, PriceSheet
 from burstcache_sim.bill import edge, express, nodes
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.schedule import scheduled
@@ -26,6 +26,7 @@ _KINDS: dict[str, Callable[[Market, str], Offer]] = {
     "s3-express-all": express.at_first,
     "reader-memory": edge.reader_memory,
     "reader-memory-confirmed": edge.confirmed_memory,
+    "range-memory": edge.range_memory,
     "ec2": nodes.always_on,
     "ec2-scheduled": scheduled,
     "fargate": nodes.fargate("fargate", "Valkey on Fargate, LRU in its memory"),
@@ -67,8 +68,19 @@ _BY_SIZE = {
     "reader-memory+fargate-spot": tuple(nodes.FARGATE_SIZES),
     "reader-memory": edge.READER_SIZES,
     "reader-memory-confirmed": edge.READER_SIZES,
+    "range-memory": edge.READER_SIZES,
     "serverless-valkey": ("", *_SERVERLESS_SIZES),
     "serverless-redis": ("", *_SERVERLESS_SIZES),
+}
+_TODAYS = "today-"
+_BY_ITEM = {
+    "s3-express-get": "s3-express",
+    "efs-storage": "efs",
+    "cloudfront-transfer": "cloudfront",
+    "serverless-memory:valkey": "serverless-valkey",
+    "serverless-memory:redis": "serverless-redis",
+    "fargate-vcpu": "fargate",
+    "fargate-spot-vcpu": "fargate-spot",
 }
 # What the thesis compares with knows neither regions' other services nor volumes.
 _OF_THE_THESIS = ("s3-only", "ec2", "elasticache-redis", "perfect-automation", "lambda-always", "infinicache")
@@ -112,6 +124,22 @@ def offer_names(prices: PriceSheet, setup: Setup) -> list[str]:
     return names
 
 
+def unpriced(prices: PriceSheet) -> tuple[str, ...]:
+    """Return the competitors that another sheet of today has prices for and this one has not, by name."""
+    others = [sheet for sheet in SHEETS.values() if sheet.name.startswith(_TODAYS)]
+    missing = {row.item for sheet in others for row in sheet.rows} - {row.item for row in prices.rows}
+    names = (name for item in missing if (name := _priced_by(item)))
+    return tuple(sorted({name for name in names if name not in prices.not_sold}))
+
+
+def _priced_by(item: str) -> str:
+    """Return the competitor that an item of a price sheet is for; empty if it is for something else."""
+    kind, _, of = item.partition(":")
+    if item in _BY_ITEM or kind in _BY_ITEM:
+        return _BY_ITEM.get(item) or _BY_ITEM[kind]
+    return item if f"{kind}:" in _BY_TYPE.values() and of else ""
+
+
 def _make(market: Market, name: str) -> Offer:
     kind, _, of = name.partition(":")
     default = market.setup.instance_type if kind in (*_BY_TYPE, "perfect-automation") else _default_size(kind)
@@ -133,6 +161,8 @@ def _worth_trying(market: Market, names: Iterable[str]) -> list[str]:
     for name in names:
         kind, _, size = name.partition(":")
         if kind.startswith("reader-memory+") and (is_enough or market.setup.readers != "aws"):
+            continue
+        if kind == "range-memory" and market.locality.whole_bytes is None:
             continue
         if kind in holding_all or (market.only_cache and kind not in _OF_THE_THESIS):
             continue

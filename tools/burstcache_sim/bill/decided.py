@@ -103,7 +103,7 @@ def _once_and_twice(locality: Locality, setup: Setup, policy: WorthPolicy) -> tu
 
 def _met(asked: Asked, locality: Locality, setup: Setup) -> tuple[Asked, Asked]:
     """Return the requests that the policy meets, and those for objects that are too large: S3 alone serves them."""
-    is_small = (locality.sizes_bytes <= LARGEST_OBJECT_BYTES[setup.front_door])[locality.ids]
+    is_small = (locality.objects_bytes <= LARGEST_OBJECT_BYTES[setup.front_door])[locality.ids]
     return (
         Asked(asked.first & is_small, asked.again & is_small),
         Asked(asked.first & ~is_small, asked.again & ~is_small),

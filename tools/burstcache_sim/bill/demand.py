@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from burstcache.core.digest import MAX_AGE_S, REFRESH_AT
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache_sim.bill.usage import METERED_BYTES
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _WAKES_AFTER_US = 600 * US_PER_S  # a function without a request for this long starts cold
 _LEAST_PERIOD_US = 60 * US_PER_S  # a single request would be repeated millions of times a month
 _MOST_PERIOD_US = 100 * 8_760 * 3_600 * US_PER_S
+BYTES_PER_KB = 1024
 _INVOCATION_US = 15 * 60 * US_PER_S
 _REFRESH_US = round(REFRESH_AT * MAX_AGE_S * US_PER_S)
 REDIS_RESTART_US = 60 * US_PER_S  # 30 s to stop, 30 s to boot
@@ -30,7 +32,7 @@ _REDIS_LEAST_US = 60 * US_PER_S
 
 _PER_REPETITION = (
     *("requests", "period_us", "body_bytes", "wakes", "perfect_redis_us", "metered_512kb", "invocation_misses"),
-    *("busy_s", "digest_reads", "internet_bytes"),
+    *("busy_s", "digest_reads", "internet_bytes", "moved_bytes", "slices"),
 )
 
 
@@ -43,7 +45,7 @@ class Demand:
     first_us: int
     last_us: int
     period_us: int
-    body_bytes: int  # of all answers together
+    body_bytes: int  # of all answers together, as far as they were sent
     stored_bytes: int  # of all objects together
     wakes: int  # how often the first request after ten quiet minutes comes
     perfect_redis_us: int  # how long a node must run if the trace is known
@@ -52,6 +54,8 @@ class Demand:
     busy_s: int = 0  # seconds with a request [s]
     digest_reads: int = 0  # of one reader that gets all requests
     internet_bytes: int = 0  # of all answers, also of those that this system redirects to S3
+    moved_bytes: int = 0  # of all answers, a kilobyte each at least: what ElastiCache Serverless counts
+    slices: int = 0  # of all answers, at least one each, as `core.pool.slices` cuts objects
 
     def repeated(self, times: Fraction) -> Demand:
         """Return the demand of that many repetitions, one after the other, of the same objects."""
@@ -79,7 +83,7 @@ def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) 
     first_us, last_us = int(trace.arrivals_us[0]), int(trace.arrivals_us[-1])
     rate = sample_rate(trace)
     body_bytes = per_request(
-        trace, object_bytes * len(trace) if trace.sizes_bytes is None else int(trace.sizes_bytes.sum())
+        trace, object_bytes * len(trace) if trace.bodies_bytes is None else int(trace.bodies_bytes.sum())
     )
     busy_s = 1 + int(np.count_nonzero(np.diff(trace.arrivals_us // US_PER_S)))
     return Demand(
@@ -98,6 +102,8 @@ def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) 
         busy_s=min(round(busy_s / rate), 1 + (last_us - first_us) // US_PER_S),
         digest_reads=min(round(_digest_reads(trace) / rate), 1 + (last_us - first_us) // _REFRESH_US),
         internet_bytes=body_bytes,
+        moved_bytes=per_request(trace, _moved_bytes(trace, object_bytes)),
+        slices=per_request(trace, units(trace, object_bytes, SLICE_BYTES)),
     )
 
 
@@ -159,7 +165,6 @@ def stored_objects(trace: Trace) -> int:
 
 def stored_bytes(trace: Trace, object_bytes: int) -> int:
     """Return the total size of a trace's objects; those without a size have `object_bytes` [bytes]."""
-    import numpy as np
 
     if len(trace) == 0:
         return 0
@@ -167,18 +172,29 @@ def stored_bytes(trace: Trace, object_bytes: int) -> int:
         return object_bytes if trace.sizes_bytes is None else int(trace.sizes_bytes.max())
     if trace.sizes_bytes is None:
         return stored_objects(trace) * object_bytes
-    largest = np.zeros(int(trace.key_ids.max()) + 1, dtype=np.int64)  # an answer without a body (304) has no size
-    np.maximum.at(largest, trace.key_ids, trace.sizes_bytes)
-    return int(largest.sum())
+    return int(trace.largest_bytes(trace.sizes_bytes).sum())  # an answer without a body (304) has no size
 
 
 def metered_512kb(trace: Trace, object_bytes: int) -> int:
     """Return what an HTTP API meters for a trace: a unit per request and 512 KB of its answer."""
+    return units(trace, object_bytes, METERED_BYTES)
+
+
+def _moved_bytes(trace: Trace, object_bytes: int) -> int:
     import numpy as np
 
-    if trace.sizes_bytes is None:
-        return len(trace) * max(1, -(-object_bytes // METERED_BYTES))
-    return int(np.maximum(1, -(-trace.sizes_bytes // METERED_BYTES)).sum())
+    if trace.bodies_bytes is None:
+        return len(trace) * max(BYTES_PER_KB, object_bytes)
+    return int(np.maximum(BYTES_PER_KB, trace.bodies_bytes).sum())
+
+
+def units(trace: Trace, object_bytes: int, unit_bytes: int) -> int:
+    """Return how many units of some size the bodies of a trace are, each rounded up, and at least one a request."""
+    import numpy as np
+
+    if trace.bodies_bytes is None:
+        return len(trace) * max(1, -(-object_bytes // unit_bytes))
+    return int(np.maximum(1, -(-trace.bodies_bytes // unit_bytes)).sum())
 
 
 def _digest_reads(trace: Trace) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB
@@ -13,6 +15,11 @@ from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.bill.market import VOLUME_GB, Item, Market, Offer
 from burstcache_sim.units import US_PER_H
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+KIB = 1024
 READER_SIZES = ("64MB", "256MB", "1024MB", "4096MB")
 CONFIRMED_US = US_PER_S
 
@@ -36,7 +43,9 @@ def cloudfront(market: Market, _: str) -> Offer:
 
 def efs(market: Market, _: str) -> Offer:
     """Return a file system: each object is written at its first read and kept."""
-    stored_bytes, written_bytes = market.locality.kept_bytes(market.repeats)
+    written_bytes = market.locality.kept_bytes(market.repeats)[1]
+    metered = replace(market.locality, sizes_bytes=_file_bytes(market.locality.sizes_bytes), _curves={})
+    stored_bytes = metered.kept_bytes(market.repeats)[0]
     misses = market.lru_misses(EVERYTHING_BYTES)
     read_bytes = market.demand.body_bytes * (1 - misses / market.demand.requests)
     return market.offer(
@@ -49,6 +58,13 @@ def efs(market: Market, _: str) -> Offer:
     )
 
 
+def _file_bytes(sizes_bytes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return what EFS meters for files: 2 KiB each and their data, which is one or more times 4 KiB."""
+    import numpy as np
+
+    return 2 * KIB + np.maximum(1, -(-sizes_bytes // (4 * KIB))) * (4 * KIB)
+
+
 def reader_memory(market: Market, size: str) -> Offer:
     """Return the library alone in readers that stay: what it holds may be old without a bound."""
     memory_bytes = memory_bytes_of(size)
@@ -58,6 +74,19 @@ def reader_memory(market: Market, size: str) -> Offer:
         f"reader-memory:{size}",
         misses=misses,
         note=f"the library alone: memory of {_readers(market)}, of any age, not billed",
+        largest_bytes=memory_bytes // LARGEST_SHARE,
+    )
+
+
+def range_memory(market: Market, size: str) -> Offer:
+    """Return a memory of one's own in readers that stay, which holds ranges: the library holds whole objects."""
+    memory_bytes = memory_bytes_of(size)
+    readers = market.locality.of_readers(market.setup.reader_processes)
+    return market.offer(
+        f"range-memory:{size}",
+        misses=sum((one.misses(memory_bytes, repeats=market.repeats) for one in readers), Fraction(0)),
+        note=f"a memory for ranges of one's own, LRU, in {_readers(market)}, of any age, not billed",
+        largest_bytes=memory_bytes,
     )
 
 
@@ -65,19 +94,24 @@ def confirmed_memory(market: Market, size: str) -> Offer:
     """Return the library alone, which asks S3 for an object's ETag if a second has passed since its last answer."""
     from burstcache_sim.engine.stack_distance import confirmed_hits, stack_distances
 
-    memory_bytes, misses = memory_bytes_of(size), Fraction(0)
+    memory_bytes, misses, held = memory_bytes_of(size), Fraction(0), Fraction(0)
     for whole in market.locality.of_readers(market.setup.reader_processes):
-        is_small = (whole.sizes_bytes + ENTRY_BYTES <= memory_bytes // LARGEST_SHARE)[whole.ids]
+        is_small = (whole.objects_bytes + ENTRY_BYTES <= memory_bytes // LARGEST_SHARE)[whole.ids]
         one = whole.part(is_small)
         distances, _ = stack_distances(one.ids, one.sizes_bytes + ENTRY_BYTES, one.is_renewed)
         keys, held_bytes = len(one.sizes_bytes), int(memory_bytes * one.rate)
         hits = confirmed_hits(one.times_us, one.ids, distances, held_bytes, CONFIRMED_US, keys)
         misses += (len(whole.ids) - hits) / one.rate
-    return market.offer(
+        held += int(((distances >= 0) & (distances <= held_bytes)).sum()) / one.rate
+    offer = market.offer(
         f"reader-memory-confirmed:{size}",
         misses=misses,
         note=f"the library alone: memory of {_readers(market)}, confirmed by S3 within 1 s, a GET each time",
+        largest_bytes=memory_bytes // LARGEST_SHARE,
     )
+    requests = Fraction(market.demand.requests)
+    confirmed = max(Fraction(0), min(misses, requests) - max(Fraction(0), requests - held))
+    return replace(offer, confirmed_pct=round(float(100 * confirmed / requests), 6))
 
 
 def _readers(market: Market) -> str:

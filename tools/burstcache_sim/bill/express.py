@@ -51,7 +51,7 @@ def everything(locality: Locality) -> CopyRules:
 def _offer(market: Market, name: str, rule: CopyRules, note: str) -> Offer:
     use = totals(market, rule)
     misses = min(market.locality.requests - use.served, Fraction(market.demand.requests))
-    served_bytes = use.served_bytes
+    served_bytes = use.served_bytes * market.sent_share
     if use.served:  # of a sample, known requests less misses: what scales with the keys is another estimate
         served_bytes *= (market.demand.requests - misses) / use.served
     return market.offer(
@@ -67,7 +67,7 @@ def _offer(market: Market, name: str, rule: CopyRules, note: str) -> Offer:
 
 
 def rule_of(
-    sizes_bytes: NDArray[np.int64], prices: PriceSheet, usd_per_hit: float, *, largest_bytes: int | None = None
+    sizes_bytes: NDArray[np.int64], prices: PriceSheet, usd_per_hit: float, *, is_kept: NDArray[np.bool_] | None = None
 ) -> CopyRules:
     """Return when objects of these sizes are copied and dropped.
 
@@ -75,11 +75,11 @@ def rule_of(
         sizes_bytes: Of each object [bytes].
         prices: Prices of the region.
         usd_per_hit: What a saved wait of S3 is worth [USD].
-        largest_bytes: The largest object that is copied; None for any [bytes].
+        is_kept: Whether each object may be copied; None for all.
     """
     rules = copy_rules(express_rule(prices, hit_value_usd=usd_per_hit), sizes_bytes)
-    if largest_bytes is not None:
-        rules.copy_at[sizes_bytes > largest_bytes] = 0
+    if is_kept is not None:
+        rules.copy_at[~is_kept] = 0
     return rules
 
 

@@ -53,18 +53,21 @@ def past_memory(locality: Locality, setup: Setup) -> Asked:
     largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
     memory_bytes = setup.reader_memory_bytes
     largest_bytes = min(memory_bytes // LARGEST_SHARE, largest_bytes)
-    return _past_memory(locality, memory_bytes, setup.reader_processes, largest_bytes, ENTRY_BYTES)
+    return _past_memory(locality, memory_bytes, setup.reader_processes, largest_bytes, ENTRY_BYTES, whole=True)
 
 
 def library_misses(locality: Locality, memory_bytes: int, repeats: Fraction) -> Fraction:
     """Return the mean misses of a repetition in a memory of the library, whatever the age of what it holds."""
-    entries = replace(locality, sizes_bytes=locality.sizes_bytes + ENTRY_BYTES, _curves={})
-    return entries.misses(memory_bytes, repeats=repeats, largest_bytes=memory_bytes // LARGEST_SHARE)
+    largest_bytes = memory_bytes // LARGEST_SHARE
+    is_small = (locality.objects_bytes + ENTRY_BYTES <= largest_bytes)[locality.ids]
+    kept = locality.part(is_small)
+    entries = replace(kept, sizes_bytes=kept.sizes_bytes + ENTRY_BYTES, _curves={})
+    return (len(locality.ids) - len(kept.ids)) / locality.rate + entries.misses(memory_bytes, repeats=repeats)
 
 
 def past_own_memory(locality: Locality, processes: int, memory_bytes: int) -> Asked:
-    """Return which requests a memory of the readers' own making leaves: any object, nothing but bodies in it."""
-    return _past_memory(locality, memory_bytes, processes, memory_bytes, 0)
+    """Return which requests a memory of the readers' own making leaves: any object or range, only bodies in it."""
+    return _past_memory(locality, memory_bytes, processes, memory_bytes, 0, whole=False)
 
 
 def memory_bytes_of(size: str) -> int:
@@ -191,7 +194,7 @@ def with_express(
         asks=month.n_s3,
         copies=round(use.copies * repeats),
         copied_bytes=round(use.copied_bytes * repeats),
-        read_bytes=round(use.served_bytes * repeats * (served / use.served if use.served else 1)),
+        read_bytes=round(use.served_bytes * market.sent_share * repeats * (served / use.served if use.served else 1)),
         byte_s=round(use.held_byte_us * repeats / US_PER_S),
     )
     n_s3, s3_requests = month.n_s3 - n_express, month.s3_requests - n_express
@@ -212,29 +215,35 @@ class _Distances:
 
 
 @lru_cache(maxsize=8)
-def _past_memory(locality: Locality, memory_bytes: int, processes: int, largest_bytes: int, entry_bytes: int) -> Asked:
-    """Return which requests the readers' memory leaves; they take turns at random, as a rival's readers do."""
+def _past_memory(
+    locality: Locality, memory_bytes: int, processes: int, largest_bytes: int, entry_bytes: int, *, whole: bool
+) -> Asked:
+    """Return which requests the readers' memory leaves; they take turns at random, as a rival's readers do.
+
+    Whether an object, or a range of one, is small enough is decided by the size of the whole object, or by its own.
+    """
     import numpy as np
 
     everything = np.ones(len(locality.ids), np.bool_)
     if not memory_bytes:
         return Asked(everything, everything)
     sizes_bytes = locality.sizes_bytes + entry_bytes
+    is_small = (locality.objects_bytes if whole else locality.sizes_bytes) + entry_bytes <= largest_bytes
     first, again = everything.copy(), everything.copy()
     for is_ours in locality.turns(processes):
         asked = Asked(is_ours, is_ours)
-        left = _distances(locality, asked, sizes_bytes, largest_bytes).left(asked, int(memory_bytes * locality.rate))
+        left = _distances(locality, asked, sizes_bytes, is_small).left(asked, int(memory_bytes * locality.rate))
         first[is_ours], again[is_ours] = left.first[is_ours], left.again[is_ours]
     return Asked(first, again)
 
 
 @lru_cache(maxsize=2)  # sixteen bytes a request; setups with as many nodes below one memory come in a row
 def _at_nodes(locality: Locality, asked: Asked, largest_bytes: int, nodes: int) -> _Distances:
-    return _distances(locality, asked, locality.sizes_bytes, largest_bytes, nodes)
+    return _distances(locality, asked, locality.sizes_bytes, locality.objects_bytes <= largest_bytes, nodes)
 
 
 def _distances(
-    locality: Locality, asked: Asked, sizes_bytes: NDArray[np.int64], largest_bytes: int, nodes: int = 1
+    locality: Locality, asked: Asked, sizes_bytes: NDArray[np.int64], is_small: NDArray[np.bool_], nodes: int = 1
 ) -> _Distances:
     """Return the distances of the requests that ask nodes, each an LRU cache that larger objects pass by."""
     import numpy as np
@@ -243,7 +252,7 @@ def _distances(
 
     ids, objects = locality.twice()
     sizes_bytes, homes = sizes_bytes[objects], locality.homes(nodes)[objects]
-    enter = np.concatenate((asked.first, asked.again)) & (sizes_bytes <= largest_bytes)[ids]
+    enter = np.concatenate((asked.first, asked.again)) & is_small[objects][ids]
     both, is_renewed = np.full(len(enter), NEVER, np.int64), np.zeros(len(objects), np.bool_)
     for node in range(nodes):
         at_node = enter & (homes[ids] == node)

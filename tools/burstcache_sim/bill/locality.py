@@ -51,6 +51,7 @@ class Locality:
     rate: Fraction = Fraction(1)  # share of the log's keys that these are; what is returned is of the whole log
     numbers: NDArray[np.int64] | None = None  # each object's id in the whole log; None: the same
     renewed: NDArray[np.bool_] | None = None  # by id: whether it has another name in each repetition; None: no object
+    whole_bytes: NDArray[np.int64] | None = None  # of the object that each is a range of, by id; None: the sizes
     _curves: dict[tuple[int, int], HitCurve] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -72,6 +73,11 @@ class Locality:
     def stored_bytes(self) -> int:
         """The size of all objects together [bytes]."""
         return round(int(self.sizes_bytes.sum()) / self.rate)
+
+    @property
+    def objects_bytes(self) -> NDArray[np.int64]:
+        """The size of each object, by id; of a range that of the object it belongs to [bytes]."""
+        return self.sizes_bytes if self.whole_bytes is None else self.whole_bytes
 
     @property
     def working_bytes(self) -> int:
@@ -183,10 +189,11 @@ def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
     ids = np.zeros(len(trace), np.int64) if trace.key_ids is None else trace.key_ids.astype(np.int64)
     sizes_bytes = np.full(int(ids.max()) + 1, object_bytes, np.int64)
     if trace.sizes_bytes is not None:
-        sizes_bytes[:] = 0
-        np.maximum.at(sizes_bytes, ids, trace.sizes_bytes)
+        sizes_bytes = trace.largest_bytes(trace.sizes_bytes)
+    whole_bytes = None if trace.object_bytes is None else trace.largest_bytes(trace.object_bytes)
     times_us = trace.arrivals_us - trace.arrivals_us[0]
-    return replace(_dense(Locality(times_us, ids, sizes_bytes, period_us, sample_rate(trace))), numbers=None)
+    found = Locality(times_us, ids, sizes_bytes, period_us, sample_rate(trace), whole_bytes=whole_bytes)
+    return replace(_dense(found), numbers=None)
 
 
 def mean(first: Fraction | int, again: Fraction | int, repeats: Fraction) -> Fraction:
@@ -208,6 +215,7 @@ def _dense(locality: Locality) -> Locality:
         sizes_bytes=locality.sizes_bytes[seen],
         numbers=np.flatnonzero(seen) if locality.numbers is None else locality.numbers[seen],
         renewed=None if locality.renewed is None else locality.renewed[seen],
+        whole_bytes=None if locality.whole_bytes is None else locality.whole_bytes[seen],
     )
 
 

@@ -33,6 +33,9 @@ class Offer:
     in_memory_pct: float  # for S3 Express and file systems: from the copy
     note: str = ""
     own_memory_pct: float = 0.0  # requests that readers' own memory answers before it is asked
+    confirmed_pct: float = 0.0  # requests for which S3 confirms what is held, without sending it
+    largest_bytes: int | None = None  # of an object that it may hold; None: any
+    own_memory_bytes: int | None = None  # the same of the readers' own memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +56,25 @@ class Market:
         """The period [h]."""
         return Fraction(self.demand.period_us, US_PER_H)
 
+    @property
+    def sent_share(self) -> Fraction:
+        """The share of what was asked for that was sent: less than all where clients left, or had it already."""
+        asked_bytes = int(self.locality.sizes_bytes[self.locality.ids].sum()) * self.demand.requests
+        sent_bytes = self.demand.body_bytes * len(self.locality.ids)
+        return min(Fraction(1), Fraction(sent_bytes, asked_bytes)) if asked_bytes else Fraction(1)
+
     def lru_misses(self, memory_bytes: int, *, largest_bytes: int | None = None, nodes: int = 1) -> Fraction:
         """Return the mean misses of a period with this much memory, of each node (`Locality.misses`)."""
         return self.locality.misses(memory_bytes, repeats=self.repeats, largest_bytes=largest_bytes, nodes=nodes)
 
     def offer(
-        self, name: str, *items: Item | BillLine, misses: Amount, note: str = "", reached: Reached = "door"
+        self,
+        name: str,
+        *items: Item | BillLine,
+        misses: Amount,
+        note: str = "",
+        reached: Reached = "door",
+        largest_bytes: int | None = None,
     ) -> Offer:
         """Return the offer with a bill of the items, of the requests that reach S3, and of what stands before it."""
         misses = min(misses, self.demand.requests)  # of a sample they are estimates
@@ -68,7 +84,8 @@ class Market:
         if not self.only_cache:
             lines += self._door_lines(hits) if reached == "door" else self._way_lines(reached)
         pct = round(float(100 * Fraction(hits) / self.demand.requests), 6)
-        return Offer(name, Bill(self.prices.name, tuple(line for line in lines if line.quantity)), pct, note)
+        bill_ = Bill(self.prices.name, tuple(line for line in lines if line.quantity))
+        return Offer(name, bill_, pct, note, largest_bytes=largest_bytes)
 
     def _line(self, item: Item) -> BillLine:
         price, quantity, text = item

@@ -13,6 +13,7 @@ from fractions import Fraction
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.demand import BYTES_PER_KB
 from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.bill.market import VOLUME_GB, Market, Offer
 from burstcache_sim.units import US_PER_H
@@ -68,7 +69,6 @@ _FARGATE_GIB = {size: float(gb) for size, (_, gb) in FARGATE_SIZES.items()}
 # Serverless bills at least this much memory, whatever is stored.
 _SERVERLESS_LEAST_GB = {"valkey": Fraction(1, 10), "redis": Fraction(1)}
 SERVERLESS_SIZES_GB = (1, 2, 4, 8, 16, 32, 64, 128)  # maxima worth trying
-_BYTES_PER_ECPU = 1024
 _SHARED = "keys shared by hash"
 MOST_NODES = 8  # that share the keys, anybody's: what the template accepts
 _MORE_MEMORY = Fraction(6, 5)  # times what the next smaller nodes have: closer ones serve nearly the same
@@ -90,6 +90,11 @@ class Nodes:
     def misses(self, market: Market) -> Fraction:
         """Return the misses of a period."""
         return market.lru_misses(self.each_bytes, largest_bytes=LARGEST_VALUE_BYTES, nodes=self.count)
+
+    @property
+    def largest_bytes(self) -> int:
+        """The largest object that they may hold [bytes]."""
+        return min(self.each_bytes, LARGEST_VALUE_BYTES)
 
 
 def nodes_of(text: str, memory_gib: Mapping[str, float]) -> Nodes:
@@ -205,7 +210,7 @@ def always_on(market: Market, of: str) -> Offer:
     if not market.only_cache:
         items.append(("+ebs-gp3", nodes.count * VOLUME_GB * market.hours, "volume"))
     note = f"self-hosted, always on, LRU in {_memory(nodes)}"
-    return market.offer(f"ec2:{of}", *items, misses=nodes.misses(market), note=note)
+    return market.offer(f"ec2:{of}", *items, misses=nodes.misses(market), note=note, largest_bytes=nodes.largest_bytes)
 
 
 def elasticache(engine: str) -> Callable[[Market, str], Offer]:
@@ -219,7 +224,8 @@ def elasticache(engine: str) -> Callable[[Market, str], Offer]:
         several = "" if count == 1 else f"{count} "
         item = (f"+elasticache-{engine}:{type_}", hours, f"{several}cache.{type_}, {engine}")
         note = f"LRU in {_memory(nodes)}, billed by the full hour"
-        return market.offer(f"elasticache-{engine}:{of}", item, misses=nodes.misses(market), note=note)
+        name, misses = f"elasticache-{engine}:{of}", nodes.misses(market)
+        return market.offer(name, item, misses=misses, note=note, largest_bytes=nodes.largest_bytes)
 
     return offer
 
@@ -234,15 +240,15 @@ def serverless(engine: str) -> Callable[[Market, str], Offer]:
             memory_bytes = min(market.locality.working_bytes, _gigabytes(size) * GIB)
             held_bytes = min(held_bytes, Fraction(memory_bytes))
         misses = market.lru_misses(memory_bytes, largest_bytes=LARGEST_VALUE_BYTES)
-        # A processing unit is a KB moved, and at least one per command: a hit moves the object out, a miss asks in vain
+        # A processing unit is a KB moved, at least one per command: a hit moves the object out, a miss asks in vain
         # and moves it in.
-        moved = max(demand.requests, -(-demand.body_bytes // _BYTES_PER_ECPU))
         return market.offer(
             f"serverless-{engine}{':' * bool(size)}{size}",
             (f"+serverless-memory:{engine}", max(least_gb, held_bytes / GIB) * market.hours, "memory"),
-            (f"serverless-ecpu:{engine}", moved + misses, "processing units"),
+            (f"serverless-ecpu:{engine}", Fraction(demand.moved_bytes, BYTES_PER_KB) + misses, "processing units"),
             misses=misses,
             note=f"LRU at a maximum of {size}" if size else f"at least {float(least_gb):g} GB",
+            largest_bytes=LARGEST_VALUE_BYTES,
         )
 
     return offer
@@ -263,6 +269,7 @@ def fargate(prefix: str, note: str) -> Callable[[Market, str], Offer]:
             (f"+{prefix}-memory:arm", count * gb * market.hours, f"{what}, memory"),
             misses=nodes.misses(market),
             note=note if count == 1 else f"{note}; {_SHARED}",
+            largest_bytes=nodes.largest_bytes,
         )
 
     return offer

@@ -5,6 +5,7 @@ Hits are those of an LRU with the memory that parity leaves; `burstcache_sim.poo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from burstcache.core.pool.chunk_store import member_bytes
@@ -12,6 +13,7 @@ from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.redundancy import Load, choose
 from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache_sim.bill.cost import BillLine
+from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.pool import control_use, pool_bill
 from burstcache_sim.pool.reclaims import usual
@@ -31,7 +33,8 @@ def pool_offer(market: Market, members: int) -> Offer:
     demand, hours = market.demand, market.hours
     price = member_price(market.prices, MEMORY_MB)
     measured = {60: usual(members).day()}
-    slices_each = max(1, -(-demand.body_bytes // (SLICE_BYTES * demand.requests)))
+    market = replace(market, locality=_in_slices(market.locality))
+    slices_each = Fraction(demand.slices, demand.requests)
     stored_slices = max(1, -(-market.locality.stored_bytes // SLICE_BYTES))
     slice_bytes = min(SLICE_BYTES, max(1, market.locality.stored_bytes // stored_slices))
     misses, choice = Fraction(0), None
@@ -61,6 +64,16 @@ def pool_offer(market: Market, members: int) -> Offer:
         note=f"{members} members of {MEMORY_MB:,} MB, {code.data}+{code.parity} chunks, {backup}",
         reached="directly",
     )
+
+
+def _in_slices(locality: Locality) -> Locality:
+    """Return a log whose ranges take the slices that they lie in, at most the whole object; each is read on its own."""
+    import numpy as np
+
+    if locality.whole_bytes is None:
+        return locality
+    in_slices = -(-locality.sizes_bytes // SLICE_BYTES) * SLICE_BYTES
+    return replace(locality, sizes_bytes=np.minimum(in_slices, locality.whole_bytes), _curves={})
 
 
 def pools_worth_trying(market: Market) -> list[Offer]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.market import Market, Offer
 
@@ -19,10 +18,9 @@ _NEARLY_PCT = 0.5  # of the pool's share of hits
 
 
 def ranged_gets(market: Market) -> Offer:
-    """Return S3, each slice of an object read by a GET of its own."""
+    """Return S3, each slice of what is asked for read by a GET of its own: one, for a range that is no larger."""
     demand = market.demand
-    slices = -(-demand.body_bytes // (SLICE_BYTES * demand.requests)) * demand.requests
-    more = slices - demand.requests  # one GET per request is billed as a miss
+    more = demand.slices - demand.requests  # one GET per request is billed as a miss
     return market.offer(
         RANGED,
         ("s3-get", Fraction(more), "S3 GET of further slices"),
@@ -41,6 +39,8 @@ def rivals(market: Market, in_memory_pct: float) -> list[Offer]:
     """
     by_kind: dict[str, list[Offer]] = {}
     for offer in offers(market):
+        if offer.name != "s3-only" and not offer.in_memory_pct:
+            continue  # bought for nothing
         by_kind.setdefault(offer.name.partition(":")[0], []).append(offer)
     kinds = (*_KINDS, "s3-express") if market.usd_per_hit else _KINDS
     best = [_best(by_kind[kind], in_memory_pct) for kind in kinds if kind in by_kind]

@@ -69,6 +69,7 @@ def scheduled(market: Market, of: str) -> Offer:
         ("+ebs-gp3", nodes.count * VOLUME_GB * market.hours, "volume"),
         misses=market.demand.requests - chosen.hits(nodes, requests_each),
         note=f"on a schedule, {many} of {_hours_of(market.locality)}, empty at every start",
+        largest_bytes=nodes.largest_bytes,
     )
 
 
@@ -122,6 +123,7 @@ def _tried(locality: Locality, hours: tuple[int, ...]) -> _Tried:
         sizes_bytes=locality.sizes_bytes[objects],
         numbers=objects if locality.numbers is None else locality.numbers[objects],
         renewed=locality.is_renewed[objects],
+        whole_bytes=None if locality.whole_bytes is None else locality.whole_bytes[objects],
         _curves={},
     )
     return _Tried(hours, on_us, met)

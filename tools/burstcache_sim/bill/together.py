@@ -37,6 +37,8 @@ def before(below: Offering) -> Offering:
             body_bytes=round(demand.body_bytes * share),
             metered_512kb=round(demand.metered_512kb * share),
             internet_bytes=round(demand.internet_bytes * share),
+            moved_bytes=round(demand.moved_bytes * share),
+            slices=round(demand.slices * share),
             busy_s=min(demand.busy_s, asked),
         )
         sold = below(replace(market, demand=less, locality=below_memory), of)
@@ -47,6 +49,7 @@ def before(below: Offering) -> Offering:
             in_memory_pct=round(float(100 * (1 - missed)), 6),
             note=f"{memory_mb} MB of each reader's memory, of any age; {sold.note}",
             own_memory_pct=round(float(100 * (1 - Fraction(asked, demand.requests))), 6),
+            own_memory_bytes=memory_mb * 1024**2,
         )
 
     return offer

@@ -94,6 +94,7 @@ def gather(
     result = replay(policy, scenario)
     demand = billing.demand(trace)
     whole = of_whole_log(result, trace, demand.requests)
+    clock = clock.of_log(trace, object_bytes=billing.setup.object_bytes)
 
     def point(run: RunResult) -> Point:
         tried = of_whole_log(run, trace, demand.requests)

@@ -225,7 +225,7 @@ def _latency_rows(report: Report) -> list[tuple[str, ...]]:
 
 def _about_latency(report: Report) -> str:
     return (
-        "Latencies are assumed, not simulated: each tier has a mean, by default what the thesis measured at its proxy"
+        "Latencies are assumed, not simulated: each tier has a mean to its first byte and a bandwidth"
         f" (S3 alone {report.latency_without.mean_ms:.3g} ms), and requests spread around it."
     )
 

@@ -83,9 +83,7 @@ def money_over_time(
 def _up_to(trace: Trace, until_us: int) -> Trace:
     """Return the requests up to and including an instant."""
     n = int(trace.arrivals_us.searchsorted(until_us, side="right"))
-    key_ids = None if trace.key_ids is None else trace.key_ids[:n]
-    sizes_bytes = None if trace.sizes_bytes is None else trace.sizes_bytes[:n]
     sample = trace.sample
     if sample is not None:  # as many of the whole log's requests have come as of the sample's
         sample = replace(sample, requests=-(-sample.requests * n // len(trace)))
-    return replace(trace, arrivals_us=trace.arrivals_us[:n], key_ids=key_ids, sizes_bytes=sizes_bytes, sample=sample)
+    return replace(trace.part(slice(n)), sample=sample)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from burstcache_sim.latency import THESIS_NETWORK_MS, TierLatencies, summarise
+from burstcache_sim.latency import THESIS_AT_THE_CLIENT, summarise
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.policies.offline import offline
 from burstcache_sim.report.table import Table
@@ -14,7 +14,6 @@ from burstcache_sim.thesis.published import LOG_SENSITIVITIES, MEAN_LATENCY_MS, 
 from burstcache_sim.units import S3_GET_UNITS, run_cost_units, usd
 from burstcache_sim.world.result import RunResult
 
-_AT_THE_CLIENT = TierLatencies(network_ms=THESIS_NETWORK_MS)
 _HEADER = (
     "", "in memory [%]", "Lambda [s]", "invocations", "Redis [s]", "Redis starts", "S3 requests", "total [USD]",
     "mean latency [ms]",
@@ -57,13 +56,13 @@ def _printed(figure: str) -> tuple[str, ...]:
 
 def _run(result: RunResult) -> tuple[str, ...]:
     counts = (f"{result.lambda_ms / 1000:.1f}", result.invocations, result.redis_s, result.redis_starts)
-    mean_ms = summarise(result.n_s3, result.n_lambda, result.n_redis, _AT_THE_CLIENT).mean_ms
+    mean_ms = summarise(result.n_s3, result.n_lambda, result.n_redis, THESIS_AT_THE_CLIENT).mean_ms
     money = f"{usd(run_cost_units(result)):.5f}"
     return (f"{result.in_memory_pct:.2f}", *map(str, counts), str(result.s3_requests), money, f"{mean_ms:.2f}")
 
 
 def _other(name: str, n: int, hits: int, total_usd: float) -> tuple[str, ...]:
     share = float(Fraction(100 * hits, n))
-    mean_ms = f"{summarise(n - hits, 0, hits, _AT_THE_CLIENT).mean_ms:.2f}"
+    mean_ms = f"{summarise(n - hits, 0, hits, THESIS_AT_THE_CLIENT).mean_ms:.2f}"
     misses = str(n - hits)
     return (name, f"{share:.2f}", "", "", "", "", misses, f"{total_usd:.5f}", mean_ms)

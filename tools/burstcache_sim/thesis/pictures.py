@@ -10,7 +10,7 @@ from burstcache.core.prices import THESIS, price_sheet
 from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.spending import thesis_setup
-from burstcache_sim.latency import THESIS_NETWORK_MS, TierLatencies
+from burstcache_sim.latency import THESIS_AT_THE_CLIENT
 from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.optimum.plans import plan
 from burstcache_sim.policies.offline import offline
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from burstcache_sim.policies.policy import Policy
     from burstcache_sim.world.result import RunResult
 
-# As the thesis's figures: end to end.
-_AT_THE_CLIENT = Clock(TierLatencies(network_ms=THESIS_NETWORK_MS), front_door_ms=0.0)
+_AT_THE_CLIENT = Clock(THESIS_AT_THE_CLIENT)  # as the thesis's figures
 
 
 def thesis_pictures(fixed: Mapping[Workload, Samples], folder: Path) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from burstcache.core.errors import InvalidSettingError
@@ -65,3 +65,37 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.arrivals_us)
+
+    @property
+    def bodies_bytes(self) -> NDArray[np.int64] | None:
+        """Bytes of each body that were sent; None if nothing shows a size."""
+        return self.sizes_bytes if self.sent_bytes is None else self.sent_bytes
+
+    @property
+    def whole_bytes(self) -> NDArray[np.int64] | None:
+        """Size of the object that was asked for, or of which a range was; None if nothing shows a size [bytes]."""
+        return self.sizes_bytes if self.object_bytes is None else self.object_bytes
+
+    def part(self, kept: NDArray[np.bool_] | slice) -> Trace:
+        """Return some of the requests, by a flag each or by a span of their numbers."""
+        return replace(
+            self,
+            arrivals_us=self.arrivals_us[kept],
+            key_ids=None if self.key_ids is None else self.key_ids[kept],
+            sizes_bytes=None if self.sizes_bytes is None else self.sizes_bytes[kept],
+            sent_bytes=None if self.sent_bytes is None else self.sent_bytes[kept],
+            object_bytes=None if self.object_bytes is None else self.object_bytes[kept],
+        )
+
+    def largest_bytes(self, each: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the largest of some amounts of each key, by id [bytes].
+
+        Args:
+            each: An amount per request, such as its size [bytes].
+        """
+        import numpy as np
+
+        ids = np.zeros(len(self), np.int64) if self.key_ids is None else self.key_ids
+        largest = np.zeros(int(ids.max(initial=0)) + 1, np.int64)
+        np.maximum.at(largest, ids, each)
+        return largest

@@ -81,7 +81,7 @@ class Sensitivity:
 
     by_hit_value: tuple[Span, ...]  # [USD]
     by_ms_value: tuple[Span, ...]  # [USD]
-    by_s3_ms: tuple[Span, ...]  # at the given value; empty if there is none [ms]
+    by_s3_ms: tuple[Span, ...]  # its first byte's, at the given value; empty if there is none [ms]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +195,8 @@ def advise(
     """
 
     check_without(without, workload)  # before the work
+    setup = workload.setup
+    clock = clock.of_log(workload.trace, object_bytes=setup.object_bytes, front_door=setup.front_door)
 
     def objective_of(load: Workload) -> _BestBuy:
         weighing = Weighing(load, clock, value)
@@ -248,7 +250,7 @@ def advise(
         latency_without=clock.without(ours.result.n),
         hot_keys=_hot_keys(workload, ours),
         template=_template(weighing, ours),
-        large=large_objects(workload, weighing.usd_per_hit),
+        large=large_objects(workload, weighing.usd_per_hit, clock, usd_per_ms=value.usd_per_ms),
         confidence=confidence_of(weighing, _memory_bytes(winner, ours)),
     )
 
@@ -285,14 +287,18 @@ def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System
 
 
 def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rivals: Sequence[System]) -> Sensitivity:
-    value, s3_ms = weighing.value, weighing.clock.tiers.s3_ms
+    value, s3_ms, first_byte_ms = weighing.value, weighing.clock.s3_ms, weighing.clock.tiers.s3_ms
+    way_ms = s3_ms - first_byte_ms
     lines = [(ours.name, gain) for gain in gains] + [(rival.name, rival.gain) for rival in rivals]
     by_s3_ms: tuple[Span, ...] = ()
-    if value.usd_per_hit and s3_ms:  # a hit saves nearly all of S3's time, and is worth more as that takes longer
+    if (
+        value.usd_per_hit and first_byte_ms
+    ):  # a hit saves nearly all of S3's time, and is worth more as that takes longer
         usd_per_ms = value.usd_per_hit / s3_ms
-        by_s3_ms = best_buys([(name, gain.hits * usd_per_ms, gain.extra_usd) for name, gain in lines], _LEAST_S3_MS)
+        of_hits = [(name, gain.hits * usd_per_ms, gain.extra_usd) for name, gain in lines]
+        by_s3_ms = best_buys([(name, usd, extra - usd * way_ms) for name, usd, extra in of_hits], _LEAST_S3_MS)
     elif value.usd_per_ms:
-        at_zero = [(name, gain.at_s3_ms(-s3_ms)) for name, gain in lines]
+        at_zero = [(name, gain.at_s3_ms(-first_byte_ms)) for name, gain in lines]
         slopes = [
             (name, gain.served * value.usd_per_ms, gain.extra_usd - gain.saved_ms * value.usd_per_ms)
             for name, gain in at_zero

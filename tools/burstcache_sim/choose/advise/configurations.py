@@ -151,8 +151,8 @@ def _rule(weighing: Weighing, worth_usd: Fraction) -> CopyRules | None:
     prices, setup = weighing.workload.prices, weighing.workload.setup
     if not prices.kinds("s3-express-get"):
         return None
-    largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
-    return rule_of(weighing.locality.sizes_bytes, prices, float(worth_usd), largest_bytes=largest_bytes)
+    is_kept = weighing.locality.objects_bytes <= LARGEST_OBJECT_BYTES[setup.front_door]
+    return rule_of(weighing.locality.sizes_bytes, prices, float(worth_usd), is_kept=is_kept)
 
 
 def setup_text(setup: Setup) -> str:

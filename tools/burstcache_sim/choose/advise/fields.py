@@ -16,6 +16,7 @@ from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objec
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.steps import steps
 from burstcache_sim.choose.advise.systems import System
+from burstcache_sim.choose.advise.unpriced import unpriced_fields
 from burstcache_sim.choose.advise.verdict import verdict_lines
 from burstcache_sim.choose.tune.outcome import tried_fields
 from burstcache_sim.report.bills import bill_lines
@@ -39,6 +40,7 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "same_objects": workload.same_objects,
         "confidence": _confidence_fields(advice.confidence),
         "prices": workload.prices.name,
+        **unpriced_fields(workload.prices),
         "value": asdict(advice.value),
         "redirected_requests": workload.redirected,
         "assumed_ranges": workload.trace.assumed_ranges,
@@ -97,6 +99,7 @@ def _large_fields(large: LargeObjects) -> dict[str, Any]:
                 "name": one.name,
                 "usd_per_month": large.month_usd(one),
                 "in_memory_pct": one.in_memory_pct,
+                "mean_ms": large.mean_ms(one),
                 "net_usd_per_month": large.net_usd(one),
                 "note": one.note,
             }
@@ -146,6 +149,7 @@ def _system_fields(advice: Advice, system: System) -> dict[str, Any]:
         "free_tiers_usd_per_month": system.free_usd_per_month,
         "cloudfront_plan": system.plan,
         "hit_ms": system.hit_ms,
+        "first_byte_ms": system.first_byte_ms,
         "latency_class": system.latency_class,
         "freshness": system.freshness,
         "in_memory_pct": system.in_memory_pct,

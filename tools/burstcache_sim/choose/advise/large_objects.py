@@ -12,12 +12,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import PriceMissingError
+from burstcache.core.prices import BYTES_PER_GB
+from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.demand import Demand, demand_of
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.pool_offer import pools_worth_trying
 from burstcache_sim.bill.pool_rivals import RANGED, rivals
 from burstcache_sim.choose.tune.workload import Workload, may_be_cached
-from burstcache_terminal.text import each_usd_text, fixed_text, usd_text
+from burstcache_terminal.text import each_usd_text, fixed_text, number_text, usd_text
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
@@ -29,6 +31,7 @@ _SPOKEN = {
     "s3-express": "S3 Express, copied by its price",
     "infinicache": "InfiniCache",
 }
+_USUAL_CLOCK = Clock()
 _NOT_FOR_SALE = ("infinicache",)
 _HITLESS = ("s3-only", RANGED)  # that are no cache
 
@@ -42,6 +45,8 @@ class LargeObjects:
     byte_share: float
     repeats: Fraction  # of the log in a month
     usd_per_hit: Fraction
+    usd_per_ms: float  # 0: hits are worth something, however long S3 takes
+    clock: Clock  # of these requests
     pool: Offer
     others: tuple[Offer, ...]
 
@@ -76,13 +81,22 @@ class LargeObjects:
         """Return what a month costs [USD]."""
         return offer.bill.usd * float(self.repeats)
 
+    def mean_ms(self, offer: Offer) -> float:
+        """Return how long an answer takes in the mean [ms]."""
+        return self.clock.mean_ms(offer)
+
     def net_usd(self, offer: Offer) -> float:
-        """Return what hits are worth, less what a month costs [USD]."""
+        """Return what hits, or the time saved next to S3 alone, are worth, less what a month costs [USD]."""
+        if self.usd_per_ms:
+            saved_ms = (self.clock.s3_ms - self.mean_ms(offer)) * self.demand.requests * float(self.repeats)
+            return self.usd_per_ms * saved_ms - self.month_usd(offer)
         return float(self.usd_per_hit) * self.hits(offer) - self.month_usd(offer)
 
 
-def large_objects(workload: Workload, usd_per_hit: Fraction) -> LargeObjects | None:
-    """Return what one could buy for the large objects of a log.
+def large_objects(
+    workload: Workload, usd_per_hit: Fraction, clock: Clock = _USUAL_CLOCK, *, usd_per_ms: float = 0.0
+) -> LargeObjects | None:
+    """Return what one could buy for the large objects of a log, at the value of a hit or of a millisecond [USD].
 
     None if it has none, if their sizes are not known, if readers are on the internet (a pool's are in the VPC), or if
     the sheet has no price for a pool.
@@ -91,6 +105,8 @@ def large_objects(workload: Workload, usd_per_hit: Fraction) -> LargeObjects | N
     if trace.key_ids is None or trace.sizes_bytes is None or workload.setup.readers != "aws" or not workload.redirected:
         return None
     large = _large_part(workload)
+    clock = clock.of_log(large, object_bytes=workload.setup.object_bytes)
+    usd_per_hit = Fraction(usd_per_ms * clock.s3_ms) if usd_per_ms else usd_per_hit
     period_us = workload.demand.period_us
     demand = demand_of(large, object_bytes=workload.setup.object_bytes, period_us=period_us)
     market = Market(
@@ -109,9 +125,11 @@ def large_objects(workload: Workload, usd_per_hit: Fraction) -> LargeObjects | N
     return LargeObjects(
         demand=demand,
         request_share=demand.requests / workload.demand.requests,
-        byte_share=demand.body_bytes / workload.demand.body_bytes,
+        byte_share=demand.body_bytes / max(1, workload.demand.body_bytes),
         repeats=workload.repeats_per_month,
         usd_per_hit=usd_per_hit,
+        usd_per_ms=usd_per_ms,
+        clock=clock,
         pool=pool,
         others=tuple(rivals(market, pool.in_memory_pct)),
     )
@@ -122,7 +140,7 @@ def large_objects_lines(large: LargeObjects) -> list[str]:
     demand, pool = large.demand, large.pool
     what = (
         f"Large objects: {100 * large.request_share:.1f} % of the requests and {100 * large.byte_share:.1f} % of the "
-        f"bytes are of objects that are too large for the tiers above, {demand.stored_bytes / 1e9:,.3g} GB."
+        f"bytes are of objects that are too large for the tiers above, {demand.stored_bytes / BYTES_PER_GB:,.3g} GB."
     )
     best = large.best_buy
     verdict = "For them a pool is worth it."
@@ -131,7 +149,8 @@ def large_objects_lines(large: LargeObjects) -> list[str]:
     shown = [one for one in (pool, *large.others) if one.name in _HITLESS or round(one.in_memory_pct, 1)]
     shown = [one for one in shown if one.name != "infinicache"]
     table = [
-        f"{_spoken(one)}: {usd_text(large.month_usd(one))} USD a month, {fixed_text(one.in_memory_pct, 1)} % without S3"
+        f"{_spoken(one)}: {usd_text(large.month_usd(one))} USD a month, {fixed_text(one.in_memory_pct, 1)} % without"
+        f" S3, {number_text(large.mean_ms(one), digits=3)} ms"
         for one in sorted(shown, key=large.month_usd)
     ]
     from_usd = large.pays_from_usd
@@ -169,10 +188,4 @@ def _large_part(workload: Workload) -> Trace:
     sample = trace.sample
     if sample is not None:
         sample = replace(sample, requests=round(sample.requests * int(np.count_nonzero(is_large)) / len(trace)))
-    return replace(
-        trace,
-        arrivals_us=trace.arrivals_us[is_large],
-        key_ids=trace.key_ids[is_large],
-        sizes_bytes=trace.sizes_bytes[is_large],
-        sample=sample,
-    )
+    return replace(trace.part(is_large), sample=sample)

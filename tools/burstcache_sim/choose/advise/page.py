@@ -23,6 +23,7 @@ from burstcache_sim.choose.advise.text import (
     the_rest,
     value_text,
 )
+from burstcache_sim.choose.advise.unpriced import unpriced_text
 from burstcache_sim.choose.advise.verdict import break_even_lines, change_lines, verdict_lines
 from burstcache_sim.output import write_lines
 from burstcache_sim.report import html
@@ -73,7 +74,7 @@ def advice_page(advice: Advice) -> str:
         ),
         html.Section("Break-even", tuple(map(html.text, break_even_lines(advice)))),
         html.Section("The stack", tuple(_steps(stack_steps(advice)))),
-        html.Section("What this rests on", tuple(html.text(line) for line in assumptions(advice))),
+        html.Section("What this rests on", tuple(map(html.text, (*assumptions(advice), *_unpriced(advice))))),
     ]
     return html.page(_TITLE, sections, lead=month_text(advice))
 
@@ -89,6 +90,11 @@ def _lasting(advice: Advice) -> list[str]:
         if advice.lasting
         else []
     )
+
+
+def _unpriced(advice: Advice) -> list[str]:
+    missing = unpriced_text(advice.workload.prices)
+    return [missing] if missing else []
 
 
 def _steps(found: tuple[str, str]) -> list[str]:

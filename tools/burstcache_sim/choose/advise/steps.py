@@ -36,6 +36,11 @@ def steps(advice: Advice) -> tuple[str, str]:
     kind, _, of = winner.name.partition(":")
     if kind in _FRESHNESS:
         return "Install the library and wrap the client of S3:", library_lines(winner)
+    if kind == "range-memory":
+        return (
+            f"Keep ranges in {of} of each reader's memory by a cache of your own: the library keeps whole objects.",
+            "",
+        )
     if kind.removeprefix("reader-memory+") == "s3-express":
         return "Make a directory bucket of S3 Express One Zone, and read through the library:", _express_lines(advice)
     return ("", "") if kind == "s3-only" else (f"Buy {_bought_text(kind, of)}.", "")

@@ -38,8 +38,9 @@ class System(Compared):
     """One thing to buy, for a month of the log. All shares are of the month, where what is always on stays warm."""
 
     mean_ms: float
-    hit_ms: float  # of an answer without S3, in the mean
-    class_ms: float  # of the slower kind of them, if a rival stands below own memory
+    hit_ms: float  # of a whole answer without S3, in the mean
+    first_byte_ms: float  # of the same
+    class_ms: float  # of the first bytes of the slower kind of them, if a rival stands below own memory
     gain: Yield  # by the column that decides
     free_gain: Yield  # after permanent allowances, or with CloudFront's cheapest plan
     list_gain: Yield  # nothing deducted
@@ -124,6 +125,25 @@ class Weighing:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """The mean latency of all requests, of hits, and of the first bytes of hits [ms]."""
+
+    mean_ms: float
+    hit_ms: float
+    first_byte_ms: float
+
+    @classmethod
+    def of_run(cls, clock: Clock, run: RunResult) -> _Timed:
+        """Return those of this system."""
+        return cls(clock.with_burstcache(run).mean_ms, clock.mean_hit_ms(run), clock.first_bytes.mean_hit_ms(run))
+
+    @classmethod
+    def of_offer(cls, clock: Clock, offer: Compared) -> _Timed:
+        """Return those of a competitor."""
+        return cls(clock.mean_ms(offer), clock.offered_hit_ms(offer), clock.first_bytes.offered_hit_ms(offer))
+
+
 def our_system(weighing: Weighing, result: RunResult, s3: Compared) -> System:
     """Return this system under a run.
 
@@ -141,8 +161,7 @@ def our_system(weighing: Weighing, result: RunResult, s3: Compared) -> System:
             ours.free_usd_per_month - s3.free_usd_per_month,
         )
     ]
-    mean_ms, hit_ms = clock.with_burstcache(result).mean_ms, clock.mean_hit_ms(result)
-    return _system(weighing, ours, gains, mean_ms=mean_ms, hit_ms=hit_ms)
+    return _system(weighing, ours, gains, _Timed.of_run(clock, result))
 
 
 def month_system(
@@ -169,8 +188,7 @@ def month_system(
         Yield(extra_usd, hits, saved_ms, served)
         for extra_usd in (ours.usd_per_month - weighing.s3_usd, ours.free_usd_per_month - weighing.s3_free_usd)
     ]
-    mean_ms, hit_ms = clock.with_burstcache(run).mean_ms, clock.mean_hit_ms(run)
-    return _system(weighing, ours, gains, mean_ms=mean_ms, hit_ms=hit_ms), run
+    return _system(weighing, ours, gains, _Timed.of_run(clock, run)), run
 
 
 def s3_usd_per_month(workload: Workload) -> float:
@@ -234,10 +252,10 @@ def choices(systems: Sequence[System]) -> list[System]:
 
 def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: Sequence[str]) -> System:
     clock, name, kind = weighing.clock, compared.name, compared.name.partition(":")[0]
-    mean_ms = clock.mean_ms(compared)
+    timed = _Timed.of_offer(clock, compared)
     requests = weighing.workload.demand.requests * weighing.repeats
     served = compared.month_in_memory_pct / 100 * requests
-    saved_ms = (clock.tiers.s3_ms + clock.tiers.network_ms - mean_ms) * requests
+    saved_ms = (clock.s3_ms + clock.tiers.network_ms - timed.mean_ms) * requests
     hits = served if clock.is_hit(name) else compared.own_memory_pct / 100 * requests
     gains = [
         Yield(extra_usd, hits, saved_ms, served)
@@ -246,22 +264,21 @@ def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: S
             compared.free_usd_per_month - s3.free_usd_per_month,
         )
     ]
-    parts = {name, kind, kind.removesuffix("-confirmed"), *kind.split("+")}  # where no reader stays, none confirms
+    # Where no reader stays, none confirms, and none keeps ranges.
+    parts = {name, kind, kind.removesuffix("-confirmed").replace("range-", "reader-"), *kind.split("+")}
     is_out = not parts.isdisjoint(without)
     why_not = "left out by --without" if is_out else _NOT_FOR_SALE.get(kind, "")
-    if name != "s3-only" and not shown_pct(compared.month_in_memory_pct):
+    if name != "s3-only" and not (shown_pct(compared.month_in_memory_pct) or shown_pct(compared.confirmed_pct)):
         why_not = why_not or "answers no request"
-    hit_ms = clock.offered_hit_ms(compared)
-    return _system(weighing, compared, gains, mean_ms=mean_ms, hit_ms=hit_ms, why_not=why_not)
+    return _system(weighing, compared, gains, timed, why_not=why_not)
 
 
 def _system(
     weighing: Weighing,
     compared: Compared,
     gains: Sequence[Yield],
+    timed: _Timed,
     *,
-    mean_ms: float,
-    hit_ms: float,
     why_not: str = "",
 ) -> System:
     same = {field.name: getattr(compared, field.name) for field in fields(compared)}
@@ -269,9 +286,10 @@ def _system(
     list_gain, free_gain = gains
     return System(
         **same,
-        mean_ms=mean_ms,
-        hit_ms=hit_ms,
-        class_ms=weighing.clock.hit_ms(compared.name) if compared.own_memory_pct else hit_ms,
+        mean_ms=timed.mean_ms,
+        hit_ms=timed.hit_ms,
+        first_byte_ms=timed.first_byte_ms,
+        class_ms=weighing.clock.first_byte_ms(compared.name) if compared.own_memory_pct else timed.first_byte_ms,
         gain=free_gain if weighing.free_tiers else list_gain,
         free_gain=free_gain,
         list_gain=list_gain,

@@ -12,6 +12,7 @@ from burstcache_sim.choose.advise.large_objects import large_objects_lines
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.steps import stack_steps, steps
 from burstcache_sim.choose.advise.systems import System, choices, shown_pct
+from burstcache_sim.choose.advise.unpriced import unpriced_text
 from burstcache_sim.choose.advise.verdict import best_of, break_even_lines, by_net_value, change_lines, verdict_lines
 from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS
 from burstcache_sim.choose.tune.search import Tuned
@@ -45,6 +46,8 @@ def advice_text(advice: Advice, *, is_long: bool = False) -> str:
         f"{wrapped_text(f'{month_text(advice)} {value_text(advice)}')}\n{_systems_text(advice, shown(advice))}",
         _listed("What would change it:", change_lines(advice)),
     ]
+    if missing := unpriced_text(advice.workload.prices):
+        parts.append(_lines([missing]))
     if advice.large:
         parts.append(_lines(large_objects_lines(advice.large)))
     if is_long:
@@ -62,7 +65,7 @@ def shown(advice: Advice) -> list[System]:
 
     Behind a front door all are in one class: then the best of further kinds are there, too.
     """
-    best = best_of(advice, lambda one: "reader" if one.hit_ms < _IN_THE_READER_MS else one.latency_class)
+    best = best_of(advice, lambda one: "reader" if one.first_byte_ms < _IN_THE_READER_MS else one.latency_class)
     further = [system for system in best_of(advice, lambda system: system.kind) if system not in best]
     best += further[: max(0, _RIVALS - len(best))]
     return _with_ours(best, advice)

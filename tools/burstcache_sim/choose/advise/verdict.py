@@ -15,6 +15,7 @@ from burstcache_terminal.text import count_text, each_usd_text, number_text, usd
 
 _SPOKEN = {"s3-only": "S3 alone", OURS: "the stack"}
 _LIBRARY = {"reader-memory": "any age", "reader-memory-confirmed": "confirmed within 1 s"}
+_LONG_WAY = 2  # times its first byte
 _MOST_SPANS = 3  # in a sentence
 _SLOWEST_MS = 10_000  # S3 never takes longer in the mean
 
@@ -130,7 +131,7 @@ def change_lines(advice: Advice) -> list[str]:
         spans = [span for span in found.by_s3_ms if span.start < _SLOWEST_MS]
         by_ms = _spans_text(spans, assumed_ms, lambda ms: f"{number_text(ms, digits=3)} ms")
         instead = ", the value of a hit in proportion" if advice.value.usd_per_hit else ""
-        lines.append(f"Latency of S3 ({assumed_ms:g} ms assumed){instead}: {by_ms}.")
+        lines.append(f"Latency of S3 ({assumed_ms:g} ms to its first byte assumed){instead}: {by_ms}.")
     if advice.verdict_differs:
         other, free = advice.other_column_winner, "free tiers and CloudFront's flat-rate plans"
         name, usd = name_text(other), other.usd_per_month if advice.free_tiers else other.free_usd_per_month
@@ -179,7 +180,15 @@ def spoken(name: str) -> str:
 def _share_text(system: System) -> str:
     if not system.in_memory_pct:
         return "no request answered without S3"
-    return f"{system.in_memory_pct:.1f} % of the requests answered in {number_text(system.hit_ms, digits=2)} ms"
+    return f"{system.in_memory_pct:.1f} % of the requests answered in {_time_text(system)}"
+
+
+def _time_text(system: System) -> str:
+    """Return how long a hit takes in the mean, and its first byte if the rest takes as long again."""
+    text = f"{number_text(system.hit_ms, digits=2)} ms"
+    if system.hit_ms < _LONG_WAY * system.first_byte_ms:
+        return text
+    return f"{text}, their first byte in {number_text(system.first_byte_ms, digits=2)} ms"
 
 
 def _made_of(advice: Advice) -> str:

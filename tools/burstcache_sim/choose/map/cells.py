@@ -1,6 +1,6 @@
 """What is the best buy for each load and value of a hit, with Burstcache as `burstcache advise` would deploy it.
 
-A saved wait is worth its part of S3's 50 ms: what answers in 5 ms saves nine tenths of it. What a buyer pays is the
+A saved wait is worth its part of S3's 25 ms: what answers in 5 ms saves four fifths of it. What a buyer pays is the
 bill and the waits that remain, at that value; who pays least, wins. Less than a tenth and half a dollar is a tie.
 """
 
@@ -17,7 +17,7 @@ from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.configurations import judged, standing
 from burstcache_sim.choose.advise.systems import System, Weighing, choices, competitors
 from burstcache_sim.choose.advise.worth import Value
-from burstcache_sim.choose.map.loads import DAY_US, Load, trace_of
+from burstcache_sim.choose.map.loads import DAY_US, OBJECT_BYTES, Load, trace_of
 from burstcache_sim.choose.tune.workload import workload_of
 from burstcache_sim.policies.registry import SIMULATED
 
@@ -72,8 +72,8 @@ def cells(prices: PriceSheet, loads: Sequence[Load], values: Sequence[float]) ->
         # A load is a draw from a fixed set of objects: what one half lacks is chance, no object is new.
         workload = replace(workload_of(trace_of(load), prices, setup, period_us=DAY_US), same_objects=True)
         for usd_per_million in values:
-            clock = Clock()
-            value = Value(usd_per_ms=usd_per_million / 1e6 / clock.tiers.s3_ms)
+            clock = Clock().of_log(workload.trace, object_bytes=OBJECT_BYTES, front_door=setup.front_door)
+            value = Value(usd_per_ms=usd_per_million / 1e6 / clock.s3_ms)
             yield _cell(load, usd_per_million, Weighing(workload, clock, value, memory_mb=(MEMORY_MB,)))
 
 

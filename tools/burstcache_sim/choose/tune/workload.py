@@ -104,15 +104,8 @@ class Workload:
 
     def part(self, first: int, last: int, share: Fraction) -> Workload:
         """Return the requests from one index to before another, with their share of the log's period around them."""
-        whole = self.trace
-        trace = replace(
-            whole,
-            arrivals_us=whole.arrivals_us[first:last],
-            key_ids=None if whole.key_ids is None else whole.key_ids[first:last],
-            sizes_bytes=None if whole.sizes_bytes is None else whole.sizes_bytes[first:last],
-        )
         return workload_of(
-            trace,
+            self.trace.part(slice(first, last)),
             self.prices,
             self.setup,
             period_us=int(self.demand.period_us * share),
@@ -155,32 +148,24 @@ def _without_large(trace: Trace, demand: Demand, setup: Setup) -> tuple[Trace, D
     is_kept = may_be_cached(trace, setup)
     if is_kept.all():
         return trace, demand
-    kept = replace(
-        trace,
-        arrivals_us=trace.arrivals_us[is_kept],
-        key_ids=None if trace.key_ids is None else trace.key_ids[is_kept],
-        sizes_bytes=None if trace.sizes_bytes is None else trace.sizes_bytes[is_kept],
-    )
+    kept = trace.part(is_kept)
     return kept, replace(
         demand,
-        body_bytes=per_request(trace, 0 if kept.sizes_bytes is None else int(kept.sizes_bytes.sum())),
+        body_bytes=per_request(trace, 0 if kept.bodies_bytes is None else int(kept.bodies_bytes.sum())),
         stored_bytes=round(stored_bytes(kept, setup.object_bytes) / sample_rate(trace)),
         metered_512kb=per_request(trace, metered_512kb(kept, setup.object_bytes) + len(trace) - len(kept)),
     )
 
 
 def may_be_cached(trace: Trace, setup: Setup) -> NDArray[np.bool_]:
-    """Return per request whether its object, at its largest in the log, may be cached."""
+    """Return per request whether its object, at its largest in the log, may be cached; a range counts by its object."""
     import numpy as np
 
     largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
-    if trace.sizes_bytes is None:
+    if (whole_bytes := trace.whole_bytes) is None:
         return np.full(len(trace), setup.object_bytes <= largest_bytes)
-    if trace.key_ids is None:
-        return np.full(len(trace), trace.sizes_bytes.max() <= largest_bytes)
-    of_key_bytes = np.zeros(int(trace.key_ids.max()) + 1, dtype=np.int64)
-    np.maximum.at(of_key_bytes, trace.key_ids, trace.sizes_bytes)
-    return np.asarray(of_key_bytes[trace.key_ids] <= largest_bytes)
+    is_small = trace.largest_bytes(whole_bytes) <= largest_bytes
+    return np.full(len(trace), is_small[0]) if trace.key_ids is None else np.asarray(is_small[trace.key_ids])
 
 
 def excess_text(workload: Workload) -> str:

@@ -1,0 +1,122 @@
+"""Ranges of large objects: what was sent is billed, what was asked for is held, whole objects decide what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from burstcache.core.prices import BYTES_PER_GB, price_sheet
+from burstcache_sim.bill.clock import Clock
+from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.demand import demand_of
+from burstcache_sim.bill.ladder import past_memory, past_own_memory
+from burstcache_sim.bill.locality import locality_of
+from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.setup import Setup
+from burstcache_sim.choose.advise.large_objects import large_objects
+from burstcache_sim.choose.tune.workload import Workload, workload_of
+from burstcache_sim.traces.trace import Trace
+from unit.sim.test_traces_formats import log_of, s3_row
+
+KIB, MIB, MB = 1024, 1024**2, 1_000_000
+FILES, REQUESTS, FILE_BYTES = 40, 4_000, 300 * MB
+TODAY = price_sheet("today-us-east-1")
+DAY_S = 86_400
+SENT_BYTES = REQUESTS // 2 * (64 * KIB + MIB)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Workload:
+    """A day of a data lake: footers of 64 KiB and column chunks of 1 MiB of Parquet files, each as often."""
+    start = datetime(2026, 11, 1, tzinfo=UTC)
+    rows = (
+        s3_row(
+            time=(start + timedelta(seconds=DAY_S * i // REQUESTS)).strftime("%d/%b/%Y:%H:%M:%S +0000"),
+            key=f"part-{i // 2 % FILES}.parquet",
+            status="206 -",
+            sizes=f"{(64 * KIB, MIB)[i % 2]} {FILE_BYTES}",
+        )
+        for i in range(REQUESTS)
+    )
+    trace = log_of(tmp_path_factory.mktemp("lake"), *rows).trace
+    return workload_of(trace, TODAY, Setup(), period_us=DAY_S * 1_000_000)
+
+
+def market_of(workload: Workload, **setup: object) -> Market:
+    trace, demand = workload.trace, workload.demand
+    locality = locality_of(trace, object_bytes=1, period_us=demand.period_us)
+    return Market(demand=demand, locality=locality, prices=TODAY, setup=replace(Setup(), **setup))  # type: ignore[arg-type]
+
+
+def offer(market: Market, name: str) -> Offer:
+    return offers(market, names=(name,))[0]
+
+
+def test_cloudfront_transfers_the_ranges_and_not_their_files(lake: Workload) -> None:
+    found = {line.item: line for line in offer(market_of(lake), "cloudfront").bill.lines}
+
+    assert found["cloudfront-transfer"].quantity * BYTES_PER_GB == SENT_BYTES
+    month_usd = 730 / 24 * sum(line.usd for line in found.values())
+    assert month_usd == pytest.approx(5.5, abs=0.5)  # and not 3,273: 38 TB of whole files
+
+
+def test_a_reader_s_memory_holds_the_ranges(lake: Workload) -> None:
+    market = market_of(lake)
+
+    assert market.locality.stored_bytes == FILES * (64 * KIB + MIB)  # 42 MiB
+    assert offer(market, "range-memory:64MB").in_memory_pct == pytest.approx(100 * (1 - 2 * FILES / REQUESTS))
+    assert offer(market, "reader-memory:64MB").in_memory_pct == 0  # the library, which keeps whole objects
+    assert {found.name for found in offers(market) if found.name.startswith("range-memory")} == {"range-memory:64MB"}
+    assert past_own_memory(market.locality, 1, 42 * 1024**2 + 2**19).again.sum() == 0
+
+
+def test_a_footer_is_one_ranged_get(lake: Workload) -> None:
+    assert lake.demand.slices == REQUESTS
+
+    found = large_objects(lake, lake.prices.usd("s3-get"))
+
+    assert found is not None
+    gets = [line.quantity for line in found.ranged.bill.lines if line.item == "s3-get"]
+    assert sum(gets) == REQUESTS  # not 38 for each
+    assert found.demand.stored_bytes == FILES * (64 * KIB + MIB)
+
+
+def test_burstcache_keeps_no_range_of_an_object_that_it_would_not_keep(lake: Workload) -> None:
+    locality = market_of(lake).locality
+    setup = Setup(reader_memory_bytes=1024 * MIB, nodes=0)
+
+    assert past_memory(locality, setup).again.all()
+    assert lake.redirected == REQUESTS
+    assert not past_memory(replace(locality, whole_bytes=None), setup).again.any()
+
+
+def test_a_range_takes_its_own_time_and_not_its_file_s(lake: Workload) -> None:
+    clock = Clock().of_log(lake.trace, object_bytes=1, front_door="http-api")
+
+    assert clock.s3_ms == pytest.approx(25 + (64 * KIB + MIB) / 2 / 270e3)
+    assert clock.kept.mean == 0
+
+
+def test_everybody_that_bills_bytes_bills_those_that_were_sent() -> None:
+    count = 1_000
+    whole = Trace(np.arange(count) * 1_000_000, np.zeros(count, np.int32), np.full(count, 100 * MB), ("a",))
+    cut_off = replace(whole, sent_bytes=np.full(count, 25 * MB))
+
+    def billed(trace: Trace, name: str, item: str, readers: str) -> float:
+        demand = demand_of(trace, object_bytes=1)
+        locality = locality_of(trace, object_bytes=1, period_us=demand.period_us)
+        market = Market(demand=demand, locality=locality, prices=TODAY, setup=Setup(readers=readers))  # type: ignore[arg-type]
+        return sum(float(line.quantity) for line in offer(market, name).bill.lines if line.item == item)
+
+    for name, item, readers in (
+        ("cloudfront", "cloudfront-transfer", "internet"),
+        ("s3-only", "internet-transfer", "internet"),
+        ("ec2:t4g.nano", "http-api-request", "internet"),
+        ("efs", "efs-read", "aws"),
+        ("s3-express-all", "s3-express-retrieval", "aws"),
+        ("serverless-valkey", "serverless-ecpu:valkey", "aws"),
+    ):
+        assert billed(cut_off, name, item, readers) == pytest.approx(billed(whole, name, item, readers) / 4, rel=0.01)
