@@ -17,8 +17,54 @@ from burstcache_cli.cli import main
 def log(tmp_path: Path) -> str:
     """Ten minutes of ten requests a second."""
     path = tmp_path / "burst.csv"
-    path.write_text("arrival_s\n" + "".join(f"{tenth / 10:.6f}\n" for tenth in range(6_000)))
+    path.write_text("t,key,size\n" + "".join(f"{tenth / 10:.6f},a,10000\n" for tenth in range(6_000)))
     return str(path)
+
+
+@pytest.fixture
+def unsized(tmp_path: Path) -> str:
+    """The same for two objects, whose sizes are in a column that is called otherwise."""
+    path = tmp_path / "unsized.csv"
+    path.write_text("time,key,tile_bytes\n" + "".join(f"{tenth / 10:.6f},{tenth % 2},7\n" for tenth in range(6_000)))
+    return str(path)
+
+
+def test_a_log_without_sizes_gets_no_verdict_and_what_does_not_depend_on_them(
+    capsys: pytest.CaptureFixture[str], unsized: str
+) -> None:
+    assert main(["advise", unsized, "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], found["size_columns"]) == ("unknown", ["tile_bytes"])
+    assert (found["n"], found["objects"]) == (6_000, 2)
+    assert found["s3_requests_usd_per_month"] == pytest.approx(4e-7 * 6_000 * found["repeats_per_month"])
+    assert found["most_in_memory_pct"] > 99.9
+    assert "systems" not in found
+
+
+def test_a_log_without_sizes_names_the_column_that_looks_like_one(
+    capsys: pytest.CaptureFixture[str], unsized: str
+) -> None:
+    assert main(["advise", unsized, "--out", f"{unsized}.html"]) == 0
+
+    out, err = capsys.readouterr()
+    assert out.startswith("NO VERDICT: no row shows the size of an object")
+    assert "Columns that look like sizes: tile_bytes." in out
+    assert "--fields size=tile_bytes" in " ".join(out.split())
+    assert "--object-bytes" in out
+    assert "DEPLOY" not in out
+    assert "is not written" in err
+    assert not Path(f"{unsized}.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", [["--fields", "size=tile_bytes"], ["--object-bytes", "7"]])
+def test_a_size_that_is_named_or_given_brings_the_verdict(
+    capsys: pytest.CaptureFixture[str], unsized: str, option: list[str]
+) -> None:
+    assert main(["advise", unsized, "--json", "--candidates", "8", *option]) == 0
+
+    assert json.loads(capsys.readouterr().out)["verdict"] != "unknown"
 
 
 @pytest.mark.slow
@@ -36,7 +82,7 @@ def test_json_has_the_verdict_the_bill_the_latencies_and_the_overrides(
     assert found["reader_processes"] == 1
     assert found["burstcache"]["form"] == "the stack with nodes"
     assert [share["second_half_pct"] for share in found["confidence"]["shares"]] == [100.0] * 5
-    assert found["latency_ms"]["mean_ms"] < found["latency_without_ms"]["mean_ms"] == pytest.approx(50)
+    assert found["latency_ms"]["mean_ms"] < found["latency_without_ms"]["mean_ms"] == pytest.approx(25 + 10_000 / 270e3)
     assert found["burstcache"] == found["thesis_policy"]
     assert found["burstcache"]["policy"] == "thesis"
     assert found["parameter_overrides"]["PolicyOverrides"] == found["burstcache"]["text"]

@@ -16,7 +16,9 @@ from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.advice import advise
 from burstcache_sim.choose.advise.fields import advice_fields
 from burstcache_sim.choose.advise.samconfig import check_deployable
+from burstcache_sim.choose.advise.systems import check_without
 from burstcache_sim.choose.advise.text import advice_text
+from burstcache_sim.choose.advise.unsized import unsized_fields, unsized_text
 from burstcache_sim.choose.advise.worth import Value
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.commands.arguments import POSITIVE_USD
@@ -42,6 +44,13 @@ def run(args: argparse.Namespace) -> ExitCode:
     if args.out:
         check_target("--out", args.out)
     workload = _workload(args, prices)
+    check_without(args.without, workload)
+    if workload.trace.sizes_bytes is None and args.object_bytes is None:
+        found = unsized_fields(workload, args.traces)
+        print(json.dumps(found) if args.json else unsized_text(found))
+        if args.out:
+            print(f"note: {args.out} is not written: there is no verdict", file=sys.stderr)
+        return ExitCode.SUCCESS
     value = Value(args.hit_value_usd or 0.0, args.ms_value_usd or 0.0)
     if _is_asked(args) and not value.is_known:
         value = Value(usd_per_hit=_answer(_QUESTION, POSITIVE_USD) or 0.0)
@@ -70,7 +79,8 @@ def run(args: argparse.Namespace) -> ExitCode:
 
 def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     period_us = period_us_of(args)
-    front_door, memory_mb, size = args.front_door, args.cache_memory_mb, args.object_bytes
+    front_door, memory_mb = args.front_door, args.cache_memory_mb
+    size = args.object_bytes or Setup().object_bytes
     setup = Setup(cache_memory_mb=memory_mb, front_door=front_door, readers=args.readers, object_bytes=size)
     instance_type = args.instance_type or setup.instance_type
     # Cache functions are reached by a name: a balancer costs more and serves nobody better.

@@ -13,7 +13,7 @@ from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.setup import Readers, Relay, Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
-from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, THESIS_LATENCIES
+from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TODAYS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, LIVE, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
@@ -222,11 +222,11 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add("--instance-type", metavar="TYPE", help="Redis node (default: the smallest that holds all objects)")
     add("--cache-memory-mb", type=_COUNT, default=256, metavar="MB", help="cache function (default: 256)")
     _add_front_door(parser)
-    add("--object-bytes", type=_COUNT, default=10_000, help="where a log has no sizes (default: 10000)")
+    add("--object-bytes", type=_COUNT, metavar="BYTES", help="where a log has no sizes: without it no verdict")
     _add_period(parser, "how often the log repeats (default: without a pause)")
     _add_same_objects(parser)
     _add_clock(parser)
-    within = f"an answer that takes longer is no hit (default: {HIT_WITHIN_MS:g})"
+    within = f"an answer whose first byte takes longer is no hit (default: {HIT_WITHIN_MS:g})"
     add("--hit-within-ms", type=_MS, metavar="MS", default=HIT_WITHIN_MS, help=within)
     many = "that share the requests, each with a memory of its own (default: asked for at a terminal, else 1)"
     add("--reader-processes", type=_COUNT, metavar="N", help=many)
@@ -292,8 +292,8 @@ def _add_prices(parser: argparse.ArgumentParser, default: str) -> None:
 
 def _add_clock(parser: argparse.ArgumentParser) -> None:
     for tier in _TIERS:
-        ms = getattr(THESIS_LATENCIES, f"{tier}_ms")
-        what = "added to every latency" if tier == "network" else "mean latency of this tier"
+        ms = getattr(TODAYS_LATENCIES, f"{tier}_ms")
+        what = "added to every latency" if tier == "network" else "mean time to the first byte of this tier"
         parser.add_argument(f"--{tier}-ms", type=_MS, metavar="MS", default=ms, help=f"{what} (default: {ms:g})")
     door = f"added by front door and proxy (default: {FRONT_DOOR_MS:g} for readers on the internet, else 0)"
     parser.add_argument("--front-door-ms", type=_MS, metavar="MS", help=door)
