@@ -16,10 +16,12 @@ from burstcache.core.errors import (
     OriginError,
     OriginUnavailableError,
     PreconditionFailedError,
+    UnidentifiedObjectError,
     WriteConflictError,
 )
 from burstcache.web.dates import parse_http_date
 from burstcache.web.entry import Entry, entry_from_s3
+from burstcache.web.headers import is_identified, object_size_bytes
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -72,13 +74,18 @@ class ObjectAnswer:
     @property
     def length_bytes(self) -> int:
         """Length of the body that S3 sends (of HEAD: would send)."""
-        return int(self.headers.get("content-length", 0))
+        length = self.headers.get("content-length", "")
+        return int(length) if length.isdigit() else 0
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether the store says which version of the object it is."""
+        return is_identified(self.headers)
 
     @property
     def object_size_bytes(self) -> int:
         """Size of the whole object, also if this is a part of it; 0 if S3 did not give it (a 304)."""
-        total = self.headers.get("content-range", "").rpartition("/")[2]
-        return int(total) if total.isdigit() else self.length_bytes
+        return object_size_bytes(self.headers)
 
     def read(self) -> bytes:
         """Return the whole body, or raise OriginUnavailableError if it breaks off."""
@@ -274,6 +281,9 @@ def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:
     if answer.length_bytes > max_bytes:
         answer.discard()
         raise ObjectTooLargeError(f"{key!r} has {answer.length_bytes} bytes; a cache takes up to {max_bytes}")
+    if not answer.is_identified:
+        answer.discard()
+        raise UnidentifiedObjectError(f"the store sends {key!r} without ETag, Content-Length or Last-Modified")
     return entry_from_s3(answer.headers, answer.read())
 
 

@@ -14,7 +14,8 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   ├── AccessDeniedError
     │   ├── ObjectNotFoundError
     │   ├── ObjectTooLargeError
-    │   ├── OriginUnavailableError
+    │   ├── OriginUnavailableError            asking again may help
+    │   ├── UnidentifiedObjectError
     │   └── WriteConflictError                asking again helps
     ├── UnmetConditionError                   an object is there, and not what a read asked for
     │   ├── NotModifiedError
@@ -121,6 +122,10 @@ class ObjectTooLargeError(OriginError):
 
 class OriginUnavailableError(OriginError):
     """S3 cannot be reached or fails; asking again may help."""
+
+
+class UnidentifiedObjectError(OriginError):
+    """The store does not say which version of the object it sends (ETag, size, Last-Modified): nothing may keep it."""
 
 
 class WriteConflictError(OriginError):

@@ -12,6 +12,7 @@ from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.patience import Patience, in_time
 from burstcache.adapters.secrets import Secrets
+from burstcache.adapters.single_flight import NEXT_AFTER_S, PATIENT_NEXT_AFTER_S
 from burstcache.core.digest import MAX_AGE_S, Route
 from burstcache.core.parameters import US_PER_S
 from burstcache.serve.memory_tier import Heads, Memory
@@ -124,6 +125,7 @@ def make_reader(
         fell_back=fell_back,
         patience=patience,
         prefix=settings.origin_prefix,
+        next_after_s=NEXT_AFTER_S if larger == "redirect" else PATIENT_NEXT_AFTER_S,
     )
 
 

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.adapters.digest_reader import DigestReader, Start
-from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError, OriginError, OriginUnavailableError
+from burstcache.adapters.single_flight import NEXT_AFTER_S, SingleFlight
+from burstcache.core.errors import (
+    ObjectNotFoundError,
+    ObjectTooLargeError,
+    OriginError,
+    OriginUnavailableError,
+    UnidentifiedObjectError,
+)
 from burstcache.logs import logger
 from burstcache.serve.answered import ABSENT, Answered
 from burstcache.serve.memory_tier import Absences, Heads, Kept, Memory, Ticket
@@ -34,6 +41,15 @@ _NOT_FOUND = 404
 _MOST_ADOPTING = 8  # at a time: hits of many keys at once must not become as many threads and HEADs
 
 
+@dataclass(frozen=True, slots=True)
+class _Confirmation:
+    """What S3 says of a copy: the entry as it is now, and whether that is the copy; or that S3 cannot be asked."""
+
+    entry: Entry | None
+    is_hit: bool = False
+    reason: str = ""  # why there is no entry
+
+
 class OwnCopies:
     """Answers from what this process keeps, and keeps what it reads. Threads may share it.
 
@@ -52,6 +68,7 @@ class OwnCopies:
         max_stale_s: float,
         start: Start,
         hit: Hit,
+        next_after_s: float = NEXT_AFTER_S,
     ) -> None:
         """Keep nothing yet.
 
@@ -64,6 +81,7 @@ class OwnCopies:
             max_stale_s: As for `Reader` [s].
             start: Runs work while the read goes on.
             hit: Gets each read that memory has answered with an object, and the object.
+            next_after_s: How long a question to S3 waits for an equal one that is under way [s].
         """
         self._origin = origin
         self._clock = clock
@@ -76,6 +94,12 @@ class OwnCopies:
         self._hit = hit
         self._breakers = Breakers(clock)
         self._adopting: set[str] = set()
+        self._confirmations: SingleFlight[_Confirmation | None, Ticket] = SingleFlight(
+            clock, self.ticket, next_after_s=next_after_s
+        )
+        self._heads_asked: SingleFlight[Entry | None, Ticket] = SingleFlight(
+            clock, self.ticket, next_after_s=next_after_s
+        )
         # The digest that says what may be served; None: what has been confirmed lately may be.
         vouched_for = [each for each in (memory, heads, self._absences) if each is not None]
         self._guard = digest if vouched_for and STRONG_S < max_stale_s < IMMUTABLE_S else None
@@ -248,24 +272,43 @@ class OwnCopies:
         return no_such_key(request).served_by("memory", is_hit=True, bound_ms=bound_ms, age_s=int(age_s))
 
     def _confirmed(self, memory: Memory, request: Request, kept: Kept) -> Response | None:
-        """Return the answer that S3 confirms by the entry's ETag, or gives anew; None if a plain read has to ask it."""
+        """Return the answer that S3 confirms by the entry's ETag, or gives anew; None if a plain read has to ask it.
+
+        Reads of all kinds that wait for the confirmation of one entry share it: each makes its own answer of the entry.
+        """
+        found, shared = self._confirmations.run(
+            (request.hash, kept.entry.etag, kept.entry.last_modified),
+            partial(self._confirm, memory, request, kept),
+            may_follow=self.fresh_tickets(request.hash),
+        )
+        if found is None:
+            return None
+        if found.entry is None:
+            return origin_unavailable(request.method, found.reason).served_by("s3", is_hit=False)
+        entry = found.entry
+        if shared is not None and request.method == "GET":
+            self._origin.report(request, etag=entry.etag, size_bytes=0 if found.is_hit else entry.size_bytes)
+        response = object_response(request, entry.meta, entry.body)
+        bound_ms = 0 if shared is None or self._max_stale_s == STRONG_S else self.bound_ms(shared)
+        return response.served_by("memory" if found.is_hit else "s3", is_hit=found.is_hit, bound_ms=bound_ms)
+
+    def _confirm(self, memory: Memory, request: Request, kept: Kept) -> _Confirmation | None:
+        """Ask S3 whether an entry is current, and keep what it is now; None if a plain read has to ask."""
         ticket = self.ticket()
         try:
             newer = self._origin.confirm(request, kept.entry)
         except OriginError as error:
-            if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError)):
+            if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError, UnidentifiedObjectError)):
                 memory.drop(request.hash)
             is_late = seconds_since(self._clock, ticket.at) > RETRY_WITHIN_S
             if not (is_late and isinstance(error, OriginUnavailableError)):
                 return None
             logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key, key_hash=request.hash)
-            return origin_unavailable(request.method).served_by("s3", is_hit=False)
+            return _Confirmation(None, reason=str(error))
         entry = newer or kept.entry.confirmed(request.at_us)
         self._answered.note(request.hash, entry.etag, ticket.at)
         memory.put(request.hash, entry, ticket)
-        is_hit = newer is None
-        response = object_response(request, entry.meta, entry.body)
-        return response.served_by("memory" if is_hit else "s3", is_hit=is_hit)
+        return _Confirmation(entry, is_hit=newer is None)
 
     def _adopt_confirmed(self, memory: Memory, request: Request, entry: Entry) -> None:
         try:
@@ -281,9 +324,24 @@ class OwnCopies:
             self._adopting.discard(request.hash)
 
     def _asked_head(self, heads: Heads, request: Request) -> Entry | None:
+        ask = partial(self._ask_head, heads, request)
+        head, _ = self._heads_asked.run(request.hash, ask, may_follow=self._follows_heads(heads, request))
+        return head
+
+    def _follows_heads(self, heads: Heads, request: Request) -> Callable[[Ticket], bool]:
+        """Return what says of a ticket whether a HEAD that began with it is fresh enough for a read."""
+        limit_s = max_age_s(request.headers)
+
+        def is_fresh(ticket: Ticket) -> bool:
+            is_young = limit_s is None or seconds_since(self._clock, ticket.at) < limit_s
+            return is_young and self._is_young(ticket) and not heads.may_have_changed(request.hash, ticket)
+
+        return is_fresh
+
+    def _ask_head(self, heads: Heads, request: Request) -> Entry | None:
         ticket = self.ticket()
         response = self._origin.read(replace(request, method="HEAD", headers={}, range=None))
-        if response.status in _SENT:
+        if response.status in _SENT and response.is_keepable:
             return self.note_head(request, response.headers, ticket)
         if response.status == _NOT_FOUND:
             heads.drop(request.hash)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,24 +13,25 @@ from functools import partial
 from burstcache.adapters.clock import Clock, seconds_since
 from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
 from burstcache.adapters.patience import Patience
+from burstcache.adapters.single_flight import NEXT_AFTER_S, SingleFlight
 from burstcache.core.digest import Route
 from burstcache.logs import logger
 from burstcache.serve.memory_tier import Heads, Memory, Ticket
 from burstcache.serve.own_copies import MAX_STALE_S, STRONG_S, OwnCopies
-from burstcache.serve.shared_reads import LEFT_AFTER_S, NextReads, SharedReads, answer_of
 from burstcache.serve.tally import Served, Tally
 from burstcache.serve.tier import Fill, Origin, Tier
 from burstcache.serve.tiers import FellBack, Tiers
 from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.freshness import max_age_s
+from burstcache.web.headers import object_size_bytes
 from burstcache.web.request import Request
 from burstcache.web.response import Response, no_such_key, object_response
 
 EXPRESS = Route("express")
 
-_SENT = (200, 206)
-_CONDITIONS = {"if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"}
-_NOT_FOUND = 404
+_OK, _PARTIAL, _NOT_MODIFIED, _NOT_FOUND = 200, 206, 304, 404
+_SENT = (_OK, _PARTIAL)
+_CONDITIONS = frozenset({"if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"})
 
 
 def ignored(error: Exception | None) -> None:
@@ -72,6 +73,7 @@ class Reader:
         fell_back: FellBack = ignored,
         patience: Patience | None = None,
         prefix: str = "",
+        next_after_s: float = NEXT_AFTER_S,
     ) -> None:
         """Remember the parts.
 
@@ -91,14 +93,13 @@ class Reader:
             fell_back: As for `Tiers`.
             patience: How long a read waits for the digest and all tiers together; it learns how long S3 takes.
             prefix: Of the keys that may be read; no tier is asked for another one, which is as if it did not exist.
+            next_after_s: How long a read of S3 waits for an equal one that is under way [s].
         """
         self._digest = digest
         self._origin = origin
         self._patience = patience or Patience(clock=clock)
         self._tiers = Tiers(make_tier, clock, fell_back, self._patience)
         self._clock = clock
-        self._shared = SharedReads()
-        self._next = NextReads(clock)
         self._max_stale_s = max_stale_s
         self._start = start
         self._prefix = prefix
@@ -114,8 +115,14 @@ class Reader:
             max_stale_s=max_stale_s,
             start=start,
             hit=self._note if tells_memory else _uncounted,
+            next_after_s=next_after_s,
         )
         self._shares_reads = memory is not None and max_stale_s > STRONG_S
+        # Below memory a reader that may not follow the read under way asks the tiers at once; only reads of S3 wait.
+        self._loads: SingleFlight[Response, Ticket] = SingleFlight(clock, self.own.ticket, next_after_s=0)
+        self._s3_reads: SingleFlight[Response, Ticket] = SingleFlight(
+            clock, self.own.ticket, next_after_s=next_after_s
+        )
 
     def look_ahead(self) -> None:
         """Do before the first request what it would wait for: read the digest, and make the tiers that serve now.
@@ -175,23 +182,20 @@ class Reader:
     def _loaded(self, request: Request, found: Miss) -> Response:
         """Return S3's answer, and keep what may be kept."""
         response = self._from_s3(request)
-        is_object = request.method == "GET" and response.status == 200 and response.is_whole
+        is_object = request.method == "GET" and response.status == _OK and response.is_whole and response.is_keepable
         if is_object and self.keeps(len(response.body), found):
             self.keep(request, entry_from_s3(response.headers, response.body).confirmed(request.at_us), found)
-        if response.status in _SENT:
+        if response.status in _SENT and response.is_keepable:
             self.own.note_head(request, response.headers, found.ticket)
         elif response == no_such_key(request):
             self.own.note_absence(request, found.ticket)
         return response.served_by("s3", is_hit=False)
 
     def _from_s3(self, request: Request) -> Response:
-        """Return S3's answer, or the one that a read of another thread has got which began after this."""
-        if not _is_whole(request):
-            return self._ask_s3(request)
-        response, is_mine = self._next.read(request.hash, partial(self._ask_s3, request))
-        if response.status == 200 and not is_mine:  # as S3's tier counts what it reads
-            entry = Entry(response.headers, response.body)
-            self._origin.report(request, etag=entry.etag, size_bytes=entry.size_bytes)
+        """Return S3's answer, or that of another caller's equal read which began after this."""
+        response, shared = self._s3_reads.run(question(request), partial(self._ask_s3, request))
+        if shared is not None:
+            self._report_shared(request, response)
         return response
 
     def _ask_s3(self, request: Request) -> Response:
@@ -203,32 +207,41 @@ class Reader:
 
     def _load_once(self, request: Request) -> Response:
         """Return what `_load` does, or the answer of another thread's `_load` that memory could serve now."""
-        is_fresh = self.own.fresh_tickets(request.hash)
-        shared, is_mine = self._shared.join(request.hash, self.own.ticket(), is_fresh)
-        if not is_mine:
-            answer = answer_of(shared.answer, self._clock, LEFT_AFTER_S)
-            if answer is None or not self.own.may_follow(request, answer):
-                return self._load(request)
-            return self._followed(request, answer, shared.ticket)
-        response = None
-        try:
-            response = self.own.recall(request) or self._load(request)  # it may have arrived a moment ago
-            return response
-        finally:
-            self._shared.end(request.hash, shared, response)
 
-    def _followed(self, request: Request, answer: Response, ticket: Ticket) -> Response:
-        """Return and count what another read has got."""
-        is_read = answer.status == 200 and answer.headers["x-cache-tier"] != "memory"
+        def load() -> Response:
+            return self.own.recall(request) or self._load(request)  # it may have arrived a moment ago
+
+        is_fresh = self.own.fresh_tickets(request.hash)
+        answer, ticket = self._loads.run(request.hash, load, may_follow=is_fresh)
+        return answer if ticket is None else self.shared(request, answer, ticket)
+
+    def shared(self, request: Request, answer: Response, ticket: Ticket) -> Response:
+        """Return and count the answer that an equal read of another caller has got, or read if it may not be given.
+
+        Args:
+            request: The caller's own.
+            answer: That of the other one.
+            ticket: Taken before the other one began.
+        """
+        if not self.own.may_follow(request, answer):
+            return self._load(request)
+        is_read = answer.status in _SENT and answer.headers["x-cache-tier"] != "memory"
         if not is_read and answer.status != _NOT_FOUND:
             return answer
         answer = replace(answer, headers={**answer.headers, "age": str(self._age_s(answer, ticket))})
-        if is_read:
+        if is_read and request.method == "GET":
             entry = Entry(answer.headers, answer.body)
-            if answer.is_whole and self.own.takes(entry.size_bytes):
+            if answer.status == _OK and answer.is_whole and answer.is_keepable and self.own.takes(entry.size_bytes):
                 return self.own.found(request, entry, ticket)
-            self._origin.report(request, etag=entry.etag, size_bytes=entry.size_bytes)
+            self._report_shared(request, answer)
         return answer.served_by("memory", is_hit=True, bound_ms=self.own.bound_ms(ticket))
+
+    def _report_shared(self, request: Request, answer: Response) -> None:
+        """Count a read that S3 has answered to another caller, as S3's tier counts what it reads."""
+        if request.method == "GET" and answer.status in (*_SENT, _NOT_MODIFIED):
+            headers = answer.headers
+            size_bytes = 0 if answer.status == _NOT_MODIFIED else object_size_bytes(headers)
+            self._origin.report(request, etag=headers.get("etag", ""), size_bytes=size_bytes)
 
     def _age_s(self, answer: Response, ticket: Ticket) -> int:
         """Return how long ago S3 gave an answer that another read has got [s]: it may have begun long before this."""
@@ -270,7 +283,7 @@ class Reader:
 
     def forget(self, hash_: str) -> None:
         """Forget what this process has of a key, because the caller has changed the object."""
-        self._shared.forget(hash_)
+        self._loads.forget(hash_)
         self.own.forget(hash_)
 
     def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
@@ -349,6 +362,12 @@ class Reader:
             yield home
         if self._has_express:
             yield EXPRESS
+
+
+def question(request: Request) -> Hashable:
+    """Return what S3 is asked by a read: equal reads have equal answers."""
+    conditions = tuple((name, request.headers[name]) for name in sorted(_CONDITIONS & request.headers.keys()))
+    return request.method, request.hash, str(request.range or ""), conditions
 
 
 def _is_plain(request: Request) -> bool:

@@ -86,6 +86,30 @@ def _is_object_header(name: str) -> bool:
     return name in _OBJECT_HEADERS or _METADATA_NAME.fullmatch(name) is not None
 
 
+def object_size_bytes(headers: Mapping[str, str]) -> int:
+    """Return the size of the whole object, also if an answer has a part of it; 0 if it does not say.
+
+    Args:
+        headers: Of an answer with the object, names in lower case.
+    """
+    for size in (headers.get("content-range", "").rpartition("/")[2], headers.get("content-length", "")):
+        if size.isascii() and size.isdigit():
+            return int(size)
+    return 0
+
+
+def is_identified(headers: Mapping[str, str]) -> bool:
+    """Whether a store says all that tells one version of an object from another: ETag, size and time of the write.
+
+    S3 always does. Stores and gateways that do not are read, and their objects are never kept.
+
+    Args:
+        headers: Of an answer with the object, or with a part of it, names in lower case.
+    """
+    is_dated = parse_http_date(headers.get("last-modified", "")) is not None
+    return bool(headers.get("etag")) and is_dated and headers.get("content-length", "").isdigit()
+
+
 def age_s(headers: Mapping[str, str], *, at_us: int) -> int:
     """Return how long ago S3 gave these headers [s], by its own clock; 0 if it does not say.
 

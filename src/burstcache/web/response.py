@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from burstcache.web.conditions import NOT_MODIFIED, PRECONDITION_FAILED, failed_condition, range_applies
 from burstcache.web.headers import age_s, not_modified_headers
@@ -21,6 +21,7 @@ class Response:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     is_text: bool = False
+    is_keepable: bool = True  # False: the store does not identify the object's version
 
     @property
     def is_whole(self) -> bool:
@@ -38,7 +39,7 @@ class Response:
         """
         hit = "hit" if is_hit else "miss"
         provenance = {"x-cache-tier": tier, "x-cache": hit, "x-cache-bound": str(bound_ms)}
-        return Response(self.status, {"age": str(age_s)} | self.headers | provenance, self.body, self.is_text)
+        return replace(self, headers={"age": str(age_s)} | self.headers | provenance)
 
 
 def error_response(

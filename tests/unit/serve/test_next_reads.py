@@ -11,7 +11,7 @@ import pytest
 
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import Reader
-from burstcache.serve.shared_reads import LEFT_AFTER_S, NEXT_AFTER_S
+from burstcache.adapters.single_flight import LEFT_AFTER_S, NEXT_AFTER_S
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request

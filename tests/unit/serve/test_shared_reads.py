@@ -17,7 +17,7 @@ from burstcache.core.digest import Digest, Route, prefix_of
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
 from burstcache.serve.reader import Reader
-from burstcache.serve.shared_reads import NEXT_AFTER_S
+from burstcache.adapters.single_flight import NEXT_AFTER_S
 from burstcache.serve.tally import Served
 from burstcache.serve.tier import Fill, Tier
 from burstcache.web.entry import Entry

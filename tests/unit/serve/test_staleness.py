@@ -19,7 +19,7 @@ from burstcache.core.digest import Digest, RoutedKey, prefix_of
 from burstcache.core.errors import ObjectNotFoundError, ServiceTransientError
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import Miss, Reader
-from burstcache.serve.shared_reads import NEXT_AFTER_S
+from burstcache.adapters.single_flight import NEXT_AFTER_S
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
