@@ -60,7 +60,8 @@ class Flight(Generic[T, K]):
     is_followed: bool = False
 
 
-def _never(_: object) -> bool:
+def never(_: object) -> bool:
+    """Follow no read that is under way."""
     return False
 
 
@@ -82,7 +83,7 @@ class SingleFlight(Generic[T, K]):
         self._next: dict[Hashable, Flight[T, K]] = {}
 
     def run(
-        self, key: Hashable, work: Callable[[], T], *, may_follow: Callable[[K], bool] = _never
+        self, key: Hashable, work: Callable[[], T], *, may_follow: Callable[[K], bool] = never
     ) -> tuple[T, K | None]:
         """Return the value of a shared read, and the read's ticket; None instead of a ticket if it is the caller's own.
 
@@ -94,18 +95,29 @@ class SingleFlight(Generic[T, K]):
         Raises:
             Exception: What the read raised, as a copy for each follower.
         """
+        return self.fly(key, lambda _: work(), work, may_follow=may_follow)
+
+    def fly(
+        self,
+        key: Hashable,
+        lead: Callable[[Flight[T, K]], T],
+        alone: Callable[[], T],
+        *,
+        may_follow: Callable[[K], bool] = never,
+    ) -> tuple[T, K | None]:
+        """Do what `run` does; the leader's call gets its read, which it may leave, and a caller of no read is `alone`."""
         for within_s in (LEFT_AFTER_S, None):
             flight, is_leader = self.join(key, may_follow)
             if is_leader:
-                return self.lead(key, flight, work), None
+                return self.lead(key, flight, lambda: lead(flight)), None
             try:
                 outcome = self._clock.wait_for(flight.outcome, within_s)
             except TimeoutError:
-                may_follow = _never
+                may_follow = never
                 continue
             if outcome is not None:
                 return outcome.result(), flight.ticket
-        return work(), None
+        return alone(), None
 
     async def run_in_thread(
         self,
@@ -113,7 +125,7 @@ class SingleFlight(Generic[T, K]):
         work: Callable[[], T],
         submit: Callable[[Callable[[], object]], object],
         *,
-        may_follow: Callable[[K], bool] = _never,
+        may_follow: Callable[[K], bool] = never,
     ) -> tuple[T, K | None]:
         """Do what `run` does for a task of an event loop; tasks that wait hold no thread.
 
@@ -142,12 +154,12 @@ class SingleFlight(Generic[T, K]):
             try:
                 outcome = await asyncio.wait_for(waiting, LEFT_AFTER_S)
             except TimeoutError:
-                may_follow = _never
+                may_follow = never
                 continue
             if outcome is not None:
                 return outcome.result(), flight.ticket
 
-    def join(self, key: Hashable, may_follow: Callable[[K], bool] = _never) -> tuple[Flight[T, K], bool]:
+    def join(self, key: Hashable, may_follow: Callable[[K], bool] = never) -> tuple[Flight[T, K], bool]:
         """Return the read to share, and whether the caller is its leader, who must call `lead` at once."""
         with self._lock:
             flight = self._under_way.get(key)
@@ -173,11 +185,12 @@ class SingleFlight(Generic[T, K]):
         finally:
             self._land(key, flight, outcome)
 
-    def seal(self, key: Hashable, flight: Flight[T, K]) -> bool:
-        """Let nobody join a read any more; return whether somebody waits for it."""
+    def leave(self, key: Hashable, flight: Flight[T, K]) -> bool:
+        """Let nobody join a read for which nobody waits; return whether nobody does."""
         with self._lock:
-            self._remove(key, flight)
-            return flight.is_followed
+            if not flight.is_followed:
+                self._remove(key, flight)
+            return not flight.is_followed
 
     def forget(self, key: Hashable) -> None:
         """Let nobody else follow what is under way of a key."""

@@ -195,7 +195,7 @@ class AsyncClient:
         reader = self._client.reader
         if (response := reader.own.recall(request)) is not None:
             return response
-        return await asyncio.wrap_future(self._client.submit(self._client.read, request))
+        return await self._client.read_in_thread(request)
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,9 +13,11 @@ would change the client that was wrapped as well. `tests/contract` holds a wrapp
 from __future__ import annotations
 
 import base64
+import copy
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,17 +26,22 @@ from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.endpoint import convert_to_response_dict
 from botocore.parsers import ResponseParserFactory
+from botocore.response import StreamingBody
 from botocore.utils import parse_timestamp
 from cachetools import TTLCache
 from urllib3.exceptions import ProtocolError
 
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.single_flight import PATIENT_NEXT_AFTER_S, Flight, SingleFlight
 from burstcache.client.client import Client
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
 from burstcache.core.keys import key_hash
 from burstcache.forks import Lock
-from burstcache.serve.reader import Miss
+from burstcache.serve.memory_tier import Ticket
+from burstcache.serve.reader import Miss, question
 from burstcache.web.entry import Entry, entry_from_s3
+from burstcache.web.headers import is_identified, object_size_bytes
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 
@@ -53,6 +60,8 @@ _CHECKSUM_MODE = "x-amz-checksum-mode"
 _PARAMETERS, _WANTS_CHECKSUM = "burstcache-parameters", "burstcache-wants-checksum"
 _WRITTEN_FOR_S = 60.0  # normally S3's event of a write has reached every copy within a second
 _MAX_WRITTEN = 65_536
+_SHARED_BYTES = 8 << 20  # a body that is read at once for callers that wait for it
+_CHUNK_BYTES = 1 << 20
 
 _parsers = ResponseParserFactory()
 _parsers.set_parser_defaults(timestamp_parser=lru_cache(4096)(parse_timestamp))  # otherwise most of the time
@@ -97,6 +106,9 @@ class _CachedBucket:
         self._is_own = is_own
         self._lock = Lock()
         self._written: TTLCache[str, None] = TTLCache(_MAX_WRITTEN, _WRITTEN_FOR_S)
+        self._flights: SingleFlight[_SharedAnswer | None, Ticket] = SingleFlight(
+            SystemClock(), lambda: client.reader.own.ticket(), next_after_s=PATIENT_NEXT_AFTER_S
+        )
 
     def request(self, method: str, key: str, headers: Mapping[str, str]) -> Request | None:
         """Return the read that S3 would be asked for; None if S3 alone can answer it."""
@@ -115,7 +127,7 @@ class _CachedBucket:
     def taken_over(self, request: Request, miss: Miss, answer: _Answer) -> tuple[Response, io.RawIOBase] | None:
         """Return what answers in the place of S3 that has begun to send a large object; None if nothing does."""
         http, parsed = answer
-        if http.status_code not in (200, 206):
+        if http.status_code not in (200, 206) or not is_identified(http.headers):
             return None
         head = self._client.reader.own.note_head(request, http.headers, miss.ticket)
         if head is None or http.status_code != 200:
@@ -129,29 +141,56 @@ class _CachedBucket:
         found = self._client.reader.lookup(request)
         return self._client.reader.miss() if isinstance(found, Response) and found.status not in _EXACT else found
 
-    def ask(self, request: Request, miss: Miss, send: _Send) -> _Answer:
-        """Return S3's answer to a GET or HEAD; no older copy is answered after it."""
-        http, parsed = send()
-        self._client.reader.own.note_answer(request, http.status_code, http.headers, miss.ticket)
-        return http, parsed
+    def read(self, request: Request, miss: Miss, send: _Send) -> _Answer:
+        """Return S3's answer to a GET or HEAD, or that which an equal call of another thread has got.
 
-    def load(self, request: Request, miss: Miss, send: _Send) -> _Answer:
-        """Return S3's answer to a GET, and keep the object if it is small and the caller reads it to its end."""
+        A body of a GET that nobody else waits for is streamed; one for which others wait is read at once, if it is
+        small. All see S3's own answer.
+        """
+        key, own = question(request), list[_Answer]()
+
+        def lead(flight: Flight[_SharedAnswer | None, Ticket]) -> _SharedAnswer | None:
+            ticket = flight.ticket or miss.ticket  # the read may have begun some time after the miss
+            answer = self._load(request, replace(miss, ticket=ticket), send)
+            own.append(answer)
+            return None if self._flights.leave(key, flight) else _shared_answer(*answer)
+
+        def alone() -> None:
+            own.append(self._load(request, miss, send))
+
+        may_follow = self._client.reader.own.fresh_tickets(request.hash)
+        answer, ticket = self._flights.fly(key, lead, alone, may_follow=may_follow)
+        if own:
+            return own[0]
+        if answer is None or ticket is None:  # too large to be shared
+            return self._load(request, self._client.reader.miss(), send)
+        self._report(request, answer.http)
+        return answer.http, answer.parsed()
+
+    def _load(self, request: Request, miss: Miss, send: _Send) -> _Answer:
+        """Return S3's answer, and keep the object of a GET if it is small and the caller reads it to its end."""
         reader = self._client.reader
-        http, parsed = self.ask(request, miss, send)
-        is_as_sent = _checked(parsed.get("Body"))
-
-        def keep(read: bytes) -> None:
-            if not self._is_written(request.hash) and is_as_sent(read):
-                reader.keep(request, entry_from_s3(http.headers, read), miss)
-
-        if http.status_code in _EXACT:
-            etag = http.headers.get("etag", "")
-            reader.report(request, etag=etag, size_bytes=_object_size_bytes(http.headers))
-        if http.status_code == 200 and reader.keeps(parsed["ContentLength"], miss):
+        http, parsed = send()
+        headers = http.headers
+        # No older copy is answered after it.
+        reader.own.note_answer(request, http.status_code, headers, miss.ticket)
+        self._report(request, http)
+        is_kept = request.method == "GET" and http.status_code == 200 and is_identified(headers)
+        if is_kept and reader.keeps(parsed["ContentLength"], miss):
             body = parsed["Body"]
+            is_as_sent = _checked(body)
+
+            def keep(read: bytes) -> None:
+                if not self._is_written(request.hash) and is_as_sent(read):
+                    reader.keep(request, entry_from_s3(headers, read), miss)
+
             body._raw_stream = _ReadToTheEnd(body._raw_stream, parsed["ContentLength"], keep)
         return http, parsed
+
+    def _report(self, request: Request, http: AWSResponse) -> None:
+        if request.method == "GET" and http.status_code in _EXACT:
+            size_bytes = 0 if http.status_code == 304 else object_size_bytes(http.headers)
+            self._client.reader.report(request, etag=http.headers.get("etag", ""), size_bytes=size_bytes)
 
     def write(self, keys: Iterable[str], send: _Send) -> _Answer:
         """Return S3's answer to a write. However it ends, reads of these keys go to S3 until its events are through."""
@@ -217,10 +256,8 @@ class _CachedClient(BaseClient):
         found = bucket.lookup(request)
         if isinstance(found, Response):
             return parsed(found)
-        if request.method == "HEAD":
-            return bucket.ask(request, found, send)
-        answer = bucket.load(request, found, send)
-        if (large := bucket.taken_over(request, found, answer)) is not None:
+        answer = bucket.read(request, found, send)
+        if request.method == "GET" and (large := bucket.taken_over(request, found, answer)) is not None:
             return parsed(*large)
         return answer
 
@@ -229,14 +266,7 @@ class _CachedClient(BaseClient):
     ) -> _Answer:
         """Return the cache's answer as botocore's endpoint returns S3's, with a body that is read as it is used."""
         headers: Any = {"x-amz-request-id": request.request_id, **response.headers}
-        raw = urllib3.HTTPResponse(
-            body or io.BytesIO(response.body),
-            headers,
-            response.status,
-            preload_content=False,
-            decode_content=False,
-            request_method=request.method,
-        )
+        raw = _raw(body or _InMemory(response.body), headers, response.status, request.method)
         http = AWSResponse(url, response.status, headers, raw)
         answer = convert_to_response_dict(http, model)
         # botocore's own mapping makes an object for each of 60 look-ups and raises for most: 30 of 240 us.
@@ -253,8 +283,97 @@ class _CachedClient(BaseClient):
         return http, parsed
 
 
+@dataclass(frozen=True, slots=True)
+class _SharedAnswer:
+    """S3's whole answer, of which each caller gets results and a body of its own."""
+
+    http: AWSResponse
+    results: Mapping[str, Any]  # without the body
+    body: bytes | None
+
+    def parsed(self) -> dict[str, Any]:
+        """Return what botocore makes of it."""
+        parsed: dict[str, Any] = copy.deepcopy(dict(self.results))
+        if self.body is not None:
+            raw = _raw(_InMemory(self.body), self.http.headers, self.http.status_code, "GET")
+            parsed["Body"] = StreamingBody(raw, len(self.body))
+        return parsed
+
+
+def _shared_answer(http: AWSResponse, parsed: dict[str, Any]) -> _SharedAnswer | None:
+    """Return an answer for all that wait for it, and leave a body to be read to its first caller.
+
+    None: it has a body that is large or of unknown length, breaks off, or has another checksum than S3 sent.
+    """
+    results = {name: value for name, value in parsed.items() if name != "Body"}
+    body = parsed.get("Body")
+    if not isinstance(body, StreamingBody):
+        return _SharedAnswer(http, results, None)
+    length_bytes = parsed.get("ContentLength")
+    if length_bytes is None or length_bytes > _SHARED_BYTES:
+        return None
+    is_as_sent, stream = _checked(body), body._raw_stream
+    replay = _Replayed(stream)
+    body._raw_stream = _raw(replay, http.headers, http.status_code, "GET")
+    is_whole = replay.error is None and len(replay.getbuffer()) == length_bytes
+    return _SharedAnswer(http, results, replay.getvalue()) if is_whole and is_as_sent(replay.getvalue()) else None
+
+
+def _raw(body: Any, headers: Any, status: int, method: str) -> urllib3.HTTPResponse:
+    """Return a response as botocore's own bodies read from it."""
+    return urllib3.HTTPResponse(
+        body, headers, status, preload_content=False, decode_content=False, request_method=method
+    )
+
+
+class _NoSocket:
+    """Takes a time-out where botocore looks for the socket of a body: what is in memory never waits."""
+
+    def __init__(self) -> None:
+        self.raw = self._sock = self
+
+    def settimeout(self, timeout: float | None) -> None:
+        """Do nothing."""
+
+
+class _InMemory(io.BytesIO):
+    """A body that is here already."""
+
+    fp = _NoSocket()
+
+
+class _Replayed(_InMemory):
+    """A body that has been read from a stream; a read behind what came raises what the stream did."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self.error: Exception | None = None
+        try:
+            while chunk := stream.read(_CHUNK_BYTES):
+                self.write(chunk)
+        except Exception as error:
+            self.error = error
+        self.seek(0)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read as the stream would have."""
+        data = super().read(size)
+        if self.error is not None and (size is None or size < 0 or (size and not data)):
+            raise self.error
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        """Read as the stream would have."""
+        size_bytes = super().readinto(buffer)
+        if self.error is not None and len(buffer) and not size_bytes:
+            raise self.error
+        return size_bytes
+
+
 class _Body(io.RawIOBase):
     """A large object's body, as botocore reads one; what fails is an error that it knows."""
+
+    fp = _NoSocket()
 
     def __init__(self, file: ObjectFile) -> None:
         self._file = file
@@ -346,11 +465,6 @@ def _has_parameters_of_s3(request: Mapping[str, Any], wants_checksum: bool) -> b
     if not wants_checksum:
         names.discard(_CHECKSUM_MODE)
     return bool(request["query_string"]) or any(name.startswith("x-amz-") for name in names)
-
-
-def _object_size_bytes(headers: Mapping[str, str]) -> int:
-    """Return the size of the whole object; 0 if S3 does not give it (a 304)."""
-    return int(headers.get("content-range", "").rpartition("/")[2] or headers.get("content-length", "0"))
 
 
 def _keys(parameters: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.object_store import Written
+from burstcache.adapters.single_flight import never
 from burstcache.client.configuration import Configuration, configure, local_run, with_pool
 from burstcache.client.keeping import MAX_STALE_MS, MEMORY_BYTES, Bounds, Freshness, Keeping
 from burstcache.client.large import LargeObjects
@@ -25,7 +27,7 @@ from burstcache.client.requests import Requests, checked_body, checked_write
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache.forks import Lock
-from burstcache.serve.reader import Reader
+from burstcache.serve.reader import Reader, question
 from burstcache.web.keys import check_key
 from burstcache.web.request import Request
 from burstcache.web.response import Response
@@ -319,6 +321,23 @@ class Client:
         """Return the answer to a GET or HEAD."""
         return self._current.read(request)
 
+    async def read_in_thread(self, request: Request) -> Response:
+        """Return the answer to a GET or HEAD of a task: equal reads share one, and only that one holds a thread."""
+        parts = self._current
+        reader = parts.reader
+        is_plain = "cache-control" not in request.headers
+        answer, shared = await parts.task_reads.run_in_thread(
+            (question(request), request.headers.get("cache-control")),
+            partial(self.read, request),
+            partial(self.submit, _called),
+            may_follow=reader.own.fresh_tickets(request.hash) if is_plain else never,
+        )
+        if shared is None:
+            return answer
+        if (given := reader.shared(request, answer, shared)) is not None:
+            return given
+        return await asyncio.wrap_future(self.submit(self.read, request))
+
     def submit(self, call: Callable[[Argument], Answer], argument: Argument) -> Future[Answer]:
         """Begin a call in one of this process's threads for reads in parallel."""
         while True:
@@ -368,3 +387,7 @@ def outcomes(
             raise outcome
         objects[key] = outcome
     return objects
+
+
+def _called(call: Callable[[], object]) -> object:
+    return call()

@@ -7,12 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.single_flight import SingleFlight
 from burstcache.client.configuration import Configuration
 from burstcache.client.keeping import Bounds
 from burstcache.client.large import LargeObjects
 from burstcache.client.pool import PoolThread
 from burstcache.client.slices import Slices
 from burstcache.serve.assembly import make_batches, make_reader, make_writer
+from burstcache.serve.memory_tier import Ticket
+from burstcache.web.response import Response
 
 THREADS = 64  # reads that one client has under way at a time for `get_many` and for an AsyncClient
 
@@ -39,6 +42,7 @@ class Parts:
         self._slices = Slices(ObjectStore(settings.bucket_name, clients.s3), pool, self.reader.forget, clock)
         self.large = LargeObjects(self.reader, self._slices, settings.max_object_bytes)
         self.read = self.reader.read if pool is None else self.large.read
+        self.task_reads: SingleFlight[Response, Ticket] = SingleFlight(clock, self.reader.own.ticket)
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="burstcache")
 
     @property

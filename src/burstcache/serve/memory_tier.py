@@ -86,9 +86,14 @@ class Memory:
         return True
 
     def may_have_changed(self, hash_: str, ticket: Ticket) -> bool:
-        """Whether the key's object may be another one than when this ticket was taken, as far as is known now."""
+        """Whether the key's object may be another one than when this ticket was taken, as far as is known now.
+
+        It may be after an announced change, and after a write of this process.
+        """
+        prefix = prefix_of(hash_)
         with self._lock:
-            return ticket.sequence is None or self._has_changed(prefix_of(hash_), ticket.sequence)
+            is_known = ticket.sequence is not None and not self._has_changed(prefix, ticket.sequence)
+            return not is_known or self._is_forgotten(prefix, ticket)
 
     def drop(self, hash_: str) -> None:
         """Forget the entry of a key."""

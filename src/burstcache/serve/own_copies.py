@@ -13,7 +13,7 @@ from functools import partial
 from burstcache.adapters.breaker import Breakers
 from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.adapters.digest_reader import DigestReader, Start
-from burstcache.adapters.single_flight import NEXT_AFTER_S, SingleFlight
+from burstcache.adapters.single_flight import NEXT_AFTER_S, SingleFlight, never
 from burstcache.core.errors import (
     ObjectNotFoundError,
     ObjectTooLargeError,
@@ -140,11 +140,13 @@ class OwnCopies:
 
     def fresh_tickets(self, hash_: str) -> Callable[[Ticket], bool]:
         """Return what says of a ticket whether memory could serve now what was loaded of a key with it; never waits."""
+        memory = self._memory
+        if memory is None or self._max_stale_s == STRONG_S:
+            return never
         is_current = self._guard is not None and self._guard.is_known_within(self._max_stale_s)
 
         def is_fresh(ticket: Ticket) -> bool:
-            may_have_changed = self._memory is None or self._memory.may_have_changed(hash_, ticket)
-            return (is_current or self._is_young(ticket)) and not may_have_changed
+            return (is_current or self._is_young(ticket)) and not memory.may_have_changed(hash_, ticket)
 
         return is_fresh
 

@@ -213,10 +213,10 @@ class Reader:
 
         is_fresh = self.own.fresh_tickets(request.hash)
         answer, ticket = self._loads.run(request.hash, load, may_follow=is_fresh)
-        return answer if ticket is None else self.shared(request, answer, ticket)
+        return answer if ticket is None else self.shared(request, answer, ticket) or self._load(request)
 
-    def shared(self, request: Request, answer: Response, ticket: Ticket) -> Response:
-        """Return and count the answer that an equal read of another caller has got, or read if it may not be given.
+    def shared(self, request: Request, answer: Response, ticket: Ticket) -> Response | None:
+        """Return and count the answer that an equal read of another caller has got; None if it may not be given.
 
         Args:
             request: The caller's own.
@@ -224,7 +224,7 @@ class Reader:
             ticket: Taken before the other one began.
         """
         if not self.own.may_follow(request, answer):
-            return self._load(request)
+            return None
         is_read = answer.status in _SENT and answer.headers["x-cache-tier"] != "memory"
         if not is_read and answer.status != _NOT_FOUND:
             return answer

@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.client import AsyncClient, Client
+from burstcache.client import AsyncClient, Client, Object
 from burstcache.client.keeping import Keeping
 from burstcache.client.parts import THREADS
 from burstcache.core.errors import ObjectNotFoundError, RefusedRequestError
@@ -144,12 +144,32 @@ def test_a_hundred_threads_that_may_get_nothing_old_make_two_reads_of_s3(
     assert (bodies, s3.asked) == ({b"object"}, 2)
 
 
-def test_tasks_that_may_get_nothing_old_make_two_reads_of_s3(waits_for_s3: Callable[[S3], None]) -> None:
-    s3 = S3(after=THREADS - 1)
-    waits_for_s3(s3)
+@pytest.mark.parametrize("keeps", [Keeping(memory_bytes=0), Keeping(freshness="strong")], ids=["no memory", "strong"])
+def test_more_tasks_than_threads_that_may_get_nothing_old_make_two_reads_of_s3(keeps: Keeping) -> None:
+    s3 = S3(after=1)
 
     async def main() -> set[bytes]:
-        async with AsyncClient(bucket="b", s3=s3.client, memory_bytes=0) as client:
-            return {each.body for each in await asyncio.gather(*(client.get("key") for _ in range(THREADS)))}
+        async with AsyncClient(bucket="b", s3=s3.client, **keeps) as client:
+            reads = [asyncio.ensure_future(client.get("key")) for _ in range(3 * THREADS)]
+            asyncio.get_running_loop().call_later(0, s3.began.release)  # all have begun
+            return {each.body for each in await asyncio.gather(*reads)}
 
-    assert (asyncio.run(main()), s3.asked) == ({b"object"}, 2)
+    assert asyncio.run(main()) == {b"object"}
+    assert s3.asked in (1, 2)  # those that come before the first read begins share it
+
+
+def test_a_cancelled_task_does_not_fail_those_that_share_its_read() -> None:
+    s3 = S3(after=1)
+
+    async def main() -> list[object]:
+        async with AsyncClient(bucket="b", s3=s3.client, max_stale_ms=_ANY_MS) as client:
+            reads = [asyncio.ensure_future(client.get("key")) for _ in range(3)]
+            await asyncio.sleep(0)
+            reads[0].cancel()
+            reads[1].cancel()
+            asyncio.get_running_loop().call_later(0, s3.began.release)
+            return list(await asyncio.gather(*reads, return_exceptions=True))
+
+    first, second, third = asyncio.run(main())
+    assert isinstance(first, asyncio.CancelledError) and isinstance(second, asyncio.CancelledError)
+    assert isinstance(third, Object) and third.body == b"object"
