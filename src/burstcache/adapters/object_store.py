@@ -6,7 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    HTTPClientError,
+    NoAuthTokenError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    SSOError,
+    TokenRetrievalError,
+)
+from botocore.exceptions import ConnectionError as NoConnectionError
 
 from burstcache.core.errors import (
     AccessDeniedError,
@@ -38,6 +49,26 @@ _OK, _PARTIAL, _NOT_MODIFIED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _PRECONDITION_F
     412,
 )
 _TOO_MANY = 429
+_NO_BUCKET = "NoSuchBucket"
+_PASSING = frozenset({"RequestTimeout", "RequestTimeoutException", "Throttling", "ThrottlingException"})
+_PERMANENT = frozenset({"InvalidObjectState"})  # a 403, and no right is missing
+_HINTS = {
+    "ExpiredToken": "the credentials have expired; accepted: new ones",
+    "InvalidAccessKeyId": "AWS does not know these credentials",
+    "InvalidObjectState": "it is in an archive class (Glacier); accepted: an object that has been restored",
+    "InvalidToken": "AWS does not know this session token",
+    _NO_BUCKET: "there is no such bucket",
+    "RequestTimeTooSkewed": "the clock of this machine is wrong",
+    "SignatureDoesNotMatch": "the secret key is not that of the access key",
+}
+_NO_CREDENTIALS = (
+    CredentialRetrievalError,
+    NoAuthTokenError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    SSOError,
+    TokenRetrievalError,
+)
 # What S3's client calls the headers of a write.
 _PARAMETERS = {
     "content_type": "ContentType",
@@ -196,7 +227,7 @@ class ObjectStore:
         if answer.status == _PRECONDITION_FAILED:
             raise PreconditionFailedError(f"{key!r} is no longer the version {etag} that is being read")
         if not answer.is_success:
-            raise _error(key, answer)
+            raise origin_error(key, answer)
         if answer.status != _PARTIAL:
             answer.discard()
             raise OriginUnavailableError(f"S3 sends {key!r} whole where a part was asked for")
@@ -241,8 +272,8 @@ class ObjectStore:
             response = operation(Bucket=self._bucket, Key=key, **given)
         except ClientError as error:
             return _error_answer(error)
-        except (BotoCoreError, OSError) as error:
-            raise OriginUnavailableError(f"S3 cannot be asked: {error}") from error
+        except (BotoCoreError, OSError, ValueError) as error:
+            raise _unasked(error) from error
         metadata = response["ResponseMetadata"]
         return ObjectAnswer(metadata["HTTPStatusCode"], metadata["HTTPHeaders"], _stream=response.get("Body"))
 
@@ -252,8 +283,11 @@ class ObjectStore:
         except ClientError as error:
             retries = error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
             raise _refused_write(key, _error_answer(error), retries) from error
-        except (BotoCoreError, OSError) as error:
-            raise OriginUnavailableError(f"S3 does not say whether it has written {key!r}: {error}") from error
+        except (BotoCoreError, OSError, ValueError) as error:
+            failure = _unasked(error)
+            if isinstance(failure, OriginUnavailableError):
+                failure = OriginUnavailableError(f"S3 does not say whether it has written {key!r}: {error}")
+            raise failure from error
         return Written(answer.get("ETag", ""), answer.get("VersionId", ""))
 
 
@@ -270,14 +304,12 @@ def _refused_write(key: str, answer: ObjectAnswer, retries: int) -> BurstcacheEr
     if answer.status == _CONFLICT:
         message = f"{key!r} is not written, since another write is under way: S3 answered {answer.status} {answer.code}"
         return WriteConflictError(message, status=answer.status, code=answer.code)
-    if answer.status == _FORBIDDEN:
-        return AccessDeniedError(f"S3 refuses to write {key!r}: {answer.code}")
-    return _error(key, answer)
+    return origin_error(key, answer, doing="the write")
 
 
 def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:
     if not answer.is_success:
-        raise _error(key, answer)
+        raise origin_error(key, answer)
     if answer.length_bytes > max_bytes:
         answer.discard()
         raise ObjectTooLargeError(f"{key!r} has {answer.length_bytes} bytes; a cache takes up to {max_bytes}")
@@ -287,13 +319,38 @@ def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:
     return entry_from_s3(answer.headers, answer.read())
 
 
-def _error(key: str, answer: ObjectAnswer) -> OriginError:
-    if answer.status == _NOT_FOUND:
-        return ObjectNotFoundError(f"S3 has no object {key!r}")
-    is_passing = answer.status >= 500 or answer.status == _TOO_MANY  # SlowDown is a 503
+def origin_error(key: str, answer: ObjectAnswer, *, doing: str = "the read") -> OriginError:
+    """Return the error for an answer without an object: OriginUnavailableError if asking again may help.
+
+    Args:
+        key: The object's key.
+        answer: S3's.
+        doing: What S3 refuses.
+    """
+    status, code = answer.status, answer.code
+    if status == _NOT_FOUND and code != _NO_BUCKET:
+        return ObjectNotFoundError(f"S3 has no object {key!r}", status=status, code=code)
+    hint = _HINTS.get(code, "")
+    if region := answer.headers.get("x-amz-bucket-region", "") if status != _FORBIDDEN else "":
+        hint = f"the bucket is in {region}; accepted: a session or client of that region"
+    tail = f": {hint}" if hint else ""
+    if status == _FORBIDDEN and code not in _PERMANENT:
+        return AccessDeniedError(f"S3 refuses {doing} of {key!r}: {code}{tail}", status=status, code=code)
+    is_passing = status >= 500 or status == _TOO_MANY or code in _PASSING  # SlowDown is a 503
     kind = OriginUnavailableError if is_passing else OriginError
-    message = f"S3 answered {answer.status} {answer.code} for {key!r}"
-    return kind(message, status=answer.status, code=answer.code)
+    return kind(f"S3 answered {status} {code} for {key!r}{tail}", status=status, code=code)
+
+
+def _unasked(error: Exception) -> OriginError:
+    """Return the error for a question that S3 did not answer; OriginUnavailableError if asking again may help."""
+    if isinstance(error, _NO_CREDENTIALS):
+        accepted = "accepted: the environment's (AWS_PROFILE, AWS_ACCESS_KEY_ID), a role's, or session=boto3.Session(…)"
+        return OriginError(f"there are no valid credentials to ask S3 with ({error}); {accepted}")
+    if isinstance(error, (HTTPClientError, NoConnectionError, OSError)):
+        return OriginUnavailableError(f"S3 cannot be reached: {error}")
+    if isinstance(error, BotoCoreError):
+        return OriginError(f"S3 cannot be asked: {error}")
+    return OriginError(f"S3's answer cannot be read: {error}")
 
 
 def _error_answer(error: ClientError) -> ObjectAnswer:

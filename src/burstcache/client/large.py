@@ -50,7 +50,7 @@ class LargeObjects:
                 head = None  # and forgotten
             except OriginError as error:
                 logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key)
-                return origin_unavailable(request.method)
+                return replace(origin_unavailable(request.method), cause=error)
         return origin_unavailable(request.method, "the object was overwritten while it was read; try again")
 
     def open(self, request: Request) -> tuple[Response, ObjectFile]:
@@ -58,8 +58,11 @@ class LargeObjects:
         head = self._reader.head(request)
         if head is None:
             response = self._reader.read(replace(request, method="HEAD", headers={}, range=None))
-            if response.status not in _SENT:
-                return response, ObjectFile.of(b"")
+            if response.status not in _SENT or not response.is_keepable:
+                # A store that refuses HEAD, or says too little of the object for reads of its parts; or an error, of
+                # which S3 says more in the body of a GET.
+                response = self._reader.read(request)
+                return response, ObjectFile.of(response.body if response.status in _SENT else b"")
             head = head_from_s3(response.headers)
         if head.size_bytes <= min(self._above_bytes, SLICE_BYTES):
             response = self._reader.read(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,9 +44,9 @@ class Object:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the whole object, also if `body` is a part of it."""
+        """Size of the whole object, also if `body` is a part of it; 0 if the store does not say."""
         total = self.headers.get("content-range", "").rpartition("/")[2]
-        return int(total or self.headers["content-length"])
+        return int(total or self.headers.get("content-length", 0)) if total != "*" else 0
 
     @property
     def content_type(self) -> str:
@@ -93,6 +94,8 @@ def object_in(key: str, response: Response) -> Object:
 
 def _error_in(key: str, response: Response) -> BurstcacheError:
     status, etag = response.status, response.headers.get("etag", "")
+    if response.cause is not None:
+        return copy.copy(response.cause)  # another caller may have got the same answer
     code, message = _details(response)
     match status:
         case 304:
@@ -112,10 +115,10 @@ def _error_in(key: str, response: Response) -> BurstcacheError:
                 f"{key!r} has no byte of the range; its size: {size or 'unknown'}", etag=etag, size_bytes=size_bytes
             )
     if status >= 500:
-        return OriginUnavailableError(f"{key!r}: {message or f'S3 answered {status}'}")
+        return OriginUnavailableError(f"{key!r}: {message or f'S3 answered {status}'}", status=status, code=code)
     if status == 400:
         return RefusedRequestError(status, code, f"{key!r}: {message or f'S3 answered {status}'}")
-    return OriginError(f"{key!r}: {message or f'S3 answered {status}'}")
+    return OriginError(f"{key!r}: {message or f'S3 answered {status}'}", status=status, code=code)
 
 
 def _details(response: Response) -> tuple[str, str]:

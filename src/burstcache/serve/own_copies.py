@@ -47,7 +47,7 @@ class _Confirmation:
 
     entry: Entry | None
     is_hit: bool = False
-    reason: str = ""  # why there is no entry
+    error: OriginError | None = None  # why there is no entry
 
 
 class OwnCopies:
@@ -286,7 +286,7 @@ class OwnCopies:
         if found is None:
             return None
         if found.entry is None:
-            return origin_unavailable(request.method, found.reason).served_by("s3", is_hit=False)
+            return replace(origin_unavailable(request.method), cause=found.error).served_by("s3", is_hit=False)
         entry = found.entry
         if shared is not None and request.method == "GET":
             self._origin.report(request, etag=entry.etag, size_bytes=0 if found.is_hit else entry.size_bytes)
@@ -306,7 +306,7 @@ class OwnCopies:
             if not (is_late and isinstance(error, OriginUnavailableError)):
                 return None
             logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key, key_hash=request.hash)
-            return _Confirmation(None, reason=str(error))
+            return _Confirmation(None, error=error)
         entry = newer or kept.entry.confirmed(request.at_us)
         self._answered.note(request.hash, entry.etag, ticket.at)
         memory.put(request.hash, entry, ticket)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal, Protocol
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.object_store import ObjectAnswer, ObjectStore
+from burstcache.adapters.object_store import ObjectAnswer, ObjectStore, origin_error
 from burstcache.core.errors import OriginError
 from burstcache.core.messages.events import KeyServed, ObjectRequested, RequestsServed, requests_served
 from burstcache.logs import logger
@@ -41,6 +41,7 @@ Larger = Literal["redirect", "send", "leave"]
 # What comes before the range (RFC 9110, section 13.2.2), and S3 may not have been asked with.
 _DECIDED_FIRST = frozenset({"if-match", "if-none-match", "if-range"})
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
+_KNOWN_TO_HEAD = frozenset({304, 404, 412, 416})
 _CLIENT_S_OWN = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
 
@@ -91,7 +92,7 @@ class S3Tier:
             return self._head(request) if request.method == "HEAD" else self._get(request)
         except OriginError as error:
             logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key, key_hash=request.hash)
-            return origin_unavailable(request.method)
+            return replace(origin_unavailable(request.method), cause=error)
 
     def confirm(self, request: Request, known: Entry) -> Entry | None:
         """Return the whole object, or None if it is still the one that is known.
@@ -127,7 +128,16 @@ class S3Tier:
 
     def _head(self, request: Request) -> Response:
         answer = self._ask(request)
-        return Response(answer.status, _headers(answer)) if answer.is_success else _other(request, answer)
+        if answer.is_success:
+            return Response(answer.status, _headers(answer), is_keepable=answer.is_identified)
+        if self._larger != "redirect" and answer.status not in _KNOWN_TO_HEAD:
+            # The answer to a HEAD has no code, and some stores refuse HEAD alone.
+            whole = self._store.get(request.key)
+            whole.discard()
+            if whole.is_success:
+                return Response(whole.status, _headers(whole), is_keepable=whole.is_identified)
+            answer = replace(answer, code=whole.code)
+        return _other(request, answer)
 
     def _get(self, request: Request) -> Response:
         started_s = self._clock.monotonic_s()
@@ -149,12 +159,14 @@ class S3Tier:
         if self._larger != "send" and answer.length_bytes > self._max_object_bytes:
             answer.discard()
             if self._larger == "leave":
-                return Response(answer.status, _headers(answer))
+                return Response(answer.status, _headers(answer), is_keepable=answer.is_identified)
             return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S), etag=answer.headers.get("etag", ""))
         waited_s = self._clock.monotonic_s() - started_s
         if waited_s > RETRY_WITHIN_S and self._larger == "redirect":  # behind a front door, which gives up
             answer.hurry(max(_BODY_WITHIN_S - waited_s, 1.0))
-        return Response(answer.status, _headers(answer), answer.read())
+        body = answer.read()
+        length = {"content-length": str(len(body))}
+        return Response(answer.status, length | _headers(answer), body, is_keepable=answer.is_identified)
 
     def _ask(self, request: Request) -> ObjectAnswer:
         ask = partial(self._store.head if request.method == "HEAD" else self._store.get, request.key)
@@ -235,9 +247,13 @@ def _other(request: Request, answer: ObjectAnswer) -> Response:
     code = answer.code if answer.code and not answer.code.isdigit() else _CODES.get(status, "OriginError")
     if code == "NoSuchKey":
         return no_such_key(request)
-    if status in _CLIENT_S_OWN or status >= 500 or code in _BAD_KEY_CODES:
+    if code in _BAD_KEY_CODES:
         return error_response(status, code, f"S3 answered {status} {code}", method=method)
+    cause = origin_error(request.key, replace(answer, code=code))
+    if status in _CLIENT_S_OWN or status >= 500:
+        response = error_response(status, code, f"S3 answered {status} {code}", method=method)
+        return replace(response, cause=cause)
     logger().error(
         "S3 refused a read of ours", status=status, code=code, tier="s3", key=request.key, key_hash=request.hash
     )
-    return error_response(502, code, f"S3 answered the proxy {status} {code}", method=method)
+    return replace(error_response(502, code, f"S3 answered {status} {code}", method=method), cause=cause)

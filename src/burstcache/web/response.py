@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from burstcache.core.errors import OriginError
 from burstcache.web.conditions import NOT_MODIFIED, PRECONDITION_FAILED, failed_condition, range_applies
 from burstcache.web.headers import age_s, not_modified_headers
 from burstcache.web.request import Request
@@ -22,6 +23,7 @@ class Response:
     body: bytes = b""
     is_text: bool = False
     is_keepable: bool = True  # False: the store does not identify the object's version
+    cause: OriginError | None = field(default=None, compare=False)  # what a program is told in place of an HTTP error
 
     @property
     def is_whole(self) -> bool:
