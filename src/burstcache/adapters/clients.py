@@ -5,13 +5,14 @@ They are botocore's, as boto3's are. boto3 itself would bring resources and tran
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.config import Config
-from botocore.exceptions import ConnectionError, ConnectTimeoutError, HTTPClientError, ReadTimeoutError
+from botocore.exceptions import ConnectionError, ConnectTimeoutError, HTTPClientError, ProfileNotFound, ReadTimeoutError
 from botocore.session import Session, get_session
 
 from burstcache.forks import Lock
@@ -32,15 +33,10 @@ _LONGEST_S = 910  # a little more than an invocation may last
 _READERS = 80  # connections per service that are kept: of a client's 64 threads, and of what runs behind them
 
 
-def _config(*, read_timeout_s: int, tries: int, **more: Any) -> Config:
+def _config(*, read_timeout_s: int, tries: int | None, **more: Any) -> Config:
     # A service that does not even take a connection is down: one second is enough to know it.
-    return Config(
-        connect_timeout=1,
-        read_timeout=read_timeout_s,
-        retries={"mode": "standard", "total_max_attempts": tries},
-        tcp_keepalive=True,
-        **more,
-    )
+    retries: Any = None if tries is None else {"mode": "standard", "total_max_attempts": tries}
+    return Config(connect_timeout=1, read_timeout=read_timeout_s, retries=retries, tcp_keepalive=True, **more)
 
 
 _CONFIGS: Mapping[Profile, Config] = {
@@ -75,14 +71,16 @@ _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     ("caller", "express"): _config(read_timeout_s=5, tries=1, max_pool_connections=_READERS),
     # A write waits until every copy is let go. To ask again does no harm.
     ("caller", "lambda"): _config(read_timeout_s=35, tries=2, max_pool_connections=_READERS),
-    # No front door waits for a caller's own read: it waits as long as boto3's own client, with more connections.
-    ("caller", "s3"): _config(read_timeout_s=60, tries=1, max_pool_connections=_READERS),
+    # No front door waits for a caller's own read: it is as patient as boto3's own client, with more connections.
+    ("caller", "s3"): _config(read_timeout_s=60, tries=None, max_pool_connections=_READERS),
     # Redis control may work up to its time-out of 90 s, and must not be invoked twice.
     ("patient", "lambda"): _config(read_timeout_s=100, tries=1),
 }
-# Checksums would be computed here in Python, over bytes that TLS and the ETag protect already.
+_STANDARD_RETRIES = Config(retries={"mode": "standard"})  # as often as AWS_MAX_ATTEMPTS says, or three times in all
+# A function would compute checksums over bytes that TLS and the ETag protect already. A caller's reads of S3 check them
+# as boto3 does.
 _BUCKET_CONFIG = Config(response_checksum_validation="when_required")
-_S3_CONFIG = _BUCKET_CONFIG.merge(Config(signature_version="s3v4"))
+_SIGNED_CONFIG = Config(signature_version="s3v4")
 # No signature is named: to name one, even S3's own, switches the sessions of directory buckets off. A function in the
 # network reaches Express by IPv4 as well, over a gateway endpoint; not every SDK knows its IPv6 names.
 _EXPRESS_CONFIG = _BUCKET_CONFIG.merge(
@@ -165,20 +163,37 @@ class Clients:
         config = _EXCEPTIONS.get((self._profile, service), _CONFIGS[self._profile])
         endpoint_url = self._endpoint_urls.get(service, self._endpoint_urls.get(""))
         if service == "s3":
-            config = config.merge(_S3_CONFIG)
+            config = config.merge(_SIGNED_CONFIG)
+            if self._profile != "caller":
+                config = config.merge(_BUCKET_CONFIG)
+            elif not self._names_retries():
+                config = config.merge(_STANDARD_RETRIES)
         elif service == "express":
             config = config.merge(_STAND_IN_CONFIG if endpoint_url else _EXPRESS_CONFIG)
             service = "s3"
         with _MAKING:
             make = _own_session().create_client if self._session is None else self._session.client
             client: Any = make(service, config=config, endpoint_url=endpoint_url)
-        if service == "s3" or self._profile == "write":
+        is_callers = wanted == "s3" and self._profile == "caller"
+        if (service == "s3" or self._profile == "write") and not is_callers:
             client.meta.events.register_first(f"needs-retry.{service}", _is_not_for_the_slow)
         if service == "dynamodb":
             client.meta.events.register("needs-retry.dynamodb", _again_after_the_transaction)
-        if wanted == "s3" and self._profile in _PASSED_ON:
+        if wanted == "s3" and self._profile in _PASSED_ON and not is_callers:
             client.meta.events.register("needs-retry.s3", _again_if_lost)
         return client
+
+    def _names_retries(self) -> bool:
+        """Whether the environment, the profile or the session says which retries its clients make."""
+        session = getattr(self._session, "_session", None) or _own_session()
+        default = session.get_default_client_config()
+        if default is not None and default.retries is not None:
+            return True
+        try:
+            profile = session.get_scoped_config()
+        except ProfileNotFound:  # making the client says so
+            profile = {}
+        return "AWS_RETRY_MODE" in os.environ or "retry_mode" in profile
 
     @cached_property
     def dynamodb(self) -> DynamoDBClient:

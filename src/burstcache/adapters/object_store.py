@@ -10,6 +10,7 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     CredentialRetrievalError,
+    FlexibleChecksumError,
     HTTPClientError,
     NoAuthTokenError,
     NoCredentialsError,
@@ -109,6 +110,11 @@ class ObjectAnswer:
         return int(length) if length.isdigit() else 0
 
     @property
+    def is_passing(self) -> bool:
+        """Whether S3 fails or is overloaded, so that asking again may help."""
+        return self.status >= 500 or self.status == _TOO_MANY or self.code in _PASSING  # SlowDown is a 503
+
+    @property
     def is_identified(self) -> bool:
         """Whether the store says which version of the object it is."""
         return is_identified(self.headers)
@@ -123,6 +129,8 @@ class ObjectAnswer:
         try:
             data: bytes = self._stream.read() if self._stream is not None else b""
             return data
+        except FlexibleChecksumError as error:
+            raise OriginUnavailableError(f"S3's answer did not arrive as it was sent: {error}") from error
         except (BotoCoreError, OSError) as error:
             raise OriginUnavailableError(f"S3's answer broke off: {error}") from error
 
@@ -223,14 +231,22 @@ class ObjectStore:
             OriginUnavailableError: S3 is overloaded, fails, cannot be reached, or breaks off.
             OriginError: It answered otherwise.
         """
-        answer = self.get(key, if_match=etag, range_=f"bytes={start}-{start + len(into) - 1}")
+        asked = f"bytes={start}-{start + len(into) - 1}"
+        answer = self.get(key, if_match=etag, range_=asked)
         if answer.status == _PRECONDITION_FAILED:
             raise PreconditionFailedError(f"{key!r} is no longer the version {etag} that is being read")
         if not answer.is_success:
             raise origin_error(key, answer)
         if answer.status != _PARTIAL:
             answer.discard()
-            raise OriginUnavailableError(f"S3 sends {key!r} whole where a part was asked for")
+            raise OriginError(f"the store sends {key!r} whole where a part was asked for: it does not know Range")
+        if answer.headers.get("etag", etag) != etag:  # a store that ignores If-Match
+            answer.discard()
+            raise PreconditionFailedError(f"{key!r} is no longer the version {etag} that is being read")
+        sent = answer.headers.get("content-range", asked).partition("/")[0].replace(" ", "=")
+        if sent != asked:
+            answer.discard()
+            raise OriginError(f"the store sends {sent} of {key!r} where {asked} was asked for")
         answer.read_into(into)
 
     def put(self, key: str, data: bytes, **headers: Unpack[WriteHeaders]) -> Written:
@@ -336,8 +352,7 @@ def origin_error(key: str, answer: ObjectAnswer, *, doing: str = "the read") -> 
     tail = f": {hint}" if hint else ""
     if status == _FORBIDDEN and code not in _PERMANENT:
         return AccessDeniedError(f"S3 refuses {doing} of {key!r}: {code}{tail}", status=status, code=code)
-    is_passing = status >= 500 or status == _TOO_MANY or code in _PASSING  # SlowDown is a 503
-    kind = OriginUnavailableError if is_passing else OriginError
+    kind = OriginUnavailableError if answer.is_passing else OriginError
     return kind(f"S3 answered {status} {code} for {key!r}{tail}", status=status, code=code)
 
 

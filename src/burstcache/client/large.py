@@ -7,7 +7,7 @@ from functools import partial
 
 from burstcache.client.slices import Slices
 from burstcache.client.streams import ObjectFile
-from burstcache.core.errors import ObjectNotFoundError, OriginError, PreconditionFailedError
+from burstcache.core.errors import ObjectNotFoundError, OriginError, OriginUnavailableError, PreconditionFailedError
 from burstcache.core.pool.slices import SLICE_BYTES, Version
 from burstcache.logs import logger
 from burstcache.serve.reader import Reader
@@ -51,7 +51,8 @@ class LargeObjects:
             except OriginError as error:
                 logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key)
                 return replace(origin_unavailable(request.method), cause=error)
-        return origin_unavailable(request.method, "the object was overwritten while it was read; try again")
+        error = OriginUnavailableError(f"{request.key!r} was overwritten again and again while it was read; try again")
+        return replace(origin_unavailable(request.method), cause=error)
 
     def open(self, request: Request) -> tuple[Response, ObjectFile]:
         """Return the answer to a GET and its body as a file; of a large object nothing is read yet."""

@@ -11,6 +11,7 @@ from functools import partial
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.single_flight import Flight, SingleFlight
 from burstcache.client.pool import PoolThread, fetched
 from burstcache.core.errors import ObjectNotFoundError, OriginUnavailableError, PreconditionFailedError
 from burstcache.core.pool.slices import Version, extents
@@ -43,6 +44,7 @@ class Slices:
         self._clock = clock
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-slices")
         self._is_closed = False
+        self._flights: SingleFlight[bytes | None, bool] = SingleFlight(clock, lambda: True, next_after_s=0)
 
     @property
     def tier(self) -> str:
@@ -88,12 +90,26 @@ class Slices:
             self._pool.close()
 
     def _fetch(self, version: Version, start: int, into: memoryview) -> None:
+        """Read a part from S3, or copy what another reader of the same part gets: a version never changes."""
+        read, key = partial(self._read, version, start, into), (version, start, len(into))
+
+        def lead(flight: Flight[bytes | None, bool]) -> bytes | None:
+            read()
+            return None if self._flights.leave(key, flight) else bytes(into)
+
+        data, _ = self._flights.fly(key, lead, read, may_follow=lambda _: True)
+        if data is not None:
+            into[:] = data
+
+    def _read(self, version: Version, start: int, into: memoryview) -> None:
         read = partial(self._store.read_part, version.key, version.etag, start, into)
         try:
             for pause_s in _PAUSES_S:  # a part that fails, or breaks off, is no reason to fail a long stream
                 try:
                     return read()
-                except OriginUnavailableError:
+                except OriginUnavailableError as error:
+                    if error.status:  # S3's answer, which its client has asked for several times
+                        raise
                     self._clock.sleep(pause_s)
             read()
         except (PreconditionFailedError, ObjectNotFoundError):

@@ -6,6 +6,7 @@ hot. HEADs (a cache would not make them faster), errors and objects too large to
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,6 +34,7 @@ from burstcache.web.response import (
 )
 
 _PRESIGNED_S = 60  # the client follows at once, and a leaked URL soon expires
+_PAUSE_S = (0.05, 0.15)  # before S3 is asked once more: at random, so that readers do not come back together
 _BODY_WITHIN_S = 25.0  # a body that began late may pause only for as long as the front door waits
 # How an object that is too large to be cached is answered: with a redirect, as a front door needs it; with its body; or
 # with its headers alone, for a caller that reads it in parts.
@@ -169,6 +171,21 @@ class S3Tier:
         return Response(answer.status, length | _headers(answer), body, is_keepable=answer.is_identified)
 
     def _ask(self, request: Request) -> ObjectAnswer:
+        """Return S3's answer; behind a front door one that fails early is asked for once more.
+
+        S3 says 503 SlowDown while it grows a prefix, just when a burst comes. A program's client has its own retries.
+        """
+        started_s = self._clock.monotonic_s()
+        answer = self._ask_once(request)
+        if self._larger != "redirect" or not answer.is_passing:
+            return answer
+        if self._clock.monotonic_s() - started_s > RETRY_WITHIN_S:
+            return answer
+        answer.discard()
+        self._clock.sleep(random.uniform(*_PAUSE_S))
+        return self._ask_once(request)
+
+    def _ask_once(self, request: Request) -> ObjectAnswer:
         ask = partial(self._store.head if request.method == "HEAD" else self._store.get, request.key)
         conditions = passed_on(request.headers, at_us=request.at_us)
         if request.range is None:

@@ -45,7 +45,7 @@ def test_a_function_is_never_invoked_twice() -> None:
     assert tries_and_wait_s("patient", "lambda") == (1, 100)
 
 
-@pytest.mark.parametrize("profile", ["read", "write", "caller", "control", "patient"])
+@pytest.mark.parametrize("profile", ["read", "write", "control", "patient"])
 def test_s3_that_is_slow_is_not_asked_twice(profile: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = _config(read_timeout_s=1, tries=3).merge(Config(read_timeout=0.05))
     monkeypatch.setitem(_EXCEPTIONS, (profile, "s3"), quick)
@@ -64,7 +64,7 @@ def s3_at(address: str, profile: Profile) -> Any:
     return Clients(profile, session=session, endpoint_urls={"": f"http://{address}"}).s3
 
 
-@pytest.mark.parametrize("profile", ["read", "write", "caller"])
+@pytest.mark.parametrize("profile", ["read", "write"])
 def test_what_s3_answers_a_read_is_passed_on_at_once(profile: Profile) -> None:
     with Failing() as s3:
         with pytest.raises(ClientError, match="503"):
@@ -73,13 +73,52 @@ def test_what_s3_answers_a_read_is_passed_on_at_once(profile: Profile) -> None:
         assert s3.asked == 1
 
 
-@pytest.mark.parametrize("profile", ["read", "write", "caller"])
+@pytest.mark.parametrize("profile", ["read", "write"])
 def test_a_read_whose_connection_was_lost_asks_once_more(profile: Profile) -> None:
     with Failing(hangs_up=True) as s3:
         with pytest.raises(ConnectionClosedError):
             s3_at(s3.address, profile).get_object(Bucket="b", Key="k")
 
         assert s3.asked == 2
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
+    for name in ("AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("hangs_up", [True, False], ids=["connection lost", "503"])
+def test_a_program_asks_s3_as_often_as_boto3s_standard_retries(hangs_up: bool) -> None:
+    with Failing(hangs_up=hangs_up) as s3:
+        with pytest.raises((ConnectionClosedError, ClientError)):
+            s3_at(s3.address, "caller").get_object(Bucket="b", Key="k")
+
+        assert s3.asked == 3
+
+
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize(
+    ("variables", "tries"),
+    [({"AWS_MAX_ATTEMPTS": "2"}, 2), ({"AWS_RETRY_MODE": "adaptive", "AWS_MAX_ATTEMPTS": "4"}, 4)],
+)
+def test_a_program_says_by_boto3s_variables_how_often_it_asks(
+    variables: dict[str, str], tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    config = s3_at("localhost:1", "caller").meta.config
+
+    assert config.retries["total_max_attempts"] == tries
+    assert config.retries["mode"] == variables.get("AWS_RETRY_MODE", "standard")
+
+
+def test_a_program_has_checksums_of_s3_checked_as_boto3_does() -> None:
+    assert s3_at("localhost:1", "caller").meta.config.response_checksum_validation == "when_supported"
+    assert s3_at("localhost:1", "read").meta.config.response_checksum_validation == "when_required"
 
 
 def dynamodb_answering(answers: list[tuple[int, bytes]]) -> Any:
