@@ -11,20 +11,20 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar, Unpack
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError
-from fsspec.asyn import AsyncFileSystem, get_running_loop
+from fsspec.asyn import AsyncFileSystem, get_loop, get_running_loop
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.utils import isfilelike
 
+from burstcache.adapters.clock import Instant, SystemClock, instant
+from burstcache.adapters.single_flight import PATIENT_NEXT_AFTER_S, SingleFlight
 from burstcache.client.boto3_wrapper import wrap
 from burstcache.client.client import Client
 from burstcache.client.configuration import VARIABLE
@@ -39,6 +39,8 @@ from burstcache.client.paths import (
     is_file,
     split_path,
 )
+from burstcache.client.storage_options import StorageOptions
+from burstcache.core.errors import InvalidSettingError
 from burstcache.forks import Lock
 
 if TYPE_CHECKING:
@@ -49,7 +51,8 @@ T = TypeVar("T")
 
 _REQUESTS = 32  # of one call that are under way at a time
 _CHUNK_BYTES = 1 << 20
-_RANGE_NOT_SATISFIABLE = 416
+_PARTIAL, _RANGE_NOT_SATISFIABLE = 206, 416
+_HEAD_REFUSED = (403, 405, 501)  # by stores and policies that do let objects be read
 
 
 class _Keeping(TypedDict):
@@ -91,6 +94,10 @@ class BurstcacheFileSystem(AsyncFileSystem):
         asynchronous: bool = False,
         loop: Any = None,
         batch_size: int | None = None,
+        default_block_size: int | None = None,
+        default_cache_type: str | None = None,
+        default_fill_cache: bool = True,
+        **storage_options: Any,
     ) -> None:
         """Make a file system; AWS is asked when something is read.
 
@@ -105,7 +112,18 @@ class BurstcacheFileSystem(AsyncFileSystem):
             listings_expiry_time: For how long [s]; None for as long as `max_stale_ms`.
             max_paths: How many of them; None for all.
             asynchronous, loop, batch_size: fsspec's own.
+            default_block_size: How much of a larger file is read at a time [bytes]; as s3fs has it.
+            default_cache_type, default_fill_cache: As s3fs has them.
+            storage_options: How to reach S3, as s3fs has it: `key`, `secret`, `token`, `profile`, `anon`,
+                `endpoint_url`, `use_ssl`, `client_kwargs`, `config_kwargs`.
+
+        Raises:
+            InvalidSettingError: An option has no meaning for a cache.
+            TypeError: There is no such option.
         """
+        self._options = StorageOptions.of(storage_options)
+        if default_block_size is not None and default_block_size <= 0:
+            raise InvalidSettingError(f"default_block_size={default_block_size!r}; accepted: above 0 (bytes)")
         super().__init__(
             asynchronous=asynchronous,
             loop=loop,
@@ -117,9 +135,14 @@ class BurstcacheFileSystem(AsyncFileSystem):
         self._stack_name = stack_name
         self._pool = None if pool else False
         self._keeping = _Keeping(freshness=freshness, max_stale_ms=max_stale_ms, memory_bytes=memory_bytes)
+        self._block_size = default_block_size
+        self._file_options = {"cache_type": default_cache_type, "fill_cache": default_fill_cache}
         self._lock = Lock()
         self._client: S3Client | None = None
         self._cached: set[str] = set()  # buckets
+        self._listings: SingleFlight[Any, Instant] = SingleFlight(
+            SystemClock(), partial(instant, SystemClock()), next_after_s=PATIENT_NEXT_AFTER_S
+        )
 
     def info(self, path: str, **_: Any) -> Info:
         """Return what is known of an object, or of a directory: what keys have in common up to a slash.
@@ -128,9 +151,12 @@ class BurstcacheFileSystem(AsyncFileSystem):
             FileNotFoundError: There is neither.
         """
         path = self._strip_protocol(path)
-        for listed in self._listing(self._parent(path)):
-            if listed["name"] == path:
-                return listed
+        listed = [each for each in self._listing(self._parent(path)) if each["name"] == path]
+        if listed:  # an object, and perhaps a directory of the same name
+            return next(filter(is_file, listed), listed[0])
+        return self._info_in_s3(path)
+
+    def _info_in_s3(self, path: str) -> Info:
         bucket, key = split_path(path)
         if not key:
             if bucket:
@@ -138,17 +164,32 @@ class BurstcacheFileSystem(AsyncFileSystem):
             return directory_info(path)
         try:
             with as_os_errors(path):
-                head = self._s3(bucket).head_object(Bucket=bucket, Key=key)
+                return file_info(path, self._described(bucket, key))
         except FileNotFoundError:
             if not self._has_keys(bucket, key + "/"):
                 raise
             return directory_info(path)
-        return file_info(path, head["ContentLength"], head["ETag"], head["LastModified"])
+
+    def _described(self, bucket: str, key: str) -> Mapping[str, Any]:
+        """Return what the store says of an object."""
+        s3 = self._s3(bucket)
+        try:
+            return s3.head_object(Bucket=bucket, Key=key)
+        except ClientError as refusal:
+            if http_status(refusal) not in _HEAD_REFUSED:
+                raise
+            try:
+                answer = s3.get_object(Bucket=bucket, Key=key)
+            except ClientError:
+                raise refusal from None
+            answer["Body"].close()
+            return answer
 
     def ls(self, path: str, detail: bool = True, refresh: bool = False, **_: Any) -> list[Info] | list[str]:
         """Return what lies in a directory, or the object of that path; `refresh` asks S3 in any case."""
         if refresh:
             self.invalidate_cache(path)
+            self.invalidate_cache(self._parent(path))  # which may know it as an object
         infos = self._entries(self._strip_protocol(path))
         return infos if detail else [info["name"] for info in infos]
 
@@ -161,7 +202,10 @@ class BurstcacheFileSystem(AsyncFileSystem):
                 return self._read(path)
             return self._read(path, Range=f"bytes={start}" if start < 0 else f"bytes={start}-")
         if start < 0 or end < 0:
-            start, end, _step = slice(start, end).indices(self.info(path)["size"])
+            size_bytes = self.info(path)["size"]
+            if size_bytes is None:  # the store says it when it has sent the object
+                return self._read(path)[start:end]
+            start, end, _step = slice(start, end).indices(size_bytes)
         return self._read(path, Range=f"bytes={start}-{end - 1}") if start < end else b""
 
     def get_file(self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, **_: Any) -> None:
@@ -178,7 +222,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
                 raise
             os.makedirs(lpath)
             return
-        callback.set_size(answer["ContentLength"])
+        callback.set_size(answer.get("ContentLength"))
         with as_os_errors(rpath), nullcontext(lpath) if is_open else open(lpath, "wb") as file:
             for chunk in answer["Body"].iter_chunks(_CHUNK_BYTES):
                 file.write(chunk)
@@ -189,6 +233,8 @@ class BurstcacheFileSystem(AsyncFileSystem):
         info = self.info(path)
         if info["type"] == "directory":
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if "LastModified" not in info:
+            raise OSError(errno.ENODATA, "the store does not say when it was written", path)
         return info["LastModified"]
 
     def invalidate_cache(self, path: str | None = None) -> None:
@@ -204,14 +250,19 @@ class BurstcacheFileSystem(AsyncFileSystem):
             self._refuse(path)
         with as_os_errors(path):
             answer = self._ask(path)
-            details = file_info(path, answer["ContentLength"], answer["ETag"], answer["LastModified"])
-            if details["size"] <= self.blocksize:
-                return WholeFile(self, details, answer["Body"].read())
+            details = file_info(path, answer)
+            size_bytes, etag = details["size"], details.get("ETag")
+            if size_bytes is None or not etag or size_bytes <= self.blocksize:
+                body = answer["Body"].read()
+                details["size"] = len(body)
+                return WholeFile(self, details, body)
 
         def read_range(range_: str) -> bytes:
-            return self._read(path, Range=range_, IfMatch=details["ETag"])
+            return self._read_part(path, range_, etag)
 
-        return LargeFile(self, details, answer["Body"], read_range, block_size or self.blocksize, **options)
+        block_size = block_size or self._block_size or self.blocksize
+        options = {name: value for name, value in self._file_options.items() if value is not None} | options
+        return LargeFile(self, details, answer["Body"], read_range, block_size, **options)
 
     async def _info(self, path: str, **options: Any) -> Info:
         return await self._in_thread(self.info, path, **options)
@@ -239,7 +290,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         path = self._strip_protocol(path)
         bucket, key = split_path(path)
         if not bucket or maxdepth not in (None, 1):
-            found: dict[str, Info] = await super()._find(path, maxdepth, withdirs, detail=True, **options)
+            found = await self._walked(path, maxdepth, withdirs, **options)
             return {name: info for name, info in found.items() if name.startswith(f"{path}/{prefix}") or not prefix}
         if prefix or maxdepth is None:
             # One listing of what starts so, or of all levels, where fsspec would list directory after directory.
@@ -251,6 +302,18 @@ class BurstcacheFileSystem(AsyncFileSystem):
             with suppress(FileNotFoundError):
                 infos = await self._in_thread(self._entries, path)
         return self._tree(path, infos) if withdirs else {each["name"]: each for each in infos if is_file(each)}
+
+    async def _walked(self, path: str, maxdepth: int | None, withdirs: bool, **options: Any) -> dict[str, Info]:
+        """Return what fsspec's walk finds; of an object and a directory of the same name the object."""
+        found: dict[str, Info] = {}
+        if withdirs and path and await self._isdir(path):
+            found[path] = await self._info(path)
+        async for _, directories, files in self._walk(path, maxdepth, detail=True, **options):
+            for info in (*directories.values(), *files.values()) if withdirs else files.values():
+                found[info["name"]] = info
+        if not found and await self._isfile(path):
+            found[path] = await self._info(path)
+        return found
 
     def _refuse(self, *arguments: Any, **_: Any) -> NoReturn:
         paths = [argument for argument in arguments if isinstance(argument, str)]
@@ -265,6 +328,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
 
     def _s3(self, bucket: str = "") -> S3Client:
         """Return boto3's client with the cache in front of this bucket, and of all that were read before."""
+        self._follow_fork()
         with self._lock:
             if self._client is None:
                 self._client = self._connect()
@@ -274,10 +338,17 @@ class BurstcacheFileSystem(AsyncFileSystem):
             return self._client
 
     def _connect(self) -> S3Client:
-        s3: S3Client = boto3.client("s3", config=Config(max_pool_connections=_REQUESTS))
+        s3 = self._options.connect(max_pool_connections=_REQUESTS)
         if not self._stack_name and VARIABLE not in os.environ:
             return s3
-        of_stack = Client(stack_name=self._stack_name, s3=s3, pool=self._pool, **self._keeping)
+        of_stack = Client(
+            stack_name=self._stack_name,
+            s3=s3,
+            pool=self._pool,
+            session=self._options.make_session(),
+            endpoint_urls=self._options.endpoint_urls,
+            **self._keeping,
+        )
         self._cached.add(of_stack.bucket_name)
         return wrap(s3, client=of_stack)
 
@@ -296,13 +367,24 @@ class BurstcacheFileSystem(AsyncFileSystem):
                     raise
                 return b""  # as a slice behind the end is
 
+    def _read_part(self, path: str, range_: str, etag: str) -> bytes:
+        """Return a range of one version; a store that ignores conditions or ranges is found out."""
+        with as_os_errors(path):
+            answer = self._ask(path, Range=range_, IfMatch=etag)
+            if answer.get("ETag", etag) != etag:
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+            sent = answer.get("ContentRange", "").partition("/")[0].replace(" ", "=")
+            if answer["ResponseMetadata"]["HTTPStatusCode"] != _PARTIAL or sent not in ("", range_):
+                raise OSError(errno.EIO, f"the store sends {sent or 'the whole object'} for {range_}", path)
+            return answer["Body"].read()
+
     def _entries(self, path: str) -> list[Info]:
         bucket, key = split_path(path)
         infos = self._listing(path)
         if not infos:
             infos = self._list(bucket, key and key + "/", delimiter="/") if bucket else self._buckets()
             if key and not infos:
-                infos = [self.info(path)]
+                infos = [self._info_in_s3(path)]
             else:
                 self.dircache[path] = infos
         return [info for info in infos if info["name"] != path or is_file(info)]
@@ -313,6 +395,12 @@ class BurstcacheFileSystem(AsyncFileSystem):
         return listing
 
     def _list(self, bucket: str, prefix: str, delimiter: str = "") -> list[Info]:
+        """Return a listing, which equal calls that wait for it share."""
+        listing = partial(self._list_in_s3, bucket, prefix, delimiter)
+        infos, _ = self._listings.run((bucket, prefix, delimiter), listing)
+        return list(infos)
+
+    def _list_in_s3(self, bucket: str, prefix: str, delimiter: str) -> list[Info]:
         pages = self._s3(bucket).get_paginator("list_objects_v2")
         infos = []
         with as_os_errors(f"{bucket}/{prefix}"):
@@ -324,7 +412,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
                     if name.endswith("/"):  # so consoles make an empty directory
                         infos.append(directory_info(name[:-1]))
                     else:
-                        infos.append(file_info(name, item["Size"], item["ETag"], item["LastModified"]))
+                        infos.append(file_info(name, item))
         return sorted(infos, key=lambda info: info["name"])
 
     def _buckets(self) -> list[Info]:
@@ -332,8 +420,13 @@ class BurstcacheFileSystem(AsyncFileSystem):
             return [directory_info(bucket["Name"]) for bucket in self._s3().list_buckets()["Buckets"]]
 
     def _has_keys(self, bucket: str, prefix: str) -> bool:
-        with as_os_errors(f"{bucket}/{prefix}"):
-            return self._s3(bucket).list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)["KeyCount"] > 0
+        def ask() -> bool:
+            with as_os_errors(f"{bucket}/{prefix}"):
+                answer = self._s3(bucket).list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
+            return bool(answer.get("Contents"))
+
+        has_keys, _ = self._listings.run((bucket, prefix), ask)
+        return bool(has_keys)
 
     def _tree(self, path: str, infos: list[Info]) -> dict[str, Info]:
         """Return objects with the directories between them and `path`, itself included."""
@@ -346,7 +439,26 @@ class BurstcacheFileSystem(AsyncFileSystem):
             found[info["name"]] = info
         return found
 
+    @property
+    def loop(self) -> Any:
+        """The event loop of fsspec's thread, in a forked child a new one."""
+        self._follow_fork()
+        return self._loop
+
+    def _follow_fork(self) -> None:
+        """Begin anew in the child of a fork: the parent's threads, loop and connections are not its own."""
+        if self._pid == os.getpid():
+            return
+        with self._lock:
+            if self._pid != os.getpid():
+                self._client = None
+                self._cached = set()
+                self.__dict__.pop("_threads", None)
+                self._loop = None if self.asynchronous else get_loop()
+                self._pid = os.getpid()
+
     async def _in_thread(self, call: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        self._follow_fork()
         answer: T = await get_running_loop().run_in_executor(self._threads, partial(call, *arguments, **options))
         return answer
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -14,10 +14,13 @@ _ERRNO_BY_STATUS = {403: errno.EACCES, 404: errno.ENOENT, 412: errno.ESTALE}
 
 
 class Info(TypedDict, total=False):
-    """What is known of a path. `ETag`, in S3's quotes, and `LastModified` are an object's alone."""
+    """What is known of a path. `ETag`, in S3's quotes, and `LastModified` are an object's alone.
+
+    The size is None where a store does not say it before it has sent the object.
+    """
 
     name: str
-    size: int
+    size: int | None
     type: Literal["file", "directory"]
     ETag: str
     LastModified: datetime
@@ -29,9 +32,19 @@ def split_path(path: str) -> tuple[str, str]:
     return bucket, key
 
 
-def file_info(path: str, size_bytes: int, etag: str, written: datetime) -> Info:
-    """Return what is known of an object; `etag` in S3's quotes."""
-    return Info(name=path, size=size_bytes, type="file", ETag=etag, LastModified=written)
+def file_info(path: str, said: Mapping[str, Any]) -> Info:
+    """Return what is known of an object.
+
+    Args:
+        path: Its path.
+        said: What the store says of it, by boto3's names; some stores leave out one or the other.
+    """
+    size_bytes = said.get("ContentLength", said.get("Size"))
+    info = Info(name=path, size=size_bytes, type="file")
+    for name in ("ETag", "LastModified"):
+        if said.get(name) is not None:
+            info[name] = said[name]
+    return info
 
 
 def directory_info(path: str) -> Info:
@@ -52,7 +65,7 @@ def as_os_errors(path: str) -> Iterator[None]:
     except ClientError as error:
         number = _ERRNO_BY_STATUS.get(http_status(error), errno.EIO)
         raise OSError(number, str(error), path) from error
-    except BotoCoreError as error:
+    except (BotoCoreError, ValueError) as error:  # boto3 cannot read the answer: a date that is none
         raise OSError(errno.EIO, str(error), path) from error
 
 
