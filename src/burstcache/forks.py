@@ -49,4 +49,5 @@ def after_fork() -> None:
         owner.after_fork()
 
 
-os.register_at_fork(after_in_child=after_fork)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=after_fork)

@@ -13,6 +13,12 @@ from burstcache.adapters.clients import Clients
 from burstcache.core.errors import InvalidSettingError
 
 _LOCAL_FILE = "local.json"
+_OF_EVERY_STACK = "ReaderSettings"
+# What deploys a stack with an output that not all have.
+_PARAMETERS = {
+    "PoolSettings": "it has no pool; accepted: a stack with the parameter PoolMembers above 0",
+    "StateSettings": "it has no databases; accepted: a stack whose parameter StateDatabases names them",
+}
 
 
 def stack_output(stack_name: str, output: str, session: Any, endpoint_urls: Mapping[str, str]) -> str:
@@ -25,9 +31,16 @@ def outputs_with(output: str, stack_name: str, session: Any, endpoint_urls: Mapp
     clients = Clients("control", session=session, endpoint_urls=endpoint_urls)
     try:
         (stack,) = clients.make("cloudformation").describe_stacks(StackName=stack_name)["Stacks"]
-    except (ClientError, BotoCoreError) as error:
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") == "ValidationError":
+            region = clients.make("cloudformation").meta.region_name
+            raise InvalidSettingError(f"stack_name={stack_name!r}: there is no such stack in {region}") from error
+        raise InvalidSettingError(f"stack_name={stack_name!r}: its outputs cannot be read: {error}") from error
+    except BotoCoreError as error:
         raise InvalidSettingError(f"stack_name={stack_name!r}: its outputs cannot be read: {error}") from error
     outputs: dict[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+    if output in _PARAMETERS and output not in outputs and _OF_EVERY_STACK in outputs:
+        raise InvalidSettingError(f"stack {stack_name!r} has no output {output}: {_PARAMETERS[output]}")
     if output not in outputs:
         raise InvalidSettingError(
             f"stack {stack_name!r} has no output {output}: is it one of Burstcache, and new enough?"

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
 from burstcache.adapters.object_store import Written
-from burstcache.client.client import Answer, Argument, Arguments, Client, outcomes
+from burstcache.client.client import Answer, Argument, Arguments, Client, check_arguments, distinct, outcomes
 from burstcache.client.keeping import Keeping
 from burstcache.client.objects import Object, object_in
 from burstcache.client.streams import ObjectFile
@@ -83,6 +83,7 @@ class AsyncClient:
 
     def __init__(self, **arguments: Unpack[Arguments]) -> None:
         """Make a client; arguments and errors are those of `Client`."""
+        check_arguments("AsyncClient()", arguments)
         self._client = Client(**arguments)
 
     @classmethod
@@ -160,7 +161,7 @@ class AsyncClient:
             except BurstcacheError as error:
                 return error
 
-        wanted = list(dict.fromkeys(keys))
+        wanted = distinct(keys)
         found = await asyncio.gather(*map(outcome, wanted))
         return outcomes(dict(zip(wanted, found, strict=True)), return_errors=return_errors)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import inspect
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ from urllib3.exceptions import ProtocolError
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.single_flight import PATIENT_NEXT_AFTER_S, Flight, SingleFlight
-from burstcache.client.client import Client
+from burstcache.client.client import Client, check_arguments
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
 from burstcache.core.keys import key_hash
@@ -83,6 +84,16 @@ def wrap(s3_client: S3, *, client: Client | None = None, **configuration: Any) -
         raise InvalidSettingError(
             f"{s3_client!r} cannot be wrapped; accepted: boto3.client('s3'), and of a resource its meta.client"
         )
+    if inspect.iscoroutinefunction(type(s3_client)._make_api_call):
+        raise InvalidSettingError(
+            f"{s3_client!r} is asynchronous and cannot be wrapped; accepted: boto3.client('s3'). In asyncio,"
+            " burstcache.client.AsyncClient reads through the cache"
+        )
+    check_arguments("wrap()", configuration)
+    if "s3" in configuration:
+        raise InvalidSettingError("s3 is given already: the client that is wrapped reads S3")
+    if client is not None and not isinstance(client, Client):
+        raise InvalidSettingError(f"client={client!r}; accepted: a burstcache.client.Client")
     if client is not None and configuration:
         raise InvalidSettingError(f"client and {', '.join(configuration)} exclude each other; accepted: one of them")
     s3: Any = s3_client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.object_store import Written
@@ -23,12 +24,11 @@ from burstcache.client.large import LargeObjects
 from burstcache.client.objects import Object, object_in
 from burstcache.client.parts import Parts
 from burstcache.client.pool import PoolOpener
-from burstcache.client.requests import Requests, checked_body, checked_write
+from burstcache.client.requests import Requests, checked_body, checked_key, checked_write
 from burstcache.client.streams import ObjectFile
-from burstcache.core.errors import BurstcacheError, InvalidSettingError
+from burstcache.core.errors import BurstcacheError, InvalidSettingError, WrongTypeError
 from burstcache.forks import Lock
 from burstcache.serve.reader import Reader, question
-from burstcache.web.keys import check_key
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 
@@ -241,7 +241,7 @@ class Client:
         Raises:
             BurstcacheError: As `get` does.
         """
-        found = {key: self._recalled(key) or self.submit(self._get_or_error, key) for key in dict.fromkeys(keys)}
+        found = {key: self._recalled(key) or self.submit(self._get_or_error, key) for key in distinct(keys)}
         return outcomes(
             {key: each.result() if isinstance(each, Future) else each for key, each in found.items()},
             return_errors=return_errors,
@@ -292,12 +292,17 @@ class Client:
             CopiesNotDroppedError: A service of AWS failed while copies were let go.
             RefusedRequestError: The key is malformed.
         """
-        check_key(key)
-        self._current.writer.purge(key)
+        self._current.writer.purge(checked_key(key))
 
     def close(self) -> None:
         """Send what is waiting to be reported, and close the connections. A later read opens new ones."""
         self._finalizer()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Client is not pickled: it has connections and threads; accepted: a Client made in each process, or"
+            " fsspec.filesystem('burstcache'), which pickles"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -373,6 +378,31 @@ class Client:
             return self.get(key)
         except BurstcacheError as error:
             return error
+
+
+def distinct(keys: Iterable[str]) -> list[str]:
+    """Return keys once each, in their order.
+
+    Raises:
+        WrongTypeError: It is one text, or has what is no text.
+    """
+    if isinstance(keys, str | bytes):
+        raise WrongTypeError.of("keys", keys, "an iterable of str")
+    wanted = list(keys)
+    for key in wanted:
+        if not isinstance(key, str):
+            raise WrongTypeError.of("one of keys", key, "str")
+    return list(dict.fromkeys(wanted))
+
+
+def check_arguments(call: str, arguments: Iterable[str]) -> None:
+    """Raise TypeError in the name of a call for an argument that `Client` does not have."""
+    known = Arguments.__annotations__ | Keeping.__annotations__
+    for name in arguments:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"accepted: {', '.join(sorted(known))}"
+            raise TypeError(f"{call} got an unexpected argument {name}; {hint}")
 
 
 def outcomes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -68,6 +69,7 @@ class LargeFile(AbstractBufferedFile):
         self._stream: StreamingBody | None = body
         self._read_range = read_range
         self._streamed_bytes = 0
+        self._pid = os.getpid()
         super().__init__(fs, details["name"], "rb", block_size, **options | {"size": details["size"]})
         self.details = details
 
@@ -77,6 +79,8 @@ class LargeFile(AbstractBufferedFile):
         super().close()
 
     def _fetch_range(self, start: int, end: int) -> bytes:
+        if self._pid != os.getpid():  # the stream is the parent's
+            self._stream = None
         if self._stream is not None and start == self._streamed_bytes:
             with suppress(BotoCoreError, OSError):
                 data = self._stream.read(end - start)

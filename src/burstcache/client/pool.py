@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future, wait
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
@@ -66,6 +67,7 @@ class PoolThread:
                 return None
             try:
                 self._running, wait_s = _Running(partial(self._open, threads)), _OPEN_LIMIT_S
+                _close_at_exit(self)
             except Exception as error:  # no thread to be had, or no file for its loop
                 self._fail(error)
                 return None
@@ -95,6 +97,23 @@ class PoolThread:
         through = ReadThrough(pool.reader, pool.redundancies, heat, threads, self._clock, pool.seen)
         ends.push_async_callback(_settle, through)
         return through
+
+
+def _close_at_exit(pool: PoolThread) -> None:
+    """Leave a pool that the program does not close while threads can still be used: its last report needs one.
+
+    `atexit` comes after the end of all executors. What CPython's own executors end by comes before, last in, first out.
+    """
+    if (register := getattr(threading, "_register_atexit", None)) is None:
+        return
+    reference = weakref.ref(pool)
+
+    def close() -> None:
+        if (left := reference()) is not None:
+            left.close()
+
+    with suppress(RuntimeError):  # the interpreter ends already
+        register(close)
 
 
 async def _settle(through: ReadThrough) -> None:

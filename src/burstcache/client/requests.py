@@ -10,7 +10,7 @@ from email.utils import format_datetime
 from typing import TYPE_CHECKING, cast
 
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import RefusedRequestError
+from burstcache.core.errors import RefusedRequestError, WrongTypeError
 from burstcache.core.keys import key_hash
 from burstcache.web.headers import is_safe
 from burstcache.web.keys import check_key
@@ -58,7 +58,9 @@ class Requests:
         if if_unmodified_since is not None:
             headers["if-unmodified-since"] = _http_date("if_unmodified_since", if_unmodified_since)
         if max_age_s is not None:
-            if max_age_s < 0:
+            if not isinstance(max_age_s, int | float) or isinstance(max_age_s, bool):
+                raise WrongTypeError.of("max_age_s", max_age_s, "int (seconds)")
+            if not max_age_s >= 0:
                 raise RefusedRequestError(400, "MalformedHeader", f"max_age_s={max_age_s!r}; accepted: 0 or more")
             headers["cache-control"] = f"max-age={max_age_s:.0f}"
         if range is not None and parse_range(_checked("range", range)) is None:  # S3 would send the whole object
@@ -72,7 +74,7 @@ class Requests:
         Raises:
             RefusedRequestError: The key is malformed.
         """
-        check_key(key)
+        checked_key(key)
         return Request(
             method=method,
             key=key,
@@ -90,7 +92,7 @@ def checked_write(key: str, **headers: str | None) -> WriteHeaders:
     Raises:
         RefusedRequestError: The key or a header is malformed.
     """
-    check_key(key)
+    checked_key(key)
     if headers.get("if_none_match") not in (None, "*"):  # S3 knows no other, and not all that speak S3 refuse it
         message = f"if_none_match={headers['if_none_match']!r}: a write accepts '*' only"
         raise RefusedRequestError(400, "MalformedHeader", message)
@@ -105,13 +107,25 @@ def checked_body(data: object) -> bytes:
     return bytes(data)
 
 
+def checked_key(key: object) -> str:
+    """Return a key that may exist, or raise RefusedRequestError; WrongTypeError if it is no text."""
+    if not isinstance(key, str):
+        raise WrongTypeError.of("key", key, "str")
+    check_key(key)
+    return key
+
+
 def _checked(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise WrongTypeError.of(name, value, "str")
     if not value.strip() or not is_safe(value):
         raise RefusedRequestError(400, "MalformedHeader", f"{name}={value!r}: only printable ASCII is accepted")
     return value
 
 
 def _http_date(name: str, value: datetime) -> str:
+    if not isinstance(value, datetime):
+        raise WrongTypeError.of(name, value, "datetime with a time zone")
     if value.tzinfo is None:
         raise RefusedRequestError(
             400, "MalformedHeader", f"{name}={value!r}: only a datetime with a time zone is accepted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import mmap
+import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -44,6 +45,7 @@ class Slices:
         self._clock = clock
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-slices")
         self._is_closed = False
+        self._pid = os.getpid()
         self._flights: SingleFlight[bytes | None, bool] = SingleFlight(clock, lambda: True, next_after_s=0)
 
     @property
@@ -65,6 +67,8 @@ class Slices:
         """
         if self._is_closed:
             raise ValueError(f"read of {version.key!r}, whose client was closed")
+        if self._pid != os.getpid():
+            raise ValueError(f"read of {version.key!r}, which was opened before a fork; open it again")
         fetch = partial(self._fetch, version)
         if self._pool is None:
             return self._threads.submit(fetched, fetch, start, into)

@@ -10,6 +10,7 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   ├── PausedError
     │   └── PriceMissingError
     ├── RefusedRequestError                   what a client has to put right: a 4xx
+    │   └── WrongTypeError                    also a TypeError
     ├── OriginError                           S3 does not give an object
     │   ├── AccessDeniedError
     │   ├── ObjectNotFoundError
@@ -94,6 +95,21 @@ class RefusedRequestError(BurstcacheError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.status, self.code, self.message, self.headers)  # a pool of processes pickles errors
+
+
+class WrongTypeError(RefusedRequestError, TypeError):
+    """An argument of a call is of a type that is not accepted; a TypeError as well."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(400, "WrongType", message)
+
+    @classmethod
+    def of(cls, name: str, value: object, accepted: str) -> WrongTypeError:
+        """Return the error that names an argument, its type and what is accepted."""
+        return cls(f"{name} is of type {type(value).__name__}; accepted: {accepted}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message,)
 
 
 class OriginError(BurstcacheError):
