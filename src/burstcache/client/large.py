@@ -62,6 +62,8 @@ class LargeObjects:
             if response.status not in _SENT or not response.is_keepable:
                 # A store that refuses HEAD, or says too little of the object for reads of its parts; or an error, of
                 # which S3 says more in the body of a GET.
+                if response.headers["x-cache-tier"] != "memory":
+                    request = replace(request, headers={**request.headers, "cache-control": "max-age=0"})
                 response = self._reader.read(request)
                 return response, ObjectFile.of(response.body if response.status in _SENT else b"")
             head = head_from_s3(response.headers)
