@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import boto3
@@ -108,8 +108,14 @@ def outcome(read: Read, key: str) -> object:
         return error
 
 
+def _mostly_slow(kinds: Iterable[str], *quick: str) -> list[Any]:
+    """Return kinds as parameters; a quick run has some of them."""
+    wanted = [kind for kind in kinds if kind != "bad-last-modified"]
+    return [pytest.param(kind, marks=() if kind in quick else pytest.mark.slow) for kind in wanted]
+
+
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("kind", READABLE)
+@pytest.mark.parametrize("kind", _mostly_slow(READABLE, "chunked", "nothing"))
 def test_a_store_that_is_not_quite_s3_is_read_as_boto3_reads_it(store: HostileS3, kind: str, name: str) -> None:
     key, path = f"{kind}/{name}", "bucket/" if name == "cat" else ""
     right = connect(store).get_object(Bucket="bucket", Key=key)["Body"].read()
@@ -121,6 +127,7 @@ def test_a_store_that_is_not_quite_s3_is_read_as_boto3_reads_it(store: HostileS3
     assert kind != "good" or right == body_of(key)
 
 
+@pytest.mark.slow
 def test_only_what_a_store_identifies_is_kept(store: HostileS3) -> None:
     kept = set()
     for kind in READABLE:
@@ -136,7 +143,7 @@ def test_only_what_a_store_identifies_is_kept(store: HostileS3) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("kind", [kind for kind in FAILING if kind != "bad-last-modified"])
+@pytest.mark.parametrize("kind", _mostly_slow(FAILING, "400", "hung-up"))
 def test_a_failure_of_s3_is_an_error_of_the_readers_own_kind(store: HostileS3, kind: str, name: str) -> None:
     _, expected, status, code = FAILING[kind]
     key, path = f"{kind}/{name}", "bucket/" if name == "cat" else ""

@@ -70,7 +70,7 @@ class SingleFlight(Generic[T, K]):
 
     Args:
         clock: Times the waits of threads.
-        ticket: Returns what is known now, for `may_follow`; called before each read begins.
+        ticket: Returns what is known now, never None, for `may_follow`; called before each read begins.
         next_after_s: How long the next read of a key waits for the one under way at most [s].
     """
 
