@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from http.client import IncompleteRead
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import urllib3
@@ -324,7 +325,7 @@ def _shared_answer(http: AWSResponse, parsed: dict[str, Any]) -> _SharedAnswer |
     if length_bytes is None or length_bytes > _SHARED_BYTES:
         return None
     is_as_sent, stream = _checked(body), body._raw_stream
-    replay = _Replayed(stream)
+    replay = _Replayed(stream, length_bytes)
     body._raw_stream = _raw(replay, http.headers, http.status_code, "GET")
     is_whole = replay.error is None and len(replay.getbuffer()) == length_bytes
     return _SharedAnswer(http, results, replay.getvalue()) if is_whole and is_as_sent(replay.getvalue()) else None
@@ -333,7 +334,13 @@ def _shared_answer(http: AWSResponse, parsed: dict[str, Any]) -> _SharedAnswer |
 def _raw(body: Any, headers: Any, status: int, method: str) -> urllib3.HTTPResponse:
     """Return a response as botocore's own bodies read from it."""
     return urllib3.HTTPResponse(
-        body, headers, status, preload_content=False, decode_content=False, request_method=method
+        body,
+        headers,
+        status,
+        preload_content=False,
+        decode_content=False,
+        request_method=method,
+        enforce_content_length=False,  # botocore looks at the length itself
     )
 
 
@@ -356,9 +363,10 @@ class _InMemory(io.BytesIO):
 class _Replayed(_InMemory):
     """A body that has been read from a stream; a read behind what came raises what the stream did."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, length_bytes: int) -> None:
         super().__init__()
         self.error: Exception | None = None
+        self._length_bytes = length_bytes
         try:
             while chunk := stream.read(_CHUNK_BYTES):
                 self.write(chunk)
@@ -369,6 +377,9 @@ class _Replayed(_InMemory):
     def read(self, size: int | None = -1) -> bytes:
         """Read as the stream would have."""
         data = super().read(size)
+        missing = self._length_bytes - self.getbuffer().nbytes
+        if missing > 0 and self.error is None and (size is None or size < 0):
+            raise IncompleteRead(data, missing)
         if self.error is not None and (size is None or size < 0 or (size and not data)):
             raise self.error
         return data
