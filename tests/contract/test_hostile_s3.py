@@ -189,7 +189,8 @@ def test_metadata_is_what_the_store_says(store: HostileS3, kind: str) -> None:
     key = f"{kind}/metadata"
     fs, reader = file_system(store), client(store)
 
-    assert fs.isfile(f"bucket/{key}") and fs.exists(f"bucket/{key}")
+    assert fs.isfile(f"bucket/{key}")
+    assert fs.exists(f"bucket/{key}")
     assert fs.size(f"bucket/{key}") in (len(body_of(key)), None)
     assert reader.head(key).size_bytes in (len(body_of(key)), 0)
     assert fs.cat_file(f"bucket/{key}", -5, -1) == body_of(key)[-5:-1]
@@ -202,9 +203,11 @@ def test_a_range_is_what_boto3_gets_for_it(store: HostileS3, kind: str, name: st
     right = connect(store).get_object(Bucket="bucket", Key=key, Range=asked)["Body"].read()
     readers: dict[str, Callable[[], bytes]] = {
         "get": lambda: client(store).get(key, range=asked).body,
-        "wrap": lambda: burstcache.wrap(connect(store), bucket="bucket")
-        .get_object(Bucket="bucket", Key=key, Range=asked)["Body"]
-        .read(),
+        "wrap": lambda: (
+            burstcache.wrap(connect(store), bucket="bucket")
+            .get_object(Bucket="bucket", Key=key, Range=asked)["Body"]
+            .read()
+        ),
         "async get": lambda: asyncio.run(client(store, AsyncClient).get(key, range=asked)).body,
         "cat": lambda: file_system(store).cat_file(f"bucket/{key}", 3, 10),
     }
@@ -217,7 +220,8 @@ def test_a_date_that_is_none_is_an_error_of_the_readers_own_kind(store: HostileS
     for name, make in READERS.items():
         failure = outcome(make(store), ("bucket/" if name == "cat" else "") + "bad-last-modified/a")
         kind = OSError if name in ("cat", "fs.open") else ValueError if name == "wrap" else errors.OriginError
-        assert isinstance(failure, kind) and "yesterday" in str(failure), name
+        assert isinstance(failure, kind), name
+        assert "yesterday" in str(failure), name
         del failure
         gc.collect()
 

@@ -85,7 +85,12 @@ def _in_a_with(body: Any) -> object:
 
 def uses() -> dict[str, Callable[[Any], object]]:
     """Return all uses of a body, those of names that only this version of botocore has among them."""
-    hidden = {name for name in dir(io.IOBase) if name.startswith("_")} - {"__enter__", "__exit__", "__iter__", "__next__"}
+    hidden = {name for name in dir(io.IOBase) if name.startswith("_")} - {
+        "__enter__",
+        "__exit__",
+        "__iter__",
+        "__next__",
+    }
     names = [name for name in dir(StreamingBody) if name not in hidden and not name.startswith(("_abc", "_D", "__"))]
     names += ["__enter__", "__exit__", "__iter__", "__next__"]
 
@@ -117,6 +122,11 @@ def plain(store: HostileS3) -> Iterator[Any]:
 
 def body_of(s3: Any, key: str, **more: Any) -> Any:
     return s3.get_object(Bucket="bucket", Key=key, **more)["Body"]
+
+
+def _read(s3: Any, key: str) -> bytes:
+    data: bytes = body_of(s3, key).read()
+    return data
 
 
 def shared(s3: Any, store: HostileS3, key: str) -> list[Any]:
@@ -166,7 +176,8 @@ def test_a_body_behaves_as_botocores_own(store: HostileS3, plain: Any, kind: str
 
     assert (from_s3, hit) == (right, right)
     assert (outcome(use, leader), outcome(use, follower)) == (right, right)
-    assert isinstance(leader, StreamingBody) and isinstance(follower, StreamingBody)
+    assert isinstance(leader, StreamingBody)
+    assert isinstance(follower, StreamingBody)
 
 
 @pytest.mark.parametrize("kind", ["cut", "bad-crc32"])
@@ -189,7 +200,7 @@ def test_sixty_threads_of_a_wrapped_client_make_two_reads_of_s3(store: HostileS3
 
         with ThreadPoolExecutor(60) as threads:
             store.meanwhile = wait
-            reads = [threads.submit(lambda: body_of(wrapped, key).read()) for _ in range(60)]
+            reads = [threads.submit(_read, wrapped, key) for _ in range(60)]
             threading.Timer(0.05, begun.set).start()
             bodies = {each.result(LIMIT_S) for each in reads}
         store.meanwhile = lambda _: None
@@ -207,5 +218,6 @@ def test_what_threads_share_is_s3s_whole_answer(store: HostileS3, plain: Any) ->
         body.close()
 
     first, second = ({name: each[name] for name in each if name != "Body"} for each in results)
-    assert first == second and first["VersionId"] == "v1"
+    assert first == second
+    assert first["VersionId"] == "v1"
     assert first["ResponseMetadata"] is not second["ResponseMetadata"]

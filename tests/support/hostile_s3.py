@@ -50,7 +50,9 @@ def _without(*names: str) -> Callable[[Answer], Answer]:
 
 
 def _with(**headers: str) -> Callable[[Answer], Answer]:
-    return lambda good: replace(good, headers=good.headers | {name.replace("_", "-"): headers[name] for name in headers})
+    return lambda good: replace(
+        good, headers=good.headers | {name.replace("_", "-"): headers[name] for name in headers}
+    )
 
 
 def error(status: int, code: str, **headers: str) -> Callable[[Answer], Answer]:

@@ -8,10 +8,12 @@ begins when the one under way has ended, or takes longer than S3 usually does. S
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
 from burstcache.adapters.clock import Clock
@@ -20,9 +22,9 @@ from burstcache.forks import new_lock
 T = TypeVar("T")
 K = TypeVar("K")
 
-# The next read begins this long after its first caller came, even if the one under way has not ended: all that a slow S3
-# adds to the wait of a caller who needs the newest version. A program, whose threads are many, waits as long as S3 takes
-# to send most small objects; behind a front door somebody waits.
+# The next read begins this long after its first caller came, even if the one under way has not ended: all that a slow
+# S3 adds to the wait of a caller who needs the newest version. A program, whose threads are many, waits as long as S3
+# takes to send most small objects; behind a front door somebody waits.
 NEXT_AFTER_S, PATIENT_NEXT_AFTER_S = 0.025, 0.1
 LEFT_AFTER_S = 4.0  # until followers leave a read whose connection hangs, and begin another one together
 
@@ -105,11 +107,11 @@ class SingleFlight(Generic[T, K]):
         *,
         may_follow: Callable[[K], bool] = never,
     ) -> tuple[T, K | None]:
-        """Do what `run` does; the leader's call gets its read, which it may leave, and a caller of no read is `alone`."""
+        """Do what `run` does. The leader's call gets its read, which it may leave; `alone` reads for one caller."""
         for within_s in (LEFT_AFTER_S, None):
             flight, is_leader = self.join(key, may_follow)
             if is_leader:
-                return self.lead(key, flight, lambda: lead(flight)), None
+                return self.lead(key, flight, partial(lead, flight)), None
             try:
                 outcome = self._clock.wait_for(flight.outcome, within_s)
             except TimeoutError:
@@ -141,7 +143,7 @@ class SingleFlight(Generic[T, K]):
             flight, is_leader = self.join(key, may_follow)
             if is_leader:
                 try:
-                    submit(lambda: self._lead_quietly(key, flight, work))
+                    submit(partial(self._lead_quietly, key, flight, work))
                 except BaseException:
                     self._land(key, flight, None)
                     raise
@@ -213,10 +215,8 @@ class SingleFlight(Generic[T, K]):
         with self._lock:
             before = self._under_way.get(key)
         if before is not None and self._next_after_s:
-            try:
+            with contextlib.suppress(TimeoutError):
                 self._clock.wait_for(before.outcome, self._next_after_s)
-            except TimeoutError:
-                pass
         ticket = self._ticket()
         with self._lock:
             flight.ticket = ticket

@@ -120,9 +120,7 @@ class Reader:
         self._shares_reads = memory is not None and max_stale_s > STRONG_S
         # Below memory a reader that may not follow the read under way asks the tiers at once; only reads of S3 wait.
         self._loads: SingleFlight[Response, Ticket] = SingleFlight(clock, self.own.ticket, next_after_s=0)
-        self._s3_reads: SingleFlight[Response, Ticket] = SingleFlight(
-            clock, self.own.ticket, next_after_s=next_after_s
-        )
+        self._s3_reads: SingleFlight[Response, Ticket] = SingleFlight(clock, self.own.ticket, next_after_s=next_after_s)
 
     def look_ahead(self) -> None:
         """Do before the first request what it would wait for: read the digest, and make the tiers that serve now.

@@ -43,10 +43,13 @@ def async_client() -> AsyncClient:
 @pytest.mark.parametrize("key", _KEYS, ids=lambda key: type(key).__name__)
 @pytest.mark.parametrize("name", _CALLS)
 def test_a_key_that_is_no_text_is_refused_by_name_and_type(client: Client, name: str, key: object) -> None:
-    with pytest.raises(WrongTypeError, match=rf"keys? is of type {type(key).__name__}|one of keys is of type") as raised:
+    with pytest.raises(
+        WrongTypeError, match=rf"keys? is of type {type(key).__name__}|one of keys is of type"
+    ) as raised:
         _CALLS[name](client, key)
 
-    assert isinstance(raised.value, TypeError) and isinstance(raised.value, BurstcacheError)
+    assert isinstance(raised.value, TypeError)
+    assert isinstance(raised.value, BurstcacheError)
     assert "accepted: str" in str(raised.value)
     assert type(pickle.loads(pickle.dumps(raised.value))) is WrongTypeError
 
@@ -134,11 +137,13 @@ def test_a_misspelt_argument_is_refused_in_the_name_of_the_call() -> None:
 
     with pytest.raises(TypeError, match=r"wrap\(\) got an unexpected argument buket; did you mean bucket\?"):
         burstcache.wrap(s3, buket="b")
-    with pytest.raises(TypeError, match=r"AsyncClient\(\) got an unexpected argument freshnes; did you mean freshness\?"):
+    with pytest.raises(
+        TypeError, match=r"AsyncClient\(\) got an unexpected argument freshnes; did you mean freshness\?"
+    ):
         AsyncClient(bucket="b", freshnes="strong")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"wrap\(\) got an unexpected argument xyz; accepted: bucket, "):
         burstcache.wrap(s3, xyz=1)
     with pytest.raises(InvalidSettingError, match="s3 is given already"):
-        burstcache.wrap(s3, bucket="b", **{"s3": s3})
+        burstcache.wrap(s3, bucket="b", s3=s3)
     with pytest.raises(InvalidSettingError, match="accepted: a burstcache.client.Client"):
         burstcache.wrap(s3, client="b")  # type: ignore[arg-type]

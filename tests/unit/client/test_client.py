@@ -171,5 +171,7 @@ def test_a_cancelled_task_does_not_fail_those_that_share_its_read() -> None:
             return list(await asyncio.gather(*reads, return_exceptions=True))
 
     first, second, third = asyncio.run(main())
-    assert isinstance(first, asyncio.CancelledError) and isinstance(second, asyncio.CancelledError)
-    assert isinstance(third, Object) and third.body == b"object"
+    assert isinstance(first, asyncio.CancelledError)
+    assert isinstance(second, asyncio.CancelledError)
+    assert isinstance(third, Object)
+    assert third.body == b"object"

@@ -170,7 +170,9 @@ def _in_child(fs: BurstcacheFileSystem, queue: Any) -> None:
 @pytest.mark.slow
 def test_a_file_system_that_was_used_before_a_fork_works_in_the_child() -> None:
     with hostile_s3() as store:
-        fs = BurstcacheFileSystem(key="id", secret="secret", endpoint_url=store.url, client_kwargs={"region_name": "eu-west-1"})
+        fs = BurstcacheFileSystem(
+            key="id", secret="secret", endpoint_url=store.url, client_kwargs={"region_name": "eu-west-1"}
+        )
         here = {name: use(fs) for name, use in _IN_A_CHILD.items()}
         fork = multiprocessing.get_context("fork")
         queue = fork.Queue()

@@ -9,9 +9,9 @@ from typing import NoReturn
 
 import pytest
 
+from burstcache.adapters.single_flight import LEFT_AFTER_S, NEXT_AFTER_S
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import Reader
-from burstcache.adapters.single_flight import LEFT_AFTER_S, NEXT_AFTER_S
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request

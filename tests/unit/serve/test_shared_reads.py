@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import pytest
 
 from burstcache.adapters.digest_reader import DigestReader, at_once
+from burstcache.adapters.single_flight import NEXT_AFTER_S
 from burstcache.core.digest import Digest, Route, prefix_of
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
 from burstcache.serve.reader import Reader
-from burstcache.adapters.single_flight import NEXT_AFTER_S
 from burstcache.serve.tally import Served
 from burstcache.serve.tier import Fill, Tier
 from burstcache.web.entry import Entry

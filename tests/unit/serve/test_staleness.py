@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from burstcache.adapters.digest_reader import DigestReader
+from burstcache.adapters.single_flight import NEXT_AFTER_S
 from burstcache.core.digest import Digest, RoutedKey, prefix_of
 from burstcache.core.errors import ObjectNotFoundError, ServiceTransientError
 from burstcache.serve.memory_tier import Memory
 from burstcache.serve.reader import Miss, Reader
-from burstcache.adapters.single_flight import NEXT_AFTER_S
 from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
