@@ -149,7 +149,7 @@ def test_a_failure_of_s3_is_an_error_of_the_readers_own_kind(store: HostileS3, k
     key, path = f"{kind}/{name}", "bucket/" if name == "cat" else ""
     bare = outcome(lambda key: connect(store).get_object(Bucket="bucket", Key=key)["Body"].read(), key)
 
-    failure = outcome(READERS[name](store), path + key)
+    failure: Any = outcome(READERS[name](store), path + key)
 
     if name in ("cat", "fs.open"):
         assert isinstance(failure, OSError)

@@ -186,7 +186,7 @@ class Clients:
     def _names_retries(self) -> bool:
         """Whether the environment, the profile or the session says which retries its clients make."""
         session = getattr(self._session, "_session", None) or _own_session()
-        default = session.get_default_client_config()
+        default: Any = session.get_default_client_config()
         if default is not None and default.retries is not None:
             return True
         try:

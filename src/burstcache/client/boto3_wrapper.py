@@ -85,7 +85,7 @@ def wrap(s3_client: S3, *, client: Client | None = None, **configuration: Any) -
         raise InvalidSettingError(
             f"{s3_client!r} cannot be wrapped; accepted: boto3.client('s3'), and of a resource its meta.client"
         )
-    if inspect.iscoroutinefunction(type(s3_client)._make_api_call):
+    if inspect.iscoroutinefunction(getattr(s3_client, "_make_api_call", None)):
         raise InvalidSettingError(
             f"{s3_client!r} is asynchronous and cannot be wrapped; accepted: boto3.client('s3'). In asyncio,"
             " burstcache.client.AsyncClient reads through the cache"
@@ -307,7 +307,7 @@ class _SharedAnswer:
         """Return what botocore makes of it."""
         parsed: dict[str, Any] = copy.deepcopy(dict(self.results))
         if self.body is not None:
-            raw = _raw(_InMemory(self.body), self.http.headers, self.http.status_code, "GET")
+            raw: Any = _raw(_InMemory(self.body), self.http.headers, self.http.status_code, "GET")
             parsed["Body"] = StreamingBody(raw, len(self.body))
         return parsed
 
@@ -318,8 +318,8 @@ def _shared_answer(http: AWSResponse, parsed: dict[str, Any]) -> _SharedAnswer |
     None: it has a body that is large or of unknown length, breaks off, or has another checksum than S3 sent.
     """
     results = {name: value for name, value in parsed.items() if name != "Body"}
-    body = parsed.get("Body")
-    if not isinstance(body, StreamingBody):
+    body: Any = parsed.get("Body")
+    if body is None:
         return _SharedAnswer(http, results, None)
     length_bytes = parsed.get("ContentLength")
     if length_bytes is None or length_bytes > _SHARED_BYTES:

@@ -121,6 +121,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
             InvalidSettingError: An option has no meaning for a cache.
             TypeError: There is no such option.
         """
+        self._pid = os.getpid()
         self._options = StorageOptions.of(storage_options)
         if default_block_size is not None and default_block_size <= 0:
             raise InvalidSettingError(f"default_block_size={default_block_size!r}; accepted: above 0 (bytes)")

@@ -51,8 +51,8 @@ class LargeObjects:
             except OriginError as error:
                 logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key)
                 return replace(origin_unavailable(request.method), cause=error)
-        error = OriginUnavailableError(f"{request.key!r} was overwritten again and again while it was read; try again")
-        return replace(origin_unavailable(request.method), cause=error)
+        cause = OriginUnavailableError(f"{request.key!r} was overwritten again and again while it was read; try again")
+        return replace(origin_unavailable(request.method), cause=cause)
 
     def open(self, request: Request) -> tuple[Response, ObjectFile]:
         """Return the answer to a GET and its body as a file; of a large object nothing is read yet."""

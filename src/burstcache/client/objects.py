@@ -20,6 +20,7 @@ from burstcache.core.errors import (
     RefusedRequestError,
 )
 from burstcache.web.dates import parse_http_date
+from burstcache.web.headers import object_size_bytes
 from burstcache.web.response import Response
 
 _USER_METADATA = "x-amz-meta-"
@@ -45,8 +46,7 @@ class Object:
     @property
     def size_bytes(self) -> int:
         """Size of the whole object, also if `body` is a part of it; 0 if the store does not say."""
-        total = self.headers.get("content-range", "").rpartition("/")[2]
-        return int(total or self.headers.get("content-length", 0)) if total != "*" else 0
+        return object_size_bytes(self.headers)
 
     @property
     def content_type(self) -> str:

@@ -71,7 +71,7 @@ class StorageOptions:
 
     def make_session(self) -> Any:
         """Return a boto3 session; None: boto3's default one."""
-        return boto3.Session(**self.session) if self.session else None  # type: ignore[arg-type]
+        return boto3.Session(**self.session) if self.session else None
 
     def connect(self, **config: Any) -> S3Client:
         """Return boto3's client of S3; `config` gives way to the options' own."""

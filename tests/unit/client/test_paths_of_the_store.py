@@ -94,11 +94,12 @@ def call(fs: FileSystem, name: str, path: str) -> object:
     try:
         match name:
             case "refresh":
-                return sorted(fs.ls(path, detail=False, refresh=True))
+                return sorted(map(str, fs.ls(path, detail=False, refresh=True)))
             case "info":
                 return fs.info(path)
             case "ls":
-                return sorted((each["name"], each["type"], each["size"]) for each in fs.ls(path, detail=True))
+                infos: Any = fs.ls(path, detail=True)
+                return sorted((each["name"], each["type"], each["size"]) for each in infos)
             case "walk":
                 return [(root, sorted(folders), sorted(files)) for root, folders, files in fs.walk(path)]
             case "glob":
@@ -190,7 +191,7 @@ def test_a_file_system_that_was_used_before_a_fork_works_in_the_child() -> None:
 
 
 def test_s3fss_storage_options_say_how_to_reach_s3() -> None:
-    s3 = StorageOptions.of(
+    s3: Any = StorageOptions.of(
         {
             "key": "id", "secret": "hidden", "token": "t", "endpoint_url": "http://localhost:9000",
             "client_kwargs": {"region_name": "eu-west-3"}, "config_kwargs": {"read_timeout": 7}, "use_ssl": False,
@@ -198,14 +199,14 @@ def test_s3fss_storage_options_say_how_to_reach_s3() -> None:
         }
     ).connect(max_pool_connections=3)  # fmt: skip
 
-    credentials = s3._request_signer._credentials  # type: ignore[attr-defined]
+    credentials = s3._request_signer._credentials
     assert (credentials.access_key, credentials.secret_key, credentials.token) == ("id", "hidden", "t")
     assert (s3.meta.endpoint_url, s3.meta.region_name) == ("http://localhost:9000", "eu-west-3")
     assert (s3.meta.config.read_timeout, s3.meta.config.max_pool_connections) == (7, 3)
 
 
 def test_anonymous_reads_are_not_signed() -> None:
-    s3 = StorageOptions.of({"anon": True, "client_kwargs": {"region_name": "eu-west-3"}}).connect()
+    s3: Any = StorageOptions.of({"anon": True, "client_kwargs": {"region_name": "eu-west-3"}}).connect()
 
     assert s3.meta.config.signature_version is UNSIGNED
 
