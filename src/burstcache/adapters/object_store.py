@@ -359,7 +359,9 @@ def origin_error(key: str, answer: ObjectAnswer, *, doing: str = "the read") -> 
 def _unasked(error: Exception) -> OriginError:
     """Return the error for a question that S3 did not answer; OriginUnavailableError if asking again may help."""
     if isinstance(error, _NO_CREDENTIALS):
-        accepted = "accepted: the environment's (AWS_PROFILE, AWS_ACCESS_KEY_ID), a role's, or session=boto3.Session(…)"
+        accepted = (
+            "accepted: the environment's (AWS_PROFILE, AWS_ACCESS_KEY_ID), a role's, or session=boto3.Session(...)"
+        )
         return OriginError(f"there are no valid credentials to ask S3 with ({error}); {accepted}")
     if isinstance(error, (HTTPClientError, NoConnectionError, OSError)):
         return OriginUnavailableError(f"S3 cannot be reached: {error}")

@@ -6,14 +6,17 @@ import asyncio
 import difflib
 import os
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
+
+from botocore.exceptions import BotoCoreError
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.object_store import Written
@@ -108,17 +111,19 @@ class Client:
             )
         if not hit_value_usd_per_million >= 0:
             raise InvalidSettingError(f"hit_value_usd_per_million={hit_value_usd_per_million!r}; accepted: 0 or more")
-        configuration = configure(
-            stack_name=stack_name,
-            bucket=bucket,
-            session=session,
-            endpoint_urls=endpoint_urls,
-            express_bucket=express_bucket,
-            hit_value_usd_per_million=hit_value_usd_per_million,
-        )
-        if pool is not None:
-            configuration = with_pool(configuration, pool)
-        self._open(replace(configuration, s3=s3), Bounds.of(freshness, max_stale_ms, memory_bytes))
+        bounds = Bounds.of(freshness, max_stale_ms, memory_bytes)
+        with _settings_checked():
+            configuration = configure(
+                stack_name=stack_name,
+                bucket=bucket,
+                session=session,
+                endpoint_urls=endpoint_urls,
+                express_bucket=express_bucket,
+                hit_value_usd_per_million=hit_value_usd_per_million,
+            )
+            if pool is not None:
+                configuration = with_pool(configuration, pool)
+            self._open(replace(configuration, s3=s3), bounds)
 
     @classmethod
     def local(cls, folder: str | os.PathLike[str] = ".burstcache", **keeping: Unpack[Keeping]) -> Self:
@@ -330,6 +335,7 @@ class Client:
         """Return the answer to a GET or HEAD of a task: equal reads share one, and only that one holds a thread."""
         parts = self._current
         reader = parts.reader
+        since = reader.own.ticket()
         is_plain = "cache-control" not in request.headers
         answer, shared = await parts.task_reads.run_in_thread(
             (question(request), request.headers.get("cache-control")),
@@ -339,7 +345,7 @@ class Client:
         )
         if shared is None:
             return answer
-        if (given := reader.shared(request, answer, shared)) is not None:
+        if (given := reader.shared(request, answer, shared, since=since)) is not None:
             return given
         return await asyncio.wrap_future(self.submit(self.read, request))
 
@@ -378,6 +384,15 @@ class Client:
             return self.get(key)
         except BurstcacheError as error:
             return error
+
+
+@contextmanager
+def _settings_checked() -> Iterator[None]:
+    """Raise InvalidSettingError where boto3 cannot make a client: no such profile, no region, no endpoint."""
+    try:
+        yield
+    except (BotoCoreError, ValueError) as error:
+        raise InvalidSettingError(f"no client of AWS can be made: {error}") from error
 
 
 def distinct(keys: Iterable[str]) -> list[str]:

@@ -96,7 +96,7 @@ def _error_in(key: str, response: Response) -> BurstcacheError:
     status, etag = response.status, response.headers.get("etag", "")
     if response.cause is not None:
         error = copy.copy(response.cause)  # another caller may have got the same answer
-        if key not in str(error):
+        if repr(key) not in str(error):
             error.args = (f"{key!r}: {error}",)
         return error
     code, message = _details(response)

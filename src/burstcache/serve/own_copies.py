@@ -131,6 +131,10 @@ class OwnCopies:
         response = object_response(request, entry.meta, entry.body)
         return response.served_by("memory", is_hit=True, bound_ms=self.bound_ms(ticket))
 
+    def count_hit(self, request: Request, entry: Entry) -> None:
+        """Count a read that memory has answered to another caller as well."""
+        self._hit(request, entry)
+
     def bound_ms(self, ticket: Ticket) -> int:
         """Return how long ago a change may have been announced that is not known of what has this ticket [ms]."""
         if self._max_stale_s == IMMUTABLE_S:

@@ -193,7 +193,7 @@ class Reader:
         """Return S3's answer, or that of another caller's equal read which began after this."""
         response, shared = self._s3_reads.run(question(request), partial(self._ask_s3, request))
         if shared is not None:
-            self._report_shared(request, response)
+            self._count_shared(request, response, is_own=False)
         return response
 
     def _ask_s3(self, request: Request) -> Response:
@@ -213,33 +213,45 @@ class Reader:
         answer, ticket = self._loads.run(request.hash, load, may_follow=is_fresh)
         return answer if ticket is None else self.shared(request, answer, ticket) or self._load(request)
 
-    def shared(self, request: Request, answer: Response, ticket: Ticket) -> Response | None:
+    def shared(
+        self, request: Request, answer: Response, ticket: Ticket, *, since: Ticket | None = None
+    ) -> Response | None:
         """Return and count the answer that an equal read of another caller has got; None if it may not be given.
 
         Args:
             request: The caller's own.
             answer: That of the other one.
             ticket: Taken before the other one began.
+            since: Taken when the caller's read began; an answer of a later one is as good as the caller's own.
         """
         if not self.own.may_follow(request, answer):
             return None
-        is_read = answer.status in _SENT and answer.headers["x-cache-tier"] != "memory"
+        is_own = answer.headers["x-cache-tier"] == "memory"
+        if since is not None and ticket.at >= since.at:
+            self._count_shared(request, answer, is_own=is_own)
+            return answer
+        is_read = answer.status in _SENT and not is_own
         if not is_read and answer.status != _NOT_FOUND:
+            self._count_shared(request, answer, is_own=is_own)
             return answer
         answer = replace(answer, headers={**answer.headers, "age": str(self._age_s(answer, ticket))})
-        if is_read and request.method == "GET":
+        if is_read and _is_plain(request):
             entry = Entry(answer.headers, answer.body)
-            if answer.status == _OK and answer.is_whole and answer.is_keepable and self.own.takes(entry.size_bytes):
+            if answer.is_whole and answer.is_keepable and self.own.takes(entry.size_bytes):
                 return self.own.found(request, entry, ticket)
-            self._report_shared(request, answer)
+        self._count_shared(request, answer, is_own=is_own)
         return answer.served_by("memory", is_hit=True, bound_ms=self.own.bound_ms(ticket))
 
-    def _report_shared(self, request: Request, answer: Response) -> None:
-        """Count a read that S3 has answered to another caller, as S3's tier counts what it reads."""
-        if request.method == "GET" and answer.status in (*_SENT, _NOT_MODIFIED):
-            headers = answer.headers
-            size_bytes = 0 if answer.status == _NOT_MODIFIED else object_size_bytes(headers)
-            self._origin.report(request, etag=headers.get("etag", ""), size_bytes=size_bytes)
+    def _count_shared(self, request: Request, answer: Response, *, is_own: bool) -> None:
+        """Count a read that another caller's read has answered: as memory's, or as S3's tier counts what it reads."""
+        if request.method != "GET" or answer.status not in (*_SENT, _NOT_MODIFIED):
+            return
+        etag = answer.headers.get("etag", "")
+        size_bytes = 0 if answer.status == _NOT_MODIFIED else object_size_bytes(answer.headers)
+        if is_own:
+            self.own.count_hit(request, Entry({"etag": etag, "content-length": str(size_bytes)}, b""))
+        else:
+            self._origin.report(request, etag=etag, size_bytes=size_bytes)
 
     def _age_s(self, answer: Response, ticket: Ticket) -> int:
         """Return how long ago S3 gave an answer that another read has got [s]: it may have begun long before this."""
