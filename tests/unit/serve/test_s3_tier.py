@@ -1,4 +1,4 @@
-"""The S3 tier: what a body that breaks off leads to."""
+"""The S3 tier: what a body that breaks off leads to, and an S3 that is overloaded."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.object_store import ObjectAnswer
-from burstcache.core.errors import OriginError
-from burstcache.serve.s3_tier import S3Tier
+from burstcache.core.errors import OriginError, OriginUnavailableError
+from burstcache.serve.s3_tier import Larger, S3Tier
 from burstcache.web.request import Request
 from support.clock import ManualClock
 
@@ -113,3 +113,59 @@ def test_what_is_not_reported_is_answered_all_the_same(answer: ObjectAnswer, sta
 
     assert response.status == status
     assert publisher.begun == publisher.awaited == 0
+
+
+class RestingClock(ManualClock):
+    """Notes each pause."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses_s: list[float] = []
+
+    def sleep(self, duration_s: float) -> None:
+        self.pauses_s.append(duration_s)
+        super().sleep(duration_s)
+
+
+def tier_of(store: Store, clock: ManualClock, larger: Larger = "redirect") -> S3Tier:
+    return S3Tier(store, None, clock, max_object_bytes=100, larger=larger)  # type: ignore[arg-type]
+
+
+def sent(body: bytes) -> ObjectAnswer:
+    return ObjectAnswer(200, {"etag": '"1"', "content-length": str(len(body))}, _stream=Stream(body))
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(503, "SlowDown"), (500, "InternalError"), (429, ""), (400, "Throttling")]
+)
+def test_the_proxy_asks_s3_once_more_after_a_pause_where_it_fails_early(status: int, code: str) -> None:
+    clock = RestingClock()
+    store = Store(ObjectAnswer(status, {}, code), sent(b"body"))
+
+    assert tier_of(store, clock).read(GET).body == b"body"
+    assert len(clock.pauses_s) == 1
+    assert 0.05 <= clock.pauses_s[0] <= 0.15
+
+
+def test_the_proxy_passes_on_what_s3_answers_twice() -> None:
+    clock = RestingClock()
+    store = Store(ObjectAnswer(503, {}, "SlowDown"), ObjectAnswer(503, {}, "SlowDown"), sent(b"body"))
+
+    assert tier_of(store, clock).read(GET).status == 503
+    assert len(store.answers) == 1
+
+
+def test_the_proxy_does_not_ask_again_where_s3_fails_late() -> None:
+    clock = RestingClock()
+    store = Store(ObjectAnswer(503, {}, "SlowDown"), sent(b"body"))
+    get, store.get = store.get, lambda *_, **__: (clock.sleep(5), get())[1]  # type: ignore[method-assign]
+
+    assert tier_of(store, clock).read(GET).status == 503
+
+
+def test_a_programs_tier_leaves_retries_to_its_client() -> None:
+    store = Store(ObjectAnswer(503, {}, "SlowDown"), sent(b"body"))
+
+    response = tier_of(store, RestingClock(), "send").read(GET)
+
+    assert (response.status, type(response.cause)) == (503, OriginUnavailableError)
