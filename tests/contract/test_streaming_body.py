@@ -1,4 +1,4 @@
-"""Bodies of a wrapped client behave as botocore's own in every public method, whoever has brought them.
+"""Bodies of a wrapped client behave as botocore's own in every public method: misses, hits and shared answers.
 
 The methods are found by introspection, so one that botocore adds is tried as well.
 """

@@ -35,7 +35,7 @@ def etag_of(body: bytes) -> str:
 
 @dataclass
 class Answer:
-    """What is sent: `cut` breaks the connection after so many bytes of the body, None sends it whole."""
+    """What is sent: `cut` is after how many bytes of the body the connection breaks, None sends it whole."""
 
     status: int
     headers: dict[str, str]
@@ -101,7 +101,7 @@ READABLE: Mapping[str, Callable[[Answer], Answer]] = {
     "no-head": lambda good: good,  # HEAD is refused with a 405
     "forbidden-head": lambda good: good,
 }
-# Failures: what a program is told, and S3's status and code, 0 and empty where S3 did not answer.
+# Failures: the error that a program gets, and S3's status and code, 0 and empty where S3 did not answer.
 FAILING: Mapping[str, tuple[Callable[[Answer], Answer], str, int, str]] = {
     "301": (error(301, "PermanentRedirect", x_amz_bucket_region="eu-west-1"), "OriginError", 301, "PermanentRedirect"),
     "307": (error(307, "TemporaryRedirect"), "OriginError", 307, "TemporaryRedirect"),

@@ -23,7 +23,7 @@ class Response:
     body: bytes = b""
     is_text: bool = False
     is_keepable: bool = True  # False: the store does not identify the object's version
-    cause: OriginError | None = field(default=None, compare=False)  # what a program is told in place of an HTTP error
+    cause: OriginError | None = field(default=None, compare=False)  # the exception that a program gets
 
     @property
     def is_whole(self) -> bool:

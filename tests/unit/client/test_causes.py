@@ -33,7 +33,7 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_credentials")
 @pytest.mark.parametrize("call", ["get", "head", "open", "put", "delete"])
-def test_a_program_without_credentials_is_told_so(call: str) -> None:
+def test_missing_credentials_are_named(call: str) -> None:
     client = Client(bucket="b", session=boto3.Session(region_name=REGION))
 
     with pytest.raises(OriginError, match="there are no valid credentials .*; accepted: ") as raised:
