@@ -7,7 +7,6 @@ begins when the one under way has ended, or takes longer than S3 usually does. S
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import copy
 from collections.abc import Callable, Hashable
@@ -139,6 +138,8 @@ class SingleFlight(Generic[T, K]):
             submit: Starts a call in a thread.
             may_follow: As for `run`.
         """
+        import asyncio  # no function of a stack has tasks that read
+
         while True:
             flight, is_leader = self.join(key, may_follow)
             if is_leader:

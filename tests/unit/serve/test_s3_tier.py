@@ -158,9 +158,14 @@ def test_the_proxy_passes_on_what_s3_answers_twice() -> None:
 def test_the_proxy_does_not_ask_again_where_s3_fails_late() -> None:
     clock = RestingClock()
     store = Store(ObjectAnswer(503, {}, "SlowDown"), sent(b"body"))
-    get, store.get = store.get, lambda *_, **__: (clock.sleep(5), get())[1]  # type: ignore[method-assign]
 
-    assert tier_of(store, clock).read(GET).status == 503
+    class Slow(Store):
+        def get(self, *_: Any, **__: Any) -> ObjectAnswer:
+            clock.sleep(5)
+            return super().get()
+
+    assert tier_of(Slow(*store.answers), clock).read(GET).status == 503
+    assert clock.pauses_s == [5]
 
 
 def test_a_programs_tier_leaves_retries_to_its_client() -> None:
