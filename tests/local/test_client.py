@@ -203,7 +203,7 @@ class CountedFault(CallFault):
         return befalls
 
 
-def test_an_error_of_s3_is_passed_on_without_asking_again(cloud: LocalCloud, client: Client) -> None:
+def test_an_error_of_s3_is_passed_on_after_the_retries_of_client_and_proxy(cloud: LocalCloud, client: Client) -> None:
     put(cloud, "failing")
     slow_down = Refusal("SlowDown", "503 Slow Down", "made by a fault")
     # Cache functions may still be loading what tests before this one have read.
@@ -215,7 +215,7 @@ def test_an_error_of_s3_is_passed_on_without_asking_again(cloud: LocalCloud, cli
         by_door = by_front_door(cloud, "GET", "failing", {})
 
     assert by_door.status == 503
-    assert fault.calls == ["GetObject"] * 2
+    assert fault.calls == ["GetObject"] * (3 + 2)
     assert client.get("failing").body == BODY
 
 

@@ -320,7 +320,7 @@ def _refused_write(key: str, answer: ObjectAnswer, retries: int) -> BurstcacheEr
     if answer.status == _CONFLICT:
         message = f"{key!r} is not written, since another write is under way: S3 answered {answer.status} {answer.code}"
         return WriteConflictError(message, status=answer.status, code=answer.code)
-    return origin_error(key, answer, doing="the write")
+    return origin_error(key, answer, doing="to write")
 
 
 def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:
@@ -335,7 +335,7 @@ def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:
     return entry_from_s3(answer.headers, answer.read())
 
 
-def origin_error(key: str, answer: ObjectAnswer, *, doing: str = "the read") -> OriginError:
+def origin_error(key: str, answer: ObjectAnswer, *, doing: str = "the read of") -> OriginError:
     """Return the error for an answer without an object: OriginUnavailableError if asking again may help.
 
     Args:
@@ -351,7 +351,7 @@ def origin_error(key: str, answer: ObjectAnswer, *, doing: str = "the read") -> 
         hint = f"the bucket is in {region}; accepted: a session or client of that region"
     tail = f": {hint}" if hint else ""
     if status == _FORBIDDEN and code not in _PERMANENT:
-        return AccessDeniedError(f"S3 refuses {doing} of {key!r}: {code}{tail}", status=status, code=code)
+        return AccessDeniedError(f"S3 refuses {doing} {key!r}: {code}{tail}", status=status, code=code)
     kind = OriginUnavailableError if answer.is_passing else OriginError
     return kind(f"S3 answered {status} {code} for {key!r}{tail}", status=status, code=code)
 

@@ -49,5 +49,5 @@ def test_fetch_names_what_went_wrong(store: ObjectStore, environment: Environmen
     with pytest.raises(ObjectTooLargeError, match="4 bytes; a cache takes up to 3"):
         store.fetch("a", max_bytes=3)
     environment(AWS_ENDPOINT_URL_S3="http://127.0.0.1:9")
-    with pytest.raises(OriginError, match="cannot be asked"):
+    with pytest.raises(OriginError, match="cannot be reached"):
         _store().fetch("a", max_bytes=4)
