@@ -16,6 +16,7 @@ import importlib, pkgutil, burstcache
 with_an_extra = (
     *("burstcache.client.files", "burstcache.client.filesystem"),
     *("burstcache.client.remote_pool", "burstcache.client.stack_pool", "burstcache.pool."),
+    "burstcache.results.functions_framework",  # the framework brings flask
 )
 for module in pkgutil.walk_packages(burstcache.__path__, "burstcache."):
     if not module.name.startswith(with_an_extra):
