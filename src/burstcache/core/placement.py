@@ -18,7 +18,12 @@ def node_for(hash_: str, nodes: Sequence[str]) -> str:
     """
     if len(nodes) == 1:  # the most frequent case, at each read of a guest
         return nodes[0]
-    return max(nodes, key=lambda node: hashlib.sha256(f"{node}/{hash_}".encode()).digest())
+    return max(nodes, key=lambda node: node_weight(node, hash_))
+
+
+def node_weight(node: str, hash_: str) -> bytes:
+    """Return a node's weight for a key, 32 bytes: the node with the highest one holds the key."""
+    return hashlib.sha256(f"{node}/{hash_}".encode()).digest()
 
 
 def is_home(node: str, hash_: str, peers: Sequence[str]) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Replay = Callable[[NamedTuple, bool], RunResult]  # a policy's row, whether details are wanted
 
 _TIERS: tuple[Tier, ...] = ("L", "R")
+_USUAL_SPANS = 1 << 12
 
 
 def run_compiled(
@@ -58,6 +59,8 @@ def run_compiled(
         mine = slice(worker, None, workers)
         return [replays[maker](row, details) for maker, row in zip(makers[mine], rows[mine], strict=True)]
 
+    if workers == 1:
+        return part(0)
     with ThreadPoolExecutor(workers) as threads:
         parts = list(threads.map(part, range(workers)))
     return [parts[i % workers][i // workers] for i in range(len(rows))]
@@ -79,13 +82,14 @@ def _one_key(scenario: Scenario) -> Replay:
     timings, nothing, no_spans = _timings(scenario), _totals(t), _spans(0)
 
     def replay(row: NamedTuple, details: bool) -> RunResult:
-        one_key = engine_of(type(row)).one_key
-        totals = nothing.copy()
-        one_key(t, horizon_us, timings, row, totals, no_spans)
+        def run(spans: Integers) -> Records:
+            totals = nothing.copy()
+            engine_of(type(row)).one_key(t, horizon_us, timings, row, totals, spans)
+            return totals
+
         if not details:
-            return _result(len(t), totals, scenario.until_us)
-        totals, spans = nothing.copy(), _spans(int(totals["spans"][0]))
-        one_key(t, horizon_us, timings, row, totals, spans)
+            return _result(len(t), run(no_spans), scenario.until_us)
+        totals, spans = _with_spans(run)
         return _result(len(t), totals, scenario.until_us, spans, _tiers_of(len(t), spans))
 
     return replay
@@ -143,7 +147,8 @@ def _own(scenario: Scenario) -> Replay:
         engine, totals = engine_of(type(row)), _totals(t)
         world = engine.new_world(row, homes, scenario.nodes, capacity_bytes, horizon_us, timings, totals, spans)
         engine.replay(world, t, key_ids, sizes_bytes, tiers)
-        spans[:] = engine.in_order(spans)
+        noted = spans[: totals["spans"][0]]
+        noted[:] = engine.in_order(noted)
         return totals
 
     return _in_detail(run, scenario, t, all_ids, len(homes))
@@ -152,24 +157,31 @@ def _own(scenario: Scenario) -> Replay:
 def _in_detail(
     run: Callable[[NamedTuple, Integers, Letters], Records], scenario: Scenario, t: Integers, key_ids: Keys, keys: int
 ) -> Replay:
-    """Return a run that has details if they are wanted: a second one, when it is known how many spans there are."""
+    """Return a run that has details if they are wanted."""
     import numpy as np
 
     n, until_us, copies = len(t), scenario.until_us, _copies(scenario, t, key_ids, keys)
 
     def replay(row: NamedTuple, details: bool) -> RunResult:
-        tiers = np.zeros(0 if copies is None else n, np.uint8)
-        totals = run(row, _spans(0), tiers)
-        spans = None
+        tiers, spans = np.zeros(n if details or copies is not None else 0, np.uint8), None
         if details:
-            spans, tiers = _spans(int(totals["spans"][0])), np.zeros(n, np.uint8)
-            totals = run(row, spans, tiers)
+            totals, spans = _with_spans(lambda spans: run(row, spans, tiers))
+        else:
+            totals = run(row, _spans(0), tiers)
         express = NO_EXPRESS if copies is None else copies(tiers)
         letters = tiers.tobytes().decode("ascii") if details else ""
         n_express = int(np.count_nonzero(tiers == ord("X")))
         return _result(n, totals, until_us, spans, letters, express, n_express)
 
     return replay
+
+
+def _with_spans(run: Callable[[Integers], Records]) -> tuple[Records, Integers]:
+    """Return the totals of a run and its spans; it runs again if they are more than usual."""
+    totals = run(spans := _spans(_USUAL_SPANS))
+    if (count := int(totals["spans"][0])) > len(spans):
+        totals = run(spans := _spans(count))
+    return totals, spans[:count]
 
 
 def _copies(scenario: Scenario, t: Integers, key_ids: Keys, keys: int) -> Callable[[Letters], ExpressUse] | None:

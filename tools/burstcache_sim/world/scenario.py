@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.express import ExpressRule
 from burstcache.core.keys import key_hash
-from burstcache.core.placement import node_for
+from burstcache.core.placement import node_weight
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +56,50 @@ class Scenario:
         is_plain = self.capacity_bytes is None and self.express is None and not self.always_on
         return self.trace.key_ids is None and is_plain
 
-    def homes(self) -> list[int]:
+    def homes(self) -> NDArray[np.int64]:
         """Return each key's node, numbered from 0, by rendezvous hashing of its name."""
         return homes_of(("key",) if self.trace.key_ids is None else self.trace.keys, self.nodes)
 
 
-def homes_of(keys: Sequence[str], nodes: int) -> list[int]:
-    """Return the node of each key, numbered from 0, by rendezvous hashing of its name."""
-    if nodes == 1:
-        return [0] * len(keys)
-    names = [f"node-{number}" for number in range(1, nodes + 1)]
-    numbers = {name: number for number, name in enumerate(names)}
-    return [numbers[node_for(key_hash(key), names)] for key in keys]
+def homes_of(keys: tuple[str, ...], nodes: int) -> NDArray[np.int64]:
+    """Return the node of each key, numbered from 0, by rendezvous hashing of its name (`core.placement`)."""
+    import numpy as np
+
+    return np.zeros(len(keys), np.int64) if nodes == 1 else _placement(keys).among(nodes)
+
+
+class _Placement:
+    """The homes of some keys among any number of nodes; one node more moves the keys for which it weighs most."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        import numpy as np
+
+        self._hashes = np.array([key_hash(key) for key in keys], "S32")
+        self._highest = self._weights(0)  # of the nodes so far
+        self._homes = [np.zeros(len(keys), np.int64)]  # by the number of nodes, from 1
+
+    def among(self, nodes: int) -> NDArray[np.int64]:
+        """Return each key's node; the array is not to be changed."""
+        while len(self._homes) < nodes:
+            self._add()
+        return self._homes[nodes - 1]
+
+    def _add(self) -> None:
+        import numpy as np
+
+        node = len(self._homes)
+        weights = self._weights(node)
+        moves = weights > self._highest
+        self._highest = np.where(moves, weights, self._highest)
+        self._homes.append(np.where(moves, node, self._homes[-1]))
+
+    def _weights(self, node: int) -> NDArray[np.bytes_]:
+        import numpy as np
+
+        name = f"node-{node + 1}"
+        return np.array([node_weight(name, hash_.decode()) for hash_ in self._hashes.tolist()], "S32")
+
+
+@lru_cache(maxsize=4)  # a bill asks for every number of nodes, again and again
+def _placement(keys: tuple[str, ...]) -> _Placement:
+    return _Placement(keys)
