@@ -46,7 +46,7 @@ from burstcache_sim.engine.shared_world import (
     set_node,
     stop_node,
 )
-from burstcache_sim.policies.node_use import UseRow, weight_of
+from burstcache_sim.policies.node_use import UseRow, weights_of
 
 _NONE = -1
 
@@ -118,7 +118,7 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
     rules = row.parameters
     of_nodes, of_keys = _rules(row)
     sizes, places = np.unique(sizes_bytes, return_inverse=True)
-    weights = np.array([weight_of(rules.worth, size_bytes) for size_bytes in sizes.tolist()], np.int64)
+    weights = np.array(weights_of(rules.worth, sizes.tolist()), np.int64)
     has_lambda = row.has_relay and rules.key.ever_starts
     return State(
         nodes=_uses(of_nodes, nodes),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from math import lcm
 from typing import Any, ClassVar, NamedTuple, Self
 
 from burstcache.core.gathering import AT_LEAST_US
@@ -21,7 +23,7 @@ from burstcache.core.node_use import (
 from burstcache.core.policies import POLICIES, UsePolicy
 from burstcache.core.policy import EVENT_LATENESS_US
 from burstcache.core.seen import is_repeat, notes_seen
-from burstcache.core.worth import TierPrices, Worth
+from burstcache.core.worth import MICRO, TierPrices, Worth
 from burstcache_sim.policies.policy import THESIS_PRICES, Options, WorthPolicy
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
@@ -36,6 +38,22 @@ _NEVER_WHOLE = 1 << 62  # a weight that no trace adds up to
 def weight_of(worth: Worth, size_bytes: int) -> int:
     """Return what Redis saves for an object of that size, as a share of what it saves above S3 [millionths]."""
     return worth.weight_of(size_bytes)
+
+
+def weights_of(worth: Worth, sizes_bytes: Sequence[int]) -> list[int]:
+    """Return `weight_of` each of many sizes: all amounts of a size are a fixed one and so much per byte."""
+    if not worth.prices.has_express:
+        return [MICRO] * len(sizes_bytes)
+
+    def line(amount: Callable[[int], Fraction]) -> tuple[int, int, int]:
+        """Return integers p, q and r, so that an amount is (p + q * size) / r."""
+        fixed, each = amount(0), amount(1) - amount(0)
+        whole = lcm(fixed.denominator, each.denominator)
+        return int(fixed * whole), int(each * whole), whole
+
+    saved, saved_each, _ = line(lambda size: worth.saved_usd("express", size_bytes=size))
+    above, above_each, whole = line(lambda size: MICRO * worth.saved_usd("redis", "express", size) / worth.hit_usd)
+    return [(above + above_each * size) // whole if saved + saved_each * size > 0 else MICRO for size in sizes_bytes]
 
 
 @dataclass(slots=True)
