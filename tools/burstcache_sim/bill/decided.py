@@ -21,7 +21,7 @@ from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
-from burstcache_sim.world.scenario import Scenario
+from burstcache_sim.world.scenario import Scenario, numbered_keys
 from burstcache_sim.world.timings import THESIS_TIMINGS, begun_late
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
 
     locality, repeats = market.locality, market.repeats
     asked, policy = past_memory(locality, market.setup), policy.of_sample(locality.rate)
-    met, too_large = _met(asked, locality, market.setup)
-    once, again = _indices(met)
+    too_large, (once, again), _ = _met(locality, asked, LARGEST_OBJECT_BYTES[market.setup.front_door])
     first, both = _once_and_twice(locality, market.setup, policy)
     is_left = np.concatenate((too_large.first, too_large.again))
     is_left[np.concatenate((once, again))] = np.frombuffer(both.tiers.encode(), np.uint8) == ord("S")
@@ -91,41 +90,36 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
 @lru_cache(maxsize=1)  # the bills of a repetition and of a month are asked for in a row
 def _once_and_twice(locality: Locality, setup: Setup, policy: WorthPolicy) -> tuple[RunResult, RunResult]:
     """Return the runs of the log and of the log twice in a row, with the tier of each request."""
-    import numpy as np
-
-    once, again = _indices(_met(past_memory(locality, setup), locality, setup)[0])
+    asked, largest_bytes = past_memory(locality, setup), LARGEST_OBJECT_BYTES[setup.front_door]
+    _, _, traces = _met(locality, asked, largest_bytes)
+    capacity_bytes = max(1, int((node_capacity_bytes(setup.instance_type) or 0) * locality.rate))
     first, both = (
-        replay_each([policy], _scenario(locality, setup, indices), details=True)[0]
-        for indices in (once, np.concatenate((once, again)))
+        Scenario(trace, setup.nodes, capacity_bytes, timings=TIMINGS, always_on=setup.always_on_nodes)
+        for trace in traces
     )
-    return first, both
+    return replay_each([policy], first, details=True)[0], replay_each([policy], both, details=True)[0]
 
 
-def _met(asked: Asked, locality: Locality, setup: Setup) -> tuple[Asked, Asked]:
-    """Return the requests that the policy meets, and those for objects that are too large: S3 alone serves them."""
-    is_small = (locality.objects_bytes <= LARGEST_OBJECT_BYTES[setup.front_door])[locality.ids]
-    return (
-        Asked(asked.first & is_small, asked.again & is_small),
-        Asked(asked.first & ~is_small, asked.again & ~is_small),
-    )
+@lru_cache(maxsize=2)  # many kinds of nodes meet the same requests
+def _met(locality: Locality, asked: Asked, largest_bytes: int) -> tuple[Asked, tuple[Any, Any], tuple[Trace, Trace]]:
+    """Return what the policy meets of the requests that the readers' memory leaves.
 
-
-def _indices(asked: Asked) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of the requests of a repetition, and those of the next one, counted on."""
+    Returns:
+        The requests for objects that are too large, which S3 alone serves; the numbers of the others, of a repetition
+        and of the next one, counted on; the traces of one repetition of them and of two.
+    """
     import numpy as np
 
-    return np.flatnonzero(asked.first), np.flatnonzero(asked.again) + len(asked.first)
+    is_small = (locality.objects_bytes <= largest_bytes)[locality.ids]
+    once, again = np.flatnonzero(asked.first & is_small), np.flatnonzero(asked.again & is_small) + len(locality.ids)
+    names = numbered_keys(len(locality.twice()[1]))
+    traces = _trace(locality, once, names), _trace(locality, np.concatenate((once, again)), names)
+    return Asked(asked.first & ~is_small, asked.again & ~is_small), (once, again), traces
 
 
-def _scenario(locality: Locality, setup: Setup, indices: NDArray[np.int64]) -> Scenario:
-    """Return what the policy meets: requests by their number, counted on in a second repetition."""
+def _trace(locality: Locality, indices: NDArray[np.int64], names: tuple[str, ...]) -> Trace:
+    """Return requests by their number, counted on in a second repetition."""
     count, (both, objects) = len(locality.ids), locality.twice()
     ids = both[indices]
-    trace = Trace(
-        locality.times_us[indices % count] + indices // count * locality.period_us,
-        ids.astype("int32"),
-        locality.sizes_bytes[objects[ids]],
-        tuple(map(str, range(len(objects)))),
-    )
-    capacity_bytes = int((node_capacity_bytes(setup.instance_type) or 0) * locality.rate)
-    return Scenario(trace, setup.nodes, max(1, capacity_bytes), timings=TIMINGS, always_on=setup.always_on_nodes)
+    times_us = locality.times_us[indices % count] + indices // count * locality.period_us
+    return Trace(times_us, ids.astype("int32"), locality.sizes_bytes[objects[ids]], names)

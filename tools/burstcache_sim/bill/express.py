@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from burstcache.core.express import LEAST_US, express_rule
 from burstcache.core.prices import BYTES_PER_GB, PriceSheet
 from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.caching import Same
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.express import CopyRules, copy_rules
 
@@ -113,7 +115,7 @@ def totals(
     """
     import numpy as np
 
-    from burstcache_sim.engine.copies import LEFT_BYTE_US, keep_copies
+    from burstcache_sim.engine.copies import LEFT_BYTE_US
 
     locality, repeats = market.locality, max(market.repeats, Fraction(1))
     passes = max(2, min(ceil(repeats), _MOST_PASSES, _STEPS // len(locality.ids)))
@@ -121,13 +123,26 @@ def totals(
     month_us = int(repeats * locality.period_us)
     everything = np.ones(len(locality.ids), np.bool_)
     asked = np.stack([everything if one is None else one for one in (asked_first, asked_again)])
-    times = (locality.period_us, LEAST_US, passes)
-    is_renewed = locality.is_renewed
-    of = (locality.times_us, locality.ids, locality.sizes_bytes)
-    *books, after = keep_copies(*of, rule, *times, asked, is_renewed, month_us)
+    *books, after = _books(locality, Same(rule), passes, month_us, np.packbits(asked, axis=1).tobytes())
     rest = float(repeats) - passes  # below 0: the month ends within the last one
     steady = np.mean(books[passes // 2 :], axis=0)
     steady[LEFT_BYTE_US] = 0.0
     total = np.sum(books[:-1], axis=0) + books[-1] * (1 + min(rest, 0)) + steady * max(rest, 0) + after
     *counts, held, left = total.tolist()
     return CopiesUse(*(Fraction(amount) / (repeats * locality.rate) for amount in (*counts, held + left)))
+
+
+@lru_cache(maxsize=64)  # mixtures whose nodes answer the same requests leave the same ones
+def _books(
+    locality: Locality, rule: Same[CopyRules], passes: int, month_us: int, asked_bits: bytes
+) -> NDArray[np.float64]:
+    """Return the books of a month's first passes (`engine.copies`); which requests ask, a bit each, in two rows."""
+    import numpy as np
+
+    from burstcache_sim.engine.copies import keep_copies
+
+    bits = np.frombuffer(asked_bits, np.uint8).reshape(2, -1)
+    asked = np.unpackbits(bits, axis=1, count=len(locality.ids)).astype(np.bool_)
+    of = (locality.times_us, locality.ids, locality.sizes_bytes)
+    times = (locality.period_us, LEAST_US, passes)
+    return keep_copies(*of, rule.value, *times, asked, locality.is_renewed, month_us)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from burstcache_sim.bill.demand import sample_rate
-from burstcache_sim.world.scenario import homes_of
+from burstcache_sim.world.scenario import homes_of, numbered_keys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -222,6 +222,4 @@ def _dense(locality: Locality) -> Locality:
 @lru_cache(maxsize=16)
 def _homes(count: int, nodes: int) -> NDArray[np.int64]:
     """Return the nodes of objects of all numbers below a count."""
-    import numpy as np
-
-    return np.array(homes_of(tuple(map(str, range(count))), nodes), np.int64)
+    return homes_of(numbered_keys(count), nodes)

@@ -118,7 +118,6 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
     rules = row.parameters
     of_nodes, of_keys = _rules(row)
     sizes, places = np.unique(sizes_bytes, return_inverse=True)
-    weights = np.array(weights_of(rules.worth, sizes.tolist()), np.int64)
     has_lambda = row.has_relay and rules.key.ever_starts
     return State(
         nodes=_uses(of_nodes, nodes),
@@ -127,7 +126,7 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
         load_ratio=rules.load.ratio,
         load_daily_weight=rules.load.daily_weight,
         enough=rules.gather.enough,
-        weights=weights[places],
+        weights=weights_of(rules.worth, sizes)[places],
         hits_us=np.zeros((nodes, MOST_HITS), np.int64),
         hits_weight=np.zeros((nodes, MOST_HITS), np.int64),
         hits=np.zeros(nodes, np.int64),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import lcm
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from burstcache.core.gathering import AT_LEAST_US
 from burstcache.core.key_use import KeyRule, KeyUse
@@ -28,6 +28,10 @@ from burstcache_sim.policies.policy import THESIS_PRICES, Options, WorthPolicy
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 # A load that has been over for this long when it is reported boots nothing, and starts no cache function.
 _LATENESS_US = AT_LEAST_US + EVENT_LATENESS_US
 _LEAST_RATE = Fraction(1, 50)
@@ -40,10 +44,12 @@ def weight_of(worth: Worth, size_bytes: int) -> int:
     return worth.weight_of(size_bytes)
 
 
-def weights_of(worth: Worth, sizes_bytes: Sequence[int]) -> list[int]:
+def weights_of(worth: Worth, sizes_bytes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return `weight_of` each of many sizes: all amounts of a size are a fixed one and so much per byte."""
+    import numpy as np
+
     if not worth.prices.has_express:
-        return [MICRO] * len(sizes_bytes)
+        return np.full(len(sizes_bytes), MICRO, np.int64)
 
     def line(amount: Callable[[int], Fraction]) -> tuple[int, int, int]:
         """Return integers p, q and r, so that an amount is (p + q * size) / r."""
@@ -51,9 +57,20 @@ def weights_of(worth: Worth, sizes_bytes: Sequence[int]) -> list[int]:
         whole = lcm(fixed.denominator, each.denominator)
         return int(fixed * whole), int(each * whole), whole
 
-    saved, saved_each, _ = line(lambda size: worth.saved_usd("express", size_bytes=size))
-    above, above_each, whole = line(lambda size: MICRO * worth.saved_usd("redis", "express", size) / worth.hit_usd)
-    return [(above + above_each * size) // whole if saved + saved_each * size > 0 else MICRO for size in sizes_bytes]
+    saved = line(lambda size: worth.saved_usd("express", size_bytes=size))
+    above = line(lambda size: MICRO * worth.saved_usd("redis", "express", size) / worth.hit_usd)
+    return _weights(saved, above, sizes_bytes.tobytes())
+
+
+@lru_cache(maxsize=4)  # stacks that differ in their nodes alone weigh alike
+def _weights(saved: tuple[int, int, int], above: tuple[int, int, int], sizes_bytes: bytes) -> NDArray[np.int64]:
+    """Return what Redis saves above Express by size, or above S3 where Express saves nothing [millionths]."""
+    import numpy as np
+
+    fixed, each, _ = saved
+    above_fixed, above_each, whole = above
+    sizes = np.frombuffer(sizes_bytes, np.int64).tolist()
+    return np.array([(above_fixed + above_each * n) // whole if fixed + each * n > 0 else MICRO for n in sizes], np.int64)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.express import ExpressRule
 from burstcache.core.keys import key_hash
 from burstcache.core.placement import node_weight
+from burstcache_sim.caching import Same
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
 
@@ -65,7 +66,7 @@ def homes_of(keys: tuple[str, ...], nodes: int) -> NDArray[np.int64]:
     """Return the node of each key, numbered from 0, by rendezvous hashing of its name (`core.placement`)."""
     import numpy as np
 
-    return np.zeros(len(keys), np.int64) if nodes == 1 else _placement(keys).among(nodes)
+    return np.zeros(len(keys), np.int64) if nodes == 1 else _placement(Same(keys)).among(nodes)
 
 
 class _Placement:
@@ -101,5 +102,11 @@ class _Placement:
 
 
 @lru_cache(maxsize=4)  # a bill asks for every number of nodes, again and again
-def _placement(keys: tuple[str, ...]) -> _Placement:
-    return _Placement(keys)
+def _placement(keys: Same[tuple[str, ...]]) -> _Placement:
+    return _Placement(keys.value)
+
+
+@lru_cache(maxsize=4)
+def numbered_keys(count: int) -> tuple[str, ...]:
+    """Return keys that are called by their number."""
+    return tuple(map(str, range(count)))
