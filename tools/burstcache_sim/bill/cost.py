@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, get_origin, get_type_hints
 
-from burstcache.core.errors import InvalidSettingError
+from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.units import UNITS_PER_USD
 
@@ -85,9 +85,17 @@ BILLED: dict[str, Billed] = {
 }
 
 
+class ImpossibleBillError(BurstcacheError):
+    """An amount of a bill is below 0: a defect of the program, whose answer would be wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class BillLine:
-    """One item: `quantity` times `unit` at a price whose source is known."""
+    """One item: `quantity` times `unit` at a price whose source is known.
+
+    Raises:
+        ImpossibleBillError: An amount is below 0. One that is not finite has no exact value in the first place.
+    """
 
     text: str
     quantity: Fraction
@@ -96,6 +104,11 @@ class BillLine:
     is_fixed: bool
     source: str
     item: str = ""  # of the price sheet
+
+    def __post_init__(self) -> None:
+        if self.quantity < 0 or self.usd_exact < 0:
+            amounts = f"{float(self.quantity):g} {self.unit} for {float(self.usd_exact):g} USD"
+            raise ImpossibleBillError(f"{self.text}: {amounts}, expected amounts of at least 0")
 
     @property
     def usd(self) -> float:

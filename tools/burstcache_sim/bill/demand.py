@@ -14,6 +14,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache_sim.bill.usage import METERED_BYTES
+from burstcache_sim.traces.trace import exact_sum
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -83,7 +84,7 @@ def demand_of(trace: Trace, *, object_bytes: int, period_us: int | None = None) 
     first_us, last_us = int(trace.arrivals_us[0]), int(trace.arrivals_us[-1])
     rate = sample_rate(trace)
     body_bytes = per_request(
-        trace, object_bytes * len(trace) if trace.bodies_bytes is None else int(trace.bodies_bytes.sum())
+        trace, object_bytes * len(trace) if trace.bodies_bytes is None else exact_sum(trace.bodies_bytes)
     )
     busy_s = 1 + int(np.count_nonzero(np.diff(trace.arrivals_us // US_PER_S)))
     return Demand(
@@ -172,7 +173,7 @@ def stored_bytes(trace: Trace, object_bytes: int) -> int:
         return object_bytes if trace.sizes_bytes is None else int(trace.sizes_bytes.max())
     if trace.sizes_bytes is None:
         return stored_objects(trace) * object_bytes
-    return int(trace.largest_bytes(trace.sizes_bytes).sum())  # an answer without a body (304) has no size
+    return exact_sum(trace.largest_bytes(trace.sizes_bytes))  # an answer without a body (304) has no size
 
 
 def metered_512kb(trace: Trace, object_bytes: int) -> int:
@@ -185,7 +186,7 @@ def _moved_bytes(trace: Trace, object_bytes: int) -> int:
 
     if trace.bodies_bytes is None:
         return len(trace) * max(BYTES_PER_KB, object_bytes)
-    return int(np.maximum(BYTES_PER_KB, trace.bodies_bytes).sum())
+    return exact_sum(np.maximum(BYTES_PER_KB, trace.bodies_bytes))
 
 
 def units(trace: Trace, object_bytes: int, unit_bytes: int) -> int:
@@ -194,7 +195,7 @@ def units(trace: Trace, object_bytes: int, unit_bytes: int) -> int:
 
     if trace.bodies_bytes is None:
         return len(trace) * max(1, -(-object_bytes // unit_bytes))
-    return int(np.maximum(1, -(-trace.bodies_bytes // unit_bytes)).sum())
+    return exact_sum(np.maximum(1, -(-trace.bodies_bytes // unit_bytes)))
 
 
 def _digest_reads(trace: Trace) -> int:

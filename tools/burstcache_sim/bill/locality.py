@@ -11,7 +11,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.bill.demand import sample_rate
+from burstcache_sim.traces.trace import exact_sum
 from burstcache_sim.world.scenario import homes_of, numbered_keys
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from burstcache_sim.traces.trace import Trace
+
+_MOST_BYTES = 2**58  # of all objects, 288 petabytes: sums over two repetitions, with what entries take, fit 64 bits
 
 
 EVERYTHING_BYTES = 2**60  # of memory: nothing is ever dropped
@@ -72,7 +76,7 @@ class Locality:
     @property
     def stored_bytes(self) -> int:
         """The size of all objects together [bytes]."""
-        return round(int(self.sizes_bytes.sum()) / self.rate)
+        return round(exact_sum(self.sizes_bytes) / self.rate)
 
     @property
     def objects_bytes(self) -> NDArray[np.int64]:
@@ -183,6 +187,9 @@ def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
         trace: Requests, at least one.
         object_bytes: Size of an object whose size is not known [bytes].
         period_us: How often the trace comes: once in this [us].
+
+    Raises:
+        InvalidSettingError: The objects are too large together for 64-bit sums.
     """
     import numpy as np
 
@@ -191,6 +198,8 @@ def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
     if trace.sizes_bytes is not None:
         sizes_bytes = trace.largest_bytes(trace.sizes_bytes)
     whole_bytes = None if trace.object_bytes is None else trace.largest_bytes(trace.object_bytes)
+    if (together_bytes := exact_sum(sizes_bytes)) > _MOST_BYTES:
+        raise InvalidSettingError(f"objects of {together_bytes} bytes together: expected at most {_MOST_BYTES}")
     times_us = trace.arrivals_us - trace.arrivals_us[0]
     found = Locality(times_us, ids, sizes_bytes, period_us, sample_rate(trace), whole_bytes=whole_bytes)
     return replace(_dense(found), numbers=None)

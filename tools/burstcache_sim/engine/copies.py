@@ -69,7 +69,8 @@ def keep_copies(
     keys = len(sizes_bytes)
     is_held, reads = np.zeros(keys, np.bool_), np.zeros(keys, np.int64)
     put_us, end_us, billed_us = np.zeros(keys, np.int64), np.zeros(keys, np.int64), np.zeros(keys, np.int64)
-    books = np.zeros((passes + 1, 6), np.float64)  # byte-microseconds alone pass 2**53: no matter
+    # Also products are floats: in integers 1 GiB for 2.4 hours would wrap around.
+    books = np.zeros((passes + 1, 6), np.float64)
     spent_usd = balance_usd = 0.0
     for turn in range(passes):
         row, is_asked = books[turn], asked[min(turn, 1)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from burstcache.core.express import CREDIT_COPIES, KEPT_SHARE, LEAST_US, US_PER_DAY
 from burstcache_sim.engine.books import FOREVER_US, Integers
 from burstcache_sim.engine.compiled import compiled
+from burstcache_sim.engine.exact import LIMBS, add_product, sum_of
 from burstcache_sim.engine.shared_world import EXPRESS, S3
 from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import ExpressUse
@@ -35,17 +36,23 @@ def serve(
         until_us: The horizon.
     """
     horizon_us = FOREVER_US if until_us is None else until_us
-    return ExpressUse(*_serve(tiers, t, key_ids, sizes_bytes, rules, keys, horizon_us))
+    sums = np.zeros((3, LIMBS), np.int64)
+    asks, puts = _serve(tiers, t, key_ids, sizes_bytes, rules, keys, horizon_us, sums)
+    put_bytes, read_bytes, byte_s = (sum_of(limbs) for limbs in sums)
+    return ExpressUse(asks, puts, put_bytes, read_bytes, byte_s)
 
 
 @compiled
 def _serve(
-    tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, rules: CopyRules, keys: int, horizon_us: int
-) -> tuple[int, int, int, int, int]:
+    tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, rules: CopyRules, keys: int, horizon_us: int,
+    sums: Integers,
+) -> tuple[int, int]:  # fmt: skip
+    """Return how many requests ask for a copy and how many copies are put; add to the sums of bytes and byte-seconds."""
+    put_bytes, read_bytes, byte_s = sums[0], sums[1], sums[2]
     made = np.full(keys, _NONE, np.int64)  # the request that made the key's copy, whose size it has
     put_us, reads = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
     spent_usd = balance_usd = 0.0
-    asks = puts = put_bytes = read_bytes = byte_s = 0
+    asks = puts = 0
     for i in range(len(t)):
         if tiers[i] != S3:
             continue
@@ -56,11 +63,11 @@ def _serve(
             end_us = _expires_us(put_us[key], rules.keep_days[copy])
             if at_us < end_us:
                 tiers[i] = EXPRESS
-                read_bytes += sizes_bytes[copy]
+                add_product(read_bytes, sizes_bytes[copy], 1)
                 reads[key] += 1
                 balance_usd += rules.saved_usd[copy]
                 continue
-            byte_s += sizes_bytes[copy] * _billed_s(put_us[key], end_us)
+            add_product(byte_s, sizes_bytes[copy], _billed_s(put_us[key], end_us))
             made[key] = _GONE
         copy_at = rules.copy_at[i]
         if not copy_at:
@@ -77,12 +84,12 @@ def _serve(
         if reads[key] >= copy_at + is_overdrawn:
             made[key], put_us[key], reads[key] = i, at_us, 0
             puts += 1
-            put_bytes += sizes_bytes[i]
+            add_product(put_bytes, sizes_bytes[i], 1)
     for key in range(keys):
         if made[key] >= 0:
             end_us = min(_expires_us(put_us[key], rules.keep_days[made[key]]), horizon_us)
-            byte_s += sizes_bytes[made[key]] * _billed_s(put_us[key], end_us)
-    return asks, puts, put_bytes, read_bytes, byte_s
+            add_product(byte_s, sizes_bytes[made[key]], _billed_s(put_us[key], end_us))
+    return asks, puts
 
 
 @compiled

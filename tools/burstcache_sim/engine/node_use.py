@@ -230,7 +230,7 @@ def look(w: World, p: State, node: int, at_us: int) -> None:
         stop_node(w, node, at_us)
         p.ran_us[node] = at_us
     else:
-        apart_ms = _root(2 * ((at_us - since_us) // 1_000) * p.nodes.look_ms)
+        apart_ms = _root(2 * ((at_us - since_us) // 1_000), p.nodes.look_ms)
         set_node(w, node, RUNNING, max(stop_us, at_us + apart_ms * 1_000))
 
 
@@ -298,10 +298,11 @@ def _learn_hits(p: State, node: int) -> None:
     _interrupt(uses, node)
     weight = p.hits_weight[node].sum()
     newest_us, oldest_us = p.hits_us[node, (noted - 1) % MOST_HITS], p.hits_us[node, noted % MOST_HITS]
-    if 0 < weight < LEAST_ARRIVALS * uses.whole:
-        # (newest - oldest) * whole // weight, without a product beyond 64 bits
+    if weight > 0 and weight // LEAST_ARRIVALS < uses.whole:
+        # (newest - oldest) * whole // weight: a remainder is below the weight, that of 256 requests, so below 2**28
         each_us, rest_us = divmod(newest_us - oldest_us, weight)
-        gap_us = each_us * uses.whole + rest_us * uses.whole // weight
+        each_whole, rest_whole = divmod(uses.whole, weight)
+        gap_us = each_us * uses.whole + rest_us * each_whole + rest_us * rest_whole // weight
         for ago in range(LEAST_ARRIVALS - 1, -1, -1):
             _observe(uses, node, newest_us - ago * gap_us, uses.whole)
         return
@@ -384,12 +385,15 @@ def _lives_until_us(uses: Uses, row: int, is_booting: bool) -> int:
 
 
 @inlined
-def _root(number: int) -> int:
-    """Return `math.isqrt`."""
-    root = int(math.sqrt(number))
-    while root * root > number:
+def _root(one: int, other: int) -> int:
+    """Return `math.isqrt` of a product up to 2**100.
+
+    The product may wrap around. Its difference from a square next to it does not, because both wrap alike.
+    """
+    product, root = one * other, int(math.sqrt(float(one) * float(other)))
+    while root * root - product > 0:
         root -= 1
-    while (root + 1) * (root + 1) <= number:
+    while (root + 1) * (root + 1) - product <= 0:
         root += 1
     return root
 

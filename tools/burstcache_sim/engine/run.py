@@ -314,14 +314,19 @@ def _result(
         redis_s=c["redis_s"],
         redis_starts=c["redis_starts"],
         s3_requests=n_s3 + c["cold_starts"] + c["seeds"],
-        lambda_us_exact=c["lambda_us"],
-        redis_us_exact=c["redis_us"],
+        lambda_us_exact=_unwrapped(c["lambda_us"], most=1_000 * c["lambda_ms"]),
+        redis_us_exact=_unwrapped(c["redis_us"], most=1_000_000 * c["redis_s"]),
         end_us=c["end_us"] if until_us is None else until_us,
         checks=c["checks"],
         tiers=tiers,
         lambda_spans_us=tuple((row[3], row[4]) for row in rows if row[0] == 0),
         redis_spans_us=tuple((row[3], row[4]) for row in rows if row[0] == 1),
     )
+
+
+def _unwrapped(sum_us: int, *, most: int) -> int:
+    """Return a sum of times that may have wrapped around at 64 bits: the bill rounds it up, by less than that [us]."""
+    return most - (most - sum_us) % 2**64
 
 
 def _tiers_of(n: int, spans: Integers) -> str:

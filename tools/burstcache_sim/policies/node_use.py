@@ -70,7 +70,9 @@ def _weights(saved: tuple[int, int, int], above: tuple[int, int, int], sizes_byt
     fixed, each, _ = saved
     above_fixed, above_each, whole = above
     sizes = np.frombuffer(sizes_bytes, np.int64).tolist()
-    return np.array([(above_fixed + above_each * n) // whole if fixed + each * n > 0 else MICRO for n in sizes], np.int64)
+    return np.array(
+        [(above_fixed + above_each * n) // whole if fixed + each * n > 0 else MICRO for n in sizes], np.int64
+    )
 
 
 @dataclass(slots=True)

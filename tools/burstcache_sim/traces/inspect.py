@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.traces.sampling import expected_error
 from burstcache_sim.traces.select import has_whole_seconds, ranking
+from burstcache_sim.traces.trace import exact_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,14 +75,14 @@ def _bytes(trace: Trace) -> dict[str, int | None]:
     if trace.sizes_bytes is None:
         return {"requested_bytes": None, "sent_bytes": None, "object_bytes": None}
     if trace.key_ids is None:
-        objects_bytes = trace.sizes_bytes.max()
+        objects_bytes = int(trace.sizes_bytes.max())
     else:
-        objects_bytes = _largest(trace.key_ids, trace.sizes_bytes, len(trace.keys)).sum()
+        objects_bytes = exact_sum(_largest(trace.key_ids, trace.sizes_bytes, len(trace.keys)))
     sent_bytes = trace.sizes_bytes if trace.sent_bytes is None else trace.sent_bytes
     return {
-        "requested_bytes": int(trace.sizes_bytes.sum()),
-        "sent_bytes": int(sent_bytes.sum()),
-        "object_bytes": int(objects_bytes),
+        "requested_bytes": exact_sum(trace.sizes_bytes),
+        "sent_bytes": exact_sum(sent_bytes),
+        "object_bytes": objects_bytes,
     }
 
 

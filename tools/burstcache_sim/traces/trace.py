@@ -99,3 +99,8 @@ class Trace:
         largest = np.zeros(int(ids.max(initial=0)) + 1, np.int64)
         np.maximum.at(largest, ids, each)
         return largest
+
+
+def exact_sum(values: NDArray[np.int64]) -> int:
+    """Return the sum of up to 2**32 numbers, none below 0, that may need more than 64 bits."""
+    return (int((values >> 31).sum()) << 31) + int((values & (2**31 - 1)).sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from burstcache.core.express import LEAST_US, CopyCounts, ExpressRule, expires_us
 from burstcache.core.parameters import US_PER_S

@@ -16,6 +16,7 @@ from burstcache_sim.bill.sampled import of_whole_log
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay_each
+from burstcache_sim.traces.trace import exact_sum
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.text import fixed_text
@@ -151,7 +152,7 @@ def _without_large(trace: Trace, demand: Demand, setup: Setup) -> tuple[Trace, D
     kept = trace.part(is_kept)
     return kept, replace(
         demand,
-        body_bytes=per_request(trace, 0 if kept.bodies_bytes is None else int(kept.bodies_bytes.sum())),
+        body_bytes=per_request(trace, 0 if kept.bodies_bytes is None else exact_sum(kept.bodies_bytes)),
         stored_bytes=round(stored_bytes(kept, setup.object_bytes) / sample_rate(trace)),
         metered_512kb=per_request(trace, metered_512kb(kept, setup.object_bytes) + len(trace) - len(kept)),
     )
