@@ -8,7 +8,15 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 _LINES_SHOWN = 100_000
+_SHOWN_AFTER_S = 1.0  # shorter work shows nothing
+_is_hidden = False
 _Item = TypeVar("_Item")
+
+
+def hide_progress() -> None:
+    """Draw no bar in this process from now on: its parent shows the progress of all its processes."""
+    global _is_hidden
+    _is_hidden = True
 
 
 def progress(
@@ -20,13 +28,14 @@ def progress(
         iterable: The items.
         total: How many items there are; None for the iterable's length, if it has one.
         text: A description in front of the bar.
-        is_shown: Whether to draw a bar; None draws one if standard error is a terminal.
+        is_shown: Whether to draw a bar; None draws one after a second if standard error is a terminal.
     """
-    if not (sys.stderr.isatty() if is_shown is None else is_shown):
+    delay_s = _SHOWN_AFTER_S if is_shown is None else 0.0
+    if not (sys.stderr.isatty() and not _is_hidden if is_shown is None else is_shown):
         return iterable
     from tqdm import tqdm  # a tenth of a second
 
-    return tqdm(iterable, total=total, desc=text, leave=False, dynamic_ncols=True, file=sys.stderr)
+    return tqdm(iterable, total=total, desc=text, leave=False, dynamic_ncols=True, file=sys.stderr, delay=delay_s)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from burstcache_cli.cli import main
+from burstcache_sim.progress import hide_progress, progress
 
 
 @pytest.fixture
@@ -289,3 +290,41 @@ def test_a_wrong_call_ends_with_two_and_one_line(
     assert out == ""
     assert err.count("\n") == 1
     assert message in err
+
+
+@pytest.mark.slow
+def test_each_long_phase_shows_its_progress_at_a_terminal_and_leaves_nothing_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], log: str
+) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr("burstcache_sim.progress._SHOWN_AFTER_S", 0.0)
+
+    assert main(["advise", log, "--candidates", "20", "--hit-value-usd", "1e-5"]) == 0
+
+    shown = screen.getvalue()
+    assert "%|" not in capsys.readouterr().out
+    for phase in ("search", "rivals", "mixtures of tiers", "nodes that are judged by their use"):
+        assert f"\r{phase}: 100%|" in shown or f"\r{phase}:   0%|" in shown
+    assert shown.endswith("\r")
+
+
+def test_work_of_less_than_a_second_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+
+    assert list(progress(range(3), text="work")) == [0, 1, 2]
+
+    assert screen.getvalue() == ""
+
+
+def test_a_process_whose_parent_shows_the_progress_of_all_shows_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr("burstcache_sim.progress._SHOWN_AFTER_S", 0.0)
+    monkeypatch.setattr("burstcache_sim.progress._is_hidden", False)
+    hide_progress()
+
+    assert list(progress(range(3), text="work")) == [0, 1, 2]
+
+    assert screen.getvalue() == ""

@@ -18,6 +18,7 @@ from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.schedule import scheduled
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.together import before
+from burstcache_sim.progress import progress
 
 _SERVERLESS_SIZES = tuple(f"{gb}GB" for gb in nodes.SERVERLESS_SIZES_GB)
 _KINDS: dict[str, Callable[[Market, str], Offer]] = {
@@ -102,7 +103,7 @@ def offers(market: Market, *, names: tuple[str, ...] = ()) -> list[Offer]:
     if strange := [name for name in names if name.partition(":")[0] not in _KINDS]:
         raise InvalidSettingError(f"competitor {strange[0]!r}: expected one of {', '.join(known)}")
     found = []
-    for name in names or _worth_trying(market, known):
+    for name in names or progress(_worth_trying(market, known), text="rivals"):
         try:
             found.append(_make(market, name))
         except PriceMissingError:

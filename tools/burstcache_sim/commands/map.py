@@ -12,7 +12,7 @@ from burstcache_sim.choose.map.cells import VALUES_USD_PER_MILLION, Cell, all_lo
 from burstcache_sim.choose.map.draw import summary_lines, write_map
 from burstcache_sim.choose.map.loads import Load
 from burstcache_sim.output import made_folder
-from burstcache_sim.progress import progress
+from burstcache_sim.progress import hide_progress, progress
 from burstcache_terminal.exit_codes import ExitCode
 
 
@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     """Compare on every load of the map, write the files, and print the sums."""
     folder, prices = made_folder("--out", args.out), price_sheet(args.prices)
     loads = all_loads()
-    with ProcessPoolExecutor(os.cpu_count() or 1) as processes:
+    with ProcessPoolExecutor(os.cpu_count() or 1, initializer=hide_progress) as processes:
         each = processes.map(partial(_cells, prices), loads)
         found = [cell for of_load in progress(each, total=len(loads), text="loads") for cell in of_load]
     for line in [*summary_lines(found), *(f"wrote {path}" for path in write_map(found, folder))]:

@@ -24,6 +24,7 @@ from burstcache_sim.commands.inputs import (
 from burstcache_sim.output import STANDARD_OUTPUT, check_target, made_folder, write_lines
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE, TEMPLATE_USD_PER_HIT
+from burstcache_sim.progress import progress
 from burstcache_sim.report.contents import Report, gather
 from burstcache_sim.report.document import as_fields, as_page, as_text, csv_lines
 from burstcache_terminal.exit_codes import ExitCode
@@ -113,7 +114,7 @@ def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Bil
     figures = pictures(report, money, title=title, instance_type=instance_type)
     if args.figures:
         folder = Path(args.figures)
-        for name, figure in figures.items():
+        for name, figure in progress(figures.items(), text="pictures"):
             for suffix in FORMATS:
                 write_image(figure, folder / f"{name}{suffix}")
     if args.out:

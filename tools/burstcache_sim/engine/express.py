@@ -47,7 +47,7 @@ def _serve(
     tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, rules: CopyRules, keys: int, horizon_us: int,
     sums: Integers,
 ) -> tuple[int, int]:  # fmt: skip
-    """Return how many requests ask for a copy and how many copies are put; add to the sums of bytes and byte-seconds."""
+    """Return how many requests ask for a copy and how many copies are put; add to the sums of `serve`."""
     put_bytes, read_bytes, byte_s = sums[0], sums[1], sums[2]
     made = np.full(keys, _NONE, np.int64)  # the request that made the key's copy, whose size it has
     put_us, reads = np.zeros(keys, np.int64), np.zeros(keys, np.int64)

@@ -20,6 +20,7 @@ from burstcache_sim.optimum.exact import least_cost
 from burstcache_sim.optimum.plans import Plan, plan
 from burstcache_sim.policies.offline import OfflineResult, offline
 from burstcache_sim.policies.policy import Policy
+from burstcache_sim.progress import progress
 from burstcache_sim.replay import replay, replay_each
 from burstcache_sim.units import usd
 from burstcache_sim.world.scenario import Scenario
@@ -111,7 +112,10 @@ def gather(
         latency=clock.with_burstcache(whole),
         latency_without=clock.without(whole.n),
         compared=tuple(compare(policy, trace, billing, result=result)),
-        fronts={name: tuple(map(point, replay_each(tries, scenario))) for name, tries in knobs.items()},
+        fronts={
+            name: tuple(map(point, replay_each(tries, scenario)))
+            for name, tries in progress(knobs.items(), text="policies")
+        },
         plans=None if trace.key_ids is not None else _plans(trace, billing.prices, billing.setup, penalty_units),
     )
 

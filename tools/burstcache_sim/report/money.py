@@ -12,6 +12,7 @@ from burstcache_sim.bill.comparison import OURS, Billing
 from burstcache_sim.bill.competitors import offers
 from burstcache_sim.bill.sampled import of_whole_log
 from burstcache_sim.policies.policy import Policy
+from burstcache_sim.progress import progress
 from burstcache_sim.replay import replay
 from burstcache_sim.world.scenario import Scenario
 
@@ -70,8 +71,8 @@ def money_over_time(
         (offer,) = offers(replace(billing, period_us=period_us).market(part), names=(name,))
         return offer.bill.usd
 
-    accounts = [Account(OURS, tuple(map(ours_usd, parts, at_us)))]
-    for name in names:
+    accounts = [Account(OURS, tuple(map(ours_usd, progress(parts, text="money over time"), at_us)))]
+    for name in progress(names, text="rivals over time"):
         try:
             accounts.append(Account(name, tuple(map(partial(rival_usd, name), parts, at_us))))
         except PriceMissingError:

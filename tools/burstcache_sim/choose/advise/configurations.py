@@ -25,6 +25,7 @@ from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
 from burstcache_sim.choose.advise.systems import System, Weighing, month_system
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.policies.policy import Options, WorthPolicy
+from burstcache_sim.progress import progress
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
@@ -64,7 +65,8 @@ class Choice:
 def standing(weighing: Weighing) -> list[Choice]:
     """Return all ways to deploy Burstcache in which nothing is decided."""
     rule = _rule(weighing, weighing.usd_per_hit)
-    return [_still(weighing, setup, rule) for setup in _setups(weighing, has_express=rule is not None)]
+    setups = list(_setups(weighing, has_express=rule is not None))
+    return [_still(weighing, setup, rule) for setup in progress(setups, text="mixtures of tiers")]
 
 
 def copying(weighing: Weighing, usd_per_hit: Fraction) -> list[Choice]:
@@ -112,7 +114,8 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Seq
         found.append(_judged(weighing, setup, kind, rule))
         return max(best_usd, found[-1].system.gain.net_usd(value))
 
-    for choice in sorted((one for one in still if one.setup.nodes), key=most_usd, reverse=True):
+    with_nodes = sorted((one for one in still if one.setup.nodes), key=most_usd, reverse=True)
+    for choice in progress(with_nodes, text="nodes that are judged by their use"):
         setup = replace(choice.setup, always_on_nodes=0)
         size = (setup.instance_type, setup.nodes, setup.express)
         if most_usd(choice) <= best_usd and len(found) >= _LEAST_JUDGED and size in sizes:
