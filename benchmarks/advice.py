@@ -31,7 +31,7 @@ from benchmarks.support.common import PROJECT, environment
 from burstcache_terminal.text import table_text
 
 _HOUR_S, _DAY_S = 3_600, 86_400
-_GIVEN = {"NASA": "nasa-http-1995-08-01.csv.gz", "ERDDAP": "erddap-2024-05-12_20.csv.gz"}
+GIVEN = {"NASA": "nasa-http-1995-08-01.csv.gz", "ERDDAP": "erddap-2024-05-12_20.csv.gz"}
 _GENERATED = {
     "z15": (*("--rate-per-min", "300", "--duration-s", "14400", "--keys", "5000"), "0.8", "3000000"),
     "hour a day": (*("--rate-per-min", "1200", "--duration-s", "3500", "--keys", "5000"), "0.8", "2000000"),
@@ -70,7 +70,7 @@ def main() -> None:
 def logs_of(folder: Path, given: Path | None) -> Iterator[Log]:
     """Yield the logs, writing those that are generated."""
     if given:
-        yield from (Log(name, str(given / file)) for name, file in _GIVEN.items())
+        yield from (Log(name, str(given / file)) for name, file in GIVEN.items())
     for name, (*shape, exponent, size) in _GENERATED.items():
         path = folder / f"{name.replace(' ', '-')}.csv"
         command = ("sim", "generate", "zipf", "--seed", "1", *shape, "--exponent", exponent, "--object-bytes", size)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Any, get_origin, get_type_hints
 
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
@@ -116,14 +117,14 @@ class BillLine:
         return float(self.usd_exact)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bill:
     """Items of one period, and their sum."""
 
     sheet: str
     lines: tuple[BillLine, ...]
 
-    @property
+    @cached_property
     def usd_exact(self) -> Fraction:
         """The sum, without rounding [USD]."""
         return sum((line.usd_exact for line in self.lines), Fraction(0))
