@@ -100,7 +100,7 @@ def _once_and_twice(locality: Locality, setup: Setup, policy: WorthPolicy) -> tu
     return replay_each([policy], first, details=True)[0], replay_each([policy], both, details=True)[0]
 
 
-@lru_cache(maxsize=2)  # many kinds of nodes meet the same requests
+@lru_cache(maxsize=1)  # many kinds of nodes meet the same requests; eighty bytes each
 def _met(locality: Locality, asked: Asked, largest_bytes: int) -> tuple[Asked, tuple[Any, Any], tuple[Trace, Trace]]:
     """Return what the policy meets of the requests that the readers' memory leaves.
 

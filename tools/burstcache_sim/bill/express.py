@@ -132,7 +132,7 @@ def totals(
     return CopiesUse(*(Fraction(amount) / (repeats * locality.rate) for amount in (*counts, held + left)))
 
 
-@lru_cache(maxsize=64)  # mixtures whose nodes answer the same requests leave the same ones
+@lru_cache(maxsize=16)  # mixtures whose nodes answer the same requests leave the same ones
 def _books(
     locality: Locality, rule: Same[CopyRules], passes: int, month_us: int, asked_bits: bytes
 ) -> NDArray[np.float64]:
