@@ -13,7 +13,7 @@ import pytest
 from burstcache.core.express import LEAST_US
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.competitors import offers
-from burstcache_sim.bill.decided import _scenario
+from burstcache_sim.bill.decided import _trace
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.express import CopiesUse, everything, totals
 from burstcache_sim.bill.ladder import past_memory, past_nodes
@@ -23,6 +23,7 @@ from burstcache_sim.bill.renewal import is_passing, new_objects, with_renewal
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.traces.trace import Sample, Trace
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
+from burstcache_sim.world.scenario import numbered_keys
 from support.searches import seeds
 
 TODAY = price_sheet("today-us-east-1")
@@ -189,10 +190,10 @@ def test_a_policy_meets_renewed_objects_under_new_names() -> None:
     locality = replace(drawn(3), period_us=1_000)
     count = len(locality.ids)
 
-    scenario = _scenario(locality, replace(BARE, nodes=1), np.arange(2 * count))
+    trace = _trace(locality, np.arange(2 * count), numbered_keys(len(locality.twice()[1])))
 
-    assert scenario.trace.key_ids is not None
-    met = [scenario.trace.keys[id_] for id_ in scenario.trace.key_ids.tolist()]
+    assert trace.key_ids is not None
+    met = [trace.keys[id_] for id_ in trace.key_ids.tolist()]
     is_new = locality.is_renewed[locality.ids]
     assert [one != other for one, other in zip(met[:count], met[count:], strict=True)] == is_new.tolist()
     assert not set(met[:count]) & {name for name, is_it in zip(met[count:], is_new, strict=True) if is_it}

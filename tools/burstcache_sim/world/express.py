@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burstcache.core.express import LEAST_US, CopyCounts, ExpressRule, expires_us
 from burstcache.core.parameters import US_PER_S
@@ -28,7 +28,9 @@ def copy_rules(rule: ExpressRule, sizes_bytes: NDArray[np.int64]) -> CopyRules:
     import numpy as np
 
     sizes, places = np.unique(sizes_bytes, return_inverse=True)
-    saved_usd, copy_usd = rule.saved_usd(sizes), rule.copy_usd(sizes)  # type: ignore[arg-type]
+    each: Any = sizes  # the rule's arithmetic is that of arrays, too
+    saved_usd: NDArray[np.float64] = np.asarray(rule.saved_usd(each))
+    copy_usd: NDArray[np.float64] = np.asarray(rule.copy_usd(each))
     pays = saved_usd > 0
     copy_at = np.zeros(len(sizes), np.int64)
     copy_at[pays] = np.ceil(copy_usd[pays] / saved_usd[pays])
