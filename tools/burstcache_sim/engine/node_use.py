@@ -388,12 +388,13 @@ def _lives_until_us(uses: Uses, row: int, is_booting: bool) -> int:
 def _root(one: int, other: int) -> int:
     """Return `math.isqrt` of a product up to 2**100.
 
-    The product may wrap around. Its difference from a square next to it does not, because both wrap alike.
+    The product may wrap around, without a sign, where that is defined. Its difference from a square next to it does
+    not, because both wrap alike.
     """
-    product, root = one * other, int(math.sqrt(float(one) * float(other)))
-    while root * root - product > 0:
+    product, root = np.uint64(one) * np.uint64(other), int(math.sqrt(float(one) * float(other)))
+    while np.int64(np.uint64(root) * np.uint64(root) - product) > 0:
         root -= 1
-    while (root + 1) * (root + 1) - product <= 0:
+    while np.int64(np.uint64(root + 1) * np.uint64(root + 1) - product) <= 0:
         root += 1
     return root
 
