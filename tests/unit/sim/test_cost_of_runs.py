@@ -276,7 +276,7 @@ def test_with_cache_functions_the_use_of_a_key_is_learned_in_its_row_while_its_n
 
 
 def test_hits_of_readers_in_another_zone_are_billed_by_the_gb() -> None:
-    hits = replace(NOTHING, n=3_000_000, n_s3=1_000_000, n_lambda=1_000_000, n_redis=1_000_000)
+    hits = replace(NOTHING, n=3_000_000, n_s3=1_000_000, n_lambda=1_000_000, n_redis=1_000_000, s3_requests=1_000_000)
 
     near, far = (Setup(relay="direct", object_bytes=100_000, far_readers=share) for share in (0, Fraction(1, 2)))
     near_usd, far_usd = (bill(live_usage(hits, setup, period_us=0), TODAY).usd for setup in (near, far))
