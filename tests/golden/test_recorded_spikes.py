@@ -17,6 +17,8 @@ from burstcache_replay.recording import Recorded
 from burstcache_replay.timed import as_measured
 from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
 
+pytestmark = pytest.mark.usefixtures("transitions_of_recorded_runs")
+
 RECORDED = Path(__file__).parent / "data" / "spikes"
 # Requests that the predicted tier served, and with functions and nodes that are ready when they were; the cache's bill
 # against the predicted one [%].

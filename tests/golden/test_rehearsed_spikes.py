@@ -19,6 +19,8 @@ from burstcache_replay.recording import Recorded
 from burstcache_replay.timed import as_measured
 from burstcache_sim.world.timings import THESIS_TIMINGS
 
+pytestmark = pytest.mark.usefixtures("transitions_of_recorded_runs")
+
 RECORDED = Path(__file__).parent / "data" / "rehearsed"
 REHEARSALS = {"": "rehearsal", "5": "rehearsal-seed-5"}  # by seed; the first one's came before seeds 1 and 2
 STOPS_IN_S = 25  # as the local run was told

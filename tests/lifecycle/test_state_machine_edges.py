@@ -89,9 +89,12 @@ _IDLE = {"cache": _completes({"outcome": "idle"})}
 _PROMOTED = {"cache": _completes({"outcome": "promoted"})}
 _BOOTED = {"join": _completes({"generation": 7}), "seed": _gives({"node": "node-1", "generation": 7})}
 _DOWN = {"cache": _fails_task("RelayDownError")}
-_GO_ON = {"wait_until": _LONG_AGO, "check_at_us": "1", "checks": 0}
+_GO_ON = {"outcome": "used", "wait_until": _LONG_AGO, "check_at_us": "1", "checks": 0}
 _READY = {"boot_node": _completes({}), "ready_node": _gives(_GO_ON)}
-_LEFT, _UNUSED, _UNSAVED = _fails("SupersededError"), _fails("NodeUnusedError"), _fails("NodeUnsavedError")
+_LEFT = _fails("SupersededError")
+_UNUSED, _UNSAVED, _OVER = (
+    _gives({"outcome": outcome, "ended": "for a reason"}) for outcome in ("unused", "unsaved", "superseded")
+)
 _SAVED = {"save_node": _completes({})}
 
 
@@ -169,14 +172,10 @@ _KEY_SCENARIOS = [
         {"entry": "redis"},
     ),
     Scenario(
-        "IsNodeRunning RedisBootup SeedRedis RedisShutdown",
-        _BOOTED | {"seed": _fails("ObjectTooLargeError")},
+        "IsNodeRunning RedisBootup SeedRedis RedisRunning RedisShutdown",
+        _BOOTED | {"seed": _gives({"node": "node-1", "generation": 7, "outcome": "gone"})},
         {"entry": "redis"},
-    ),
-    Scenario(
-        "IsNodeRunning RedisBootup SeedRedis RedisShutdown",
-        _BOOTED | {"seed": _fails("ObjectNotFoundError")},
-        {"entry": "redis"},
+        lease_epoch=8,
     ),
     Scenario(
         "IsNodeRunning RedisBootup RedisShutdownFailed ReturnToS3Failed KeyLifecycleFailed",
@@ -185,22 +184,25 @@ _KEY_SCENARIOS = [
     ),
 ]
 _NODE_SCENARIOS = [
-    Scenario("BootNode NodeReady StopNode", _READY | {"ready_node": _UNUSED}),
-    Scenario("BootNode NodeReady RedisNodeRunning CheckNodeUse StopNode", _READY | {"check_node": _UNUSED}),
+    Scenario("BootNode NodeReady RedisNodeRunning CheckNodeUse IsNodeUsed StopNode", _READY | {"check_node": _UNUSED}),
     Scenario(
-        "BootNode NodeReady RedisNodeRunning CheckNodeUse RedisNodeRunning CheckNodeUse StopNode",
+        "BootNode NodeReady RedisNodeRunning CheckNodeUse IsNodeUsed RedisNodeRunning CheckNodeUse IsNodeUsed StopNode",
         _READY | {"check_node": _is_used_once},
     ),
-    Scenario("BootNode NodeReady SaveNode StopNode", _READY | _SAVED | {"ready_node": _UNSAVED}),
     Scenario(
-        "BootNode NodeReady RedisNodeRunning CheckNodeUse SaveNode StopNode",
+        "BootNode NodeReady RedisNodeRunning CheckNodeUse IsNodeUsed SaveNode StopNode",
         _READY | _SAVED | {"check_node": _UNSAVED},
     ),
     Scenario("BootNode Superseded", {"boot_node": _LEFT}),
-    Scenario("BootNode NodeReady Superseded", _READY | {"ready_node": _LEFT}),
-    Scenario("BootNode NodeReady RedisNodeRunning CheckNodeUse Superseded", _READY | {"check_node": _LEFT}),
-    Scenario("BootNode NodeReady SaveNode Superseded", _READY | {"ready_node": _UNSAVED, "save_node": _LEFT}),
-    Scenario("BootNode NodeReady StopNode Superseded", _READY | {"ready_node": _UNUSED, "stop_node": _LEFT}),
+    Scenario("BootNode NodeReady RedisNodeRunning CheckNodeUse IsNodeUsed Superseded", _READY | {"check_node": _OVER}),
+    Scenario(
+        "BootNode NodeReady RedisNodeRunning CheckNodeUse IsNodeUsed SaveNode Superseded",
+        _READY | {"check_node": _UNSAVED, "save_node": _LEFT},
+    ),
+    Scenario(
+        "BootNode NodeReady RedisNodeRunning CheckNodeUse IsNodeUsed StopNode Superseded",
+        _READY | {"check_node": _UNUSED, "stop_node": _LEFT},
+    ),
     Scenario("BootNode AbandonNode RedisNodeFailed", {"boot_node": _fails_task("NodeFailedError")}),
     Scenario("BootNode NodeReady AbandonNode RedisNodeFailed", _READY | {"ready_node": _fails("RuntimeError")}),
     Scenario(
@@ -208,27 +210,27 @@ _NODE_SCENARIOS = [
         _READY | {"check_node": _fails("RuntimeError")},
     ),
     Scenario(
-        "BootNode NodeReady SaveNode AbandonNode RedisNodeFailed",
-        _READY | {"ready_node": _UNSAVED, "save_node": _fails_task("AnyError")},
+        "BootNode NodeReady RedisNodeRunning CheckNodeUse IsNodeUsed SaveNode AbandonNode RedisNodeFailed",
+        _READY | {"check_node": _UNSAVED, "save_node": _fails_task("AnyError")},
     ),
     Scenario(
-        "BootNode NodeReady StopNode AbandonNode RedisNodeFailed",
+        "BootNode NodeReady RedisNodeRunning CheckNodeUse IsNodeUsed StopNode AbandonNode RedisNodeFailed",
         _READY
-        | {"ready_node": _UNUSED, "stop_node": _fails("NodeFailedError"), "abandon_node": _fails("RuntimeError")},
+        | {"check_node": _UNUSED, "stop_node": _fails("NodeFailedError"), "abandon_node": _fails("RuntimeError")},
     ),
 ]
 
-_WAIT = _gives({"wait_s": 1, "ticks": 1})
+_WAIT = _gives({"outcome": "used", "wait_s": 1, "ticks": 1})
 
 
 def _is_wanted_once(stage: Stage, payload: dict[str, Any]) -> Any:
-    return (_WAIT if stage.functions.calls.count("tick") == 1 else _fails("PoolUnusedError"))(stage, payload)
+    return (_WAIT if stage.functions.calls.count("tick") == 1 else _UNUSED)(stage, payload)
 
 
 _POOL_SCENARIOS = [
-    Scenario("WarmPool PoolUnused", {"tick": _fails("PoolUnusedError")}),
-    Scenario("WarmPool PoolRunning WarmPool PoolUnused", {"tick": _is_wanted_once}),
-    Scenario("WarmPool Superseded", {"tick": _LEFT}),
+    Scenario("WarmPool IsPoolUsed PoolUnused", {"tick": _UNUSED}),
+    Scenario("WarmPool IsPoolUsed PoolRunning WarmPool IsPoolUsed PoolUnused", {"tick": _is_wanted_once}),
+    Scenario("WarmPool IsPoolUsed Superseded", {"tick": _OVER}),
     Scenario("WarmPool PoolFailed", {"tick": _fails("FunctionFailedError")}),
 ]
 
@@ -373,7 +375,7 @@ def test_tick_of_the_pool_says_how_many_there_were_before_it(stage: Stage) -> No
 )
 def test_passing_error_of_a_tick_does_not_end_the_pool(stage: Stage, error: str) -> None:
     answers = iter([_fails(error)] * 3)
-    stage.functions.answers = {"tick": lambda stage, payload: next(answers, _fails("PoolUnusedError"))(stage, payload)}
+    stage.functions.answers = {"tick": lambda stage, payload: next(answers, _UNUSED)(stage, payload)}
 
     ended = stage.walk("pool", _POOL_INPUT)
 
@@ -498,7 +500,7 @@ def test_what_was_served_from_redis_is_handed_to_the_last_step(stage: Stage) -> 
 def test_stop_is_repeated_until_the_instance_has_started(stage: Stage) -> None:
     attempts = iter([_fails("InstancePendingTransientError")] * 2 + [_gives({})])
     stage.functions.answers = _READY | {
-        "ready_node": _UNUSED,
+        "check_node": _UNUSED,
         "stop_node": lambda stage, payload: next(attempts)(stage, payload),
     }
 
@@ -519,18 +521,18 @@ def test_instance_that_does_not_announce_itself_fails_its_run_after_seven_minute
 
 
 def test_database_that_is_not_saved_in_ten_minutes_is_abandoned_with_a_cause(stage: Stage) -> None:
-    stage.functions.answers = _READY | {"ready_node": _UNSAVED}
+    stage.functions.answers = _READY | {"check_node": _UNSAVED}
 
     ended = stage.walk("redis_node", _NODE_INPUT)
 
-    assert stage.functions.calls == ["boot_node", "ready_node", "save_node", "abandon_node"]
+    assert stage.functions.calls == ["boot_node", "ready_node", "check_node", "save_node", "abandon_node"]
     assert (ended["status"], ended["error"]) == ("FAILED", "Timeout")
     assert ended["cause"].startswith("the instance did not save its database within 600 s")
     assert stage.clock.monotonic_s() == pytest.approx(600, abs=0.1)
 
 
-@pytest.mark.parametrize(("checks", "transitions"), [(1, 5), (2, 7), (3, 9)])
-def test_a_run_takes_five_transitions_and_two_for_each_further_check(
+@pytest.mark.parametrize(("checks", "transitions"), [(1, 6), (2, 9), (3, 12)])
+def test_a_run_takes_six_transitions_and_three_for_each_further_check(
     stage: Stage, checks: int, transitions: int
 ) -> None:
     left = iter([_gives(_GO_ON)] * (checks - 1))

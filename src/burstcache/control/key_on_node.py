@@ -18,6 +18,8 @@ from burstcache.core.deadlines import BOOTUP_S, RUNNING_S
 from burstcache.core.errors import (
     ContendedRowTransientError,
     NodeAbsentError,
+    ObjectNotFoundError,
+    ObjectTooLargeError,
     RedisDownError,
     RelayDownError,
     SupersededError,
@@ -94,13 +96,20 @@ class KeyOnNode:
     def seed(self, life: Life, generation: int) -> Seeded:
         """SeedRedis: put the object into Redis, then route to it, then stop the cache function.
 
+        Without an object that fits, the lease is given back, which RedisRunning finds: the life ends there, and no
+        branch costs every life a transition.
+
         Raises:
-            ObjectNotFoundError, ObjectTooLargeError, OriginError: S3 does not give the object.
+            OriginError: S3 does not give the object.
             RedisDownError: The node does not take it.
             SupersededError: The key belongs to a newer life.
             ContendedRowTransientError: Each copy came too late.
         """
-        self._load(life)
+        try:
+            self._load(life)
+        except (ObjectNotFoundError, ObjectTooLargeError):
+            self.nodes.drop(Lease(self.node, life.hash, epoch=life.epoch))
+            return Seeded(node=self.node, generation=generation, outcome="gone")
         deadline_us = self._in_s(RUNNING_S)
         row = self._change(
             life,

@@ -6,8 +6,7 @@ EC2's event that it has stopped ends the stop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock
@@ -25,12 +24,19 @@ from burstcache.core.errors import (
     BurstcacheError,
     ContendedRowTransientError,
     NodeFailedError,
-    NodeUnsavedError,
-    NodeUnusedError,
     RedisDownError,
     SupersededError,
 )
-from burstcache.core.messages.answers import NODE_RUN, Done, NodePlan, NodeReady, NodeStopped, RedisOver, RunOver
+from burstcache.core.messages.answers import (
+    NODE_RUN,
+    Done,
+    NodePlan,
+    NodeReady,
+    NodeStopped,
+    RedisOver,
+    RunEnds,
+    RunOver,
+)
 from burstcache.core.messages.encoding import iso
 from burstcache.core.node_hours import DAY_HOURS, HOUR_US, day_of, next_day_us
 from burstcache.core.parameters import US_PER_S
@@ -40,6 +46,10 @@ from burstcache.core.table import NodeColumns
 from burstcache.logs import logger
 
 _ATTEMPTS = 10
+
+
+class _NodeUnused(Exception):
+    """Nobody uses the node any more, which is marked as stopping; the message says why, for the execution's output."""
 
 
 def nothing_to_load(row: NodeRow) -> None:
@@ -99,14 +109,14 @@ class NodeLife:
         """NodeReady: mark the node running, fill it, show it to readers, complete the tasks of the waiting keys.
 
         The order closes the race with a join: first the row says `running`, then the leases are read; a later join
-        sees `running` and does not wait.
-
-        Raises:
-            NodeUnusedError: Nobody waits for the node any more.
-            NodeUnsavedError: The same, and it holds a database.
+        sees `running` and does not wait. A node that nobody waits for any more is checked at once, which ends its run:
+        a branch here would cost every run a transition.
         """
-        with self._saved_before_it_stops():
+        try:
             return self._ready(generation, part)
+        except (_NodeUnused, SupersededError):
+            now_us = self.clock.now_us()
+            return NodePlan(outcome="used", wait_until=iso(now_us), check_at_us=str(now_us), checks=0)
 
     def _ready(self, generation: int, part: int) -> NodePlan:
         row = self._mark_running(self._row(generation, part))
@@ -119,8 +129,8 @@ class NodeLife:
                 self.executions.succeed(lease.waiter, NodeReady(generation=generation))
         return self._plan(row, self.judge.first_look_us(row, leases, after_us=row.ready_at_us), checks=0)
 
-    def check(self, generation: int, part: int, *, check_at_us: int, checks: int) -> NodePlan:
-        """CheckNodeUse: give back the keys that the judge releases, and plan the next check.
+    def check(self, generation: int, part: int, *, check_at_us: int, checks: int) -> NodePlan | RunEnds:
+        """CheckNodeUse: give back the keys that the judge releases, and plan the next check or end the run.
 
         Args:
             generation: The run that the check belongs to.
@@ -128,13 +138,16 @@ class NodeLife:
             check_at_us: The check's nominal instant, which decides; it runs a little later [us].
             checks: How many checks this part has made before, or has had the time of.
 
-        Raises:
-            NodeUnusedError: Nobody uses the node any more; it is marked as stopping.
-            NodeUnsavedError: The same, and it holds a database.
-            SupersededError: The run goes on in its next part, since this one's history is full.
+        Returns:
+            The next check; or why the run ends here: nobody uses the node, which is marked as stopping, or the run goes
+            on in its next part, since this one's history is full.
         """
-        with self._saved_before_it_stops():
+        try:
             return self._check(generation, part, check_at_us=check_at_us, checks=checks)
+        except _NodeUnused as end:
+            return RunEnds(outcome="unsaved" if self.is_saved else "unused", ended=str(end))
+        except SupersededError as end:
+            return RunEnds(outcome="superseded", ended=str(end))
 
     def _check(self, generation: int, part: int, *, check_at_us: int, checks: int) -> NodePlan:
         row = self._row(generation, part)
@@ -143,21 +156,13 @@ class NodeLife:
         try:
             verdict = self.judge.look(row, leases, look_at_us=check_at_us)
         except RedisDownError as error:
+            logger().warning("the node is lost: its Redis does not answer", node=self.node, reason=str(error))
             self._lose(row)
-            raise NodeUnusedError(f"Redis on {self.node} does not answer any more: {error}") from error
+            raise _NodeUnused("its Redis did not answer any more") from error
         for lease, queue_us in verdict.released:
             self.executions.succeed(lease.running, RedisOver(outcome="idle", queue_us=list(queue_us)))
             self.nodes.drop(lease)
         return self._plan(row, verdict.look_at_us, checks=checks_after(checks, check_at_us, verdict.look_at_us))
-
-    @contextmanager
-    def _saved_before_it_stops(self) -> Iterator[None]:
-        try:
-            yield
-        except NodeUnusedError as error:
-            if self.is_saved:
-                raise NodeUnsavedError(str(error)) from error
-            raise
 
     def save(self, generation: int, token: str) -> Done:
         """SaveNode: hand the task's token to the instance, which saves its database.
@@ -280,7 +285,7 @@ class NodeLife:
 
     def _see_that_it_runs(self, row: NodeRow) -> None:
         if row.phase != "running":
-            raise NodeUnusedError(f"node {self.node} is {row.phase}")
+            raise _NodeUnused("nobody used it any more")
 
     def _mark_running(self, row: NodeRow) -> NodeRow:
         """Return the row of a node that has booted: running, unless somebody stops it or nobody waits for it."""
@@ -327,6 +332,7 @@ class NodeLife:
                 f"node {self.node}: part {row.part} of {row.generation} goes on in part {planned.part}"
             )
         return NodePlan(
+            outcome="used",
             wait_until=iso(check.wait_until_s * US_PER_S),
             check_at_us=str(check.check_at_us),  # as text: JSONata writes only 15 digits of a number
             checks=checks,
@@ -336,10 +342,10 @@ class NodeLife:
         """Mark an unused node as stopping, or return its row if a key has joined since the given one was read.
 
         Raises:
-            NodeUnusedError: It is marked.
+            _NodeUnused: It is marked.
         """
         if self._mark_stopping(row, no_join_since=True) is not None:
-            raise NodeUnusedError(f"nobody uses node {self.node}")
+            raise _NodeUnused("nobody used it any more")
         return self._row(row.generation)
 
     def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False, bars: bool = False) -> NodeRow | None:

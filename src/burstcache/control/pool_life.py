@@ -7,10 +7,10 @@ from math import ceil
 from burstcache.adapters.pool_table import PoolRows
 from burstcache.control.pool_rounds import run_round
 from burstcache.control.pool_tools import PoolTools
-from burstcache.core.errors import FunctionFailedError, PoolUnusedError, SupersededError
+from burstcache.core.errors import FunctionFailedError
 from burstcache.core.keys import next_number
 from burstcache.core.messages.executions import PoolExecutionInput
-from burstcache.core.messages.pool_control import Ticked
+from burstcache.core.messages.pool_control import PoolEnds, Ticked
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.pool.kept import REPORT_S, PoolState
 
@@ -18,6 +18,7 @@ LOOK_S = 300  # between two ticks while hubs report, whose reports keep the sche
 TICK_TAKES_S = 400  # at most, with all its repeats: the execution has died if the next one is later than that
 MOST_TICKS = 2_000  # of one execution: each is 7 of the 25,000 events that one may have
 _EARLY_US = 5 * US_PER_S  # reports and ticks are not that punctual
+_SUPERSEDED = PoolEnds(outcome="superseded", ended="the time goes on in its next part, or another one has begun")
 
 
 def is_due(state: PoolState, now_us: int) -> bool:
@@ -47,8 +48,8 @@ def start(tools: PoolTools, seen: PoolState) -> bool:
     return True
 
 
-def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked:
-    """Keep members alive if it is time, and return when to do so again. It may run twice.
+def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked | PoolEnds:
+    """Keep members alive if it is time, and return when to do so again, or why the execution ends. It may run twice.
 
     Args:
         tools: What the control works with.
@@ -57,8 +58,6 @@ def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked:
         ticks: How many ticks this part has had before.
 
     Raises:
-        SupersededError: Another execution keeps the pool, or another part does.
-        PoolUnusedError: Nobody wants what the pool holds any more.
         FunctionFailedError: No member answers.
         ServiceError: DynamoDB or Step Functions fails.
     """
@@ -67,14 +66,14 @@ def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked:
     if (state.generation, state.part) != (generation, part) or state.ended_at_us > generation * 1000:
         if (state.generation, state.part) == (generation, part + 1):
             _execute(tools, state)  # a tick that has ended this part may have died before it did
-        raise SupersededError(f"the pool is kept by {state.execution_name}, or by nobody")
+        return _SUPERSEDED
     reason, has_hubs = _over(tools, rows, now_us), bool(rows.live_hubs(now_us))
     late_us = REPORT_S * US_PER_S if has_hubs else 0  # only their reports tell which members are busy
     if not reason and is_due(state, now_us - late_us) and (after := run_round(tools, rows)) is not None:
         rows, reason = after, _over(tools, after, now_us)
     if reason:
         tools.table.change(state, deadline_at_us=0, ended_at_us=now_us)
-        raise PoolUnusedError(reason)
+        return PoolEnds(outcome="unused", ended=reason)
     if rows.state.warmed_at_us >= generation * 1000 and _is_silent(tools, rows):
         raise FunctionFailedError("no member of the pool answers; the log of pool control says why")
     warm_s = rows.state.choice.warm_s if rows.state.choice else 0
@@ -84,11 +83,11 @@ def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked:
     deadline_at_us = tools.clock.now_us() + (wait_s + TICK_TAKES_S) * US_PER_S
     kept = tools.table.change(state, part=part + is_last, deadline_at_us=deadline_at_us)
     if kept is None:
-        raise SupersededError(f"another execution than {state.execution_name} keeps the pool")
+        return _SUPERSEDED
     if is_last:
         _execute(tools, kept)
-        raise SupersededError(f"{kept.execution_name} goes on")
-    return Ticked(wait_s=wait_s, ticks=ticks + 1)
+        return _SUPERSEDED
+    return Ticked(outcome="used", wait_s=wait_s, ticks=ticks + 1)
 
 
 def _execute(tools: PoolTools, state: PoolState) -> None:
@@ -99,15 +98,15 @@ def _execute(tools: PoolTools, state: PoolState) -> None:
 def _over(tools: PoolTools, rows: PoolRows, now_us: int) -> str:
     """Return why members need not be kept any more; empty: they do."""
     if pause := tools.pauses.read():
-        return f"the stack is paused: {pause.reason}"
+        return f"the stack was paused: {pause.reason}"
     if now_us >= _unused_at_us(tools, rows):
-        return f"nobody has read from the pool for {tools.keep_s} s"
+        return f"nobody read from it for {tools.keep_s} s"
     used_at_us = _used_at_us(rows)
     members = [rows.members.get(name) for name in tools.members]
     if all(member and member.seen_at_us > used_at_us and not member.is_silent for member in members) and not any(
         member.stored_bytes for member in members if member
     ):
-        return "nothing is stored in the pool"
+        return "nothing was stored any more"
     return ""
 
 

@@ -10,10 +10,10 @@ from burstcache.control.pool_life import is_due, tick
 from burstcache.control.pool_rounds import run_round
 from burstcache.control.pool_tools import PoolTools
 from burstcache.core.messages.answers import Done
-from burstcache.core.messages.pool_control import Package, PoolOperation, PoolPlan, Rounded, Ticked
+from burstcache.core.messages.pool_control import Package, PoolEnds, PoolOperation, PoolPlan, Rounded, Ticked
 
 
-def run(tools: PoolTools, operation: PoolOperation) -> PoolPlan | Ticked | Rounded | Package | Done:
+def run(tools: PoolTools, operation: PoolOperation) -> PoolPlan | Ticked | PoolEnds | Rounded | Package | Done:
     """Do what is asked for; raise a BurstcacheError if that fails."""
     match operation["op"]:
         case "hub":

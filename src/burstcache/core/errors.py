@@ -39,9 +39,6 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     ├── IllegalPhaseError                     a defect: the tables of `phases` do not allow a write
     ├── LeaseLostError                        a holder of a database no longer holds it
     ├── SupersededError                       another life has taken over: leave
-    ├── NodeUnsavedError                      the same, and it holds a database: save it before
-    ├── NodeUnusedError                       nobody needs a node any more: stop it
-    ├── PoolUnusedError                       nobody needs what the pool holds: let its members be reclaimed
     └── TransientError                        asking again helps
         ├── ContendedRowTransientError
         ├── HolderDiedTransientError
@@ -254,21 +251,6 @@ class LeaseLostError(BurstcacheError):
 
 class SupersededError(BurstcacheError):
     """The key's or node's row belongs to a newer epoch, generation or part: this execution must leave."""
-
-
-class NodeUnusedError(BurstcacheError):
-    """Nobody needs the node any more: its execution goes on to stop it.
-
-    The one regular outcome that is an error: a Catch costs nothing, a Choice after every check a third of its price.
-    """
-
-
-class PoolUnusedError(BurstcacheError):
-    """Nobody needs what the pool holds any more: its execution ends, and its members may be reclaimed."""
-
-
-class NodeUnsavedError(BurstcacheError):
-    """Nobody holds a database any more: its execution has it saved, and goes on to stop its node."""
 
 
 class TransientError(BurstcacheError):

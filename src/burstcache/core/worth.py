@@ -24,8 +24,8 @@ _OTHER_REGIONS = "today-us-east-1"  # prices for a region without a sheet, or th
 _MB_PER_GB = 1024
 # Control of one run of a node with its first look, of a further look, and of a key's life in a cache function, all in
 # transitions of Step Functions: what functions and the table add is a fraction of one.
-_RUN_TRANSITIONS = 5
-_LOOK_TRANSITIONS = 2
+_RUN_TRANSITIONS = 6
+_LOOK_TRANSITIONS = 3
 _LIFE_TRANSITIONS = 4
 # Of one report: the scheduler's time, and the rows of the node and of its use.
 _REPORT_GB_S = Fraction(20 * 256, 1000 * _MB_PER_GB)

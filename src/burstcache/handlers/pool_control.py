@@ -18,7 +18,7 @@ from burstcache.control.pool_operations import run
 from burstcache.control.pool_tools import PoolTools
 from burstcache.core.messages.answers import Done
 from burstcache.core.messages.pool import MemberState, Warm
-from burstcache.core.messages.pool_control import Package, PoolOperation, PoolPlan, Rounded, Ticked
+from burstcache.core.messages.pool_control import Package, PoolEnds, PoolOperation, PoolPlan, Rounded, Ticked
 from burstcache.core.pool.costs import member_price
 from burstcache.core.pool.kept import tenants
 from burstcache.core.worth import sheet_of_region
@@ -56,7 +56,7 @@ def tools() -> PoolTools:
 @traces_requests
 @logs_requests
 @answers_self_test("pool_control")
-def handler(event: dict[str, Any], context: Any) -> PoolPlan | Ticked | Rounded | Package | Done:
+def handler(event: dict[str, Any], context: Any) -> PoolPlan | Ticked | PoolEnds | Rounded | Package | Done:
     """Do what a hub or the pool's state machine asks for."""
     with passing_failures_named(), tools().billed.invocation():
         answer = run(tools(), cast(PoolOperation, event))

@@ -195,7 +195,7 @@ def test_what_services_count_of_a_deployed_stack_is_billed() -> None:
     assert quantities["DynamoDB writes"] == 200
     assert quantities["EventBridge"] == 30
     # A life that ended in a cache function, one that went on to Redis, a second invocation, a run, two checks.
-    assert quantities["Step Functions"] == 4 + 7 + 1 + 3 + 2 * 2
+    assert quantities["Step Functions"] == 4 + 7 + 1 + 3 + 3 * 2
     assert quantities["logs"] == 0.5
     assert quantities["metrics, in hours that have them"] == 7
     assert (quantities["ALB, capacity units"], quantities["NLB, capacity units"]) == (0.25, 0.5)

@@ -42,8 +42,8 @@ def test_an_unpromoted_life_takes_four_transitions() -> None:
     assert live_usage(UNPROMOTED, Setup(), period_us=0).transitions == 4
 
 
-def test_a_promoted_life_takes_seven_and_the_nodes_run_seven_with_two_checks() -> None:
-    assert live_usage(PROMOTED, Setup(), period_us=0).transitions == 7 + 7
+def test_a_promoted_life_takes_seven_and_the_nodes_run_nine_with_two_checks() -> None:
+    assert live_usage(PROMOTED, Setup(), period_us=0).transitions == 7 + 9
 
 
 def test_a_key_that_goes_straight_to_redis_takes_five() -> None:

@@ -50,7 +50,7 @@ _HANDED_OVER = _Step(transitions=1, control_calls=0, control_ms=0, writes=3, rea
 _PROMOTED = _Step(transitions=7, control_calls=3, control_ms=_IN_REDIS_MS, writes=19, reads=6)
 _STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=_IN_REDIS_MS, writes=15, reads=3)  # the node runs
 _NODE_RUN = _Step(transitions=3, control_calls=4, control_ms=_RUN_MS, writes=7, reads=8)
-_CHECK = _Step(transitions=2, control_calls=1, control_ms=CONTROL_MS["check_node"], writes=1, reads=3)
+_CHECK = _Step(transitions=3, control_calls=1, control_ms=CONTROL_MS["check_node"], writes=1, reads=3)
 
 
 @dataclass(frozen=True, slots=True)

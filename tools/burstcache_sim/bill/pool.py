@@ -17,7 +17,7 @@ CONTROL_MB = 256
 # In each minute in which a pool is kept by the reports of one hub (`burstcache.control.pool_life`).
 _CONTROL_REQUESTS = 2  # its report, and the round of warm-ups
 _CONTROL_MS = 150  # of each: members are woken at the same time
-_TRANSITIONS = Fraction(2, 5)  # the machine looks after the reports every five minutes, in two states
+_TRANSITIONS = Fraction(3, 5)  # the machine looks after the reports every five minutes, in three states
 _ROW_READS, _ROW_WRITES, _MEMBER_BYTES = 3, 4, 150  # all members are in one row
 HUB_VCPU, HUB_GB = Fraction(1, 2), Fraction(1)  # on Fargate Spot, as in template.yaml
 

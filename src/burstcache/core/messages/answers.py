@@ -47,18 +47,31 @@ class RedisOver(TypedDict):
 
 
 class Seeded(TypedDict):
-    """Where the key is served from now on."""
+    """To `SeedRedis`: where the key is served from now on; with an outcome, its lease is given back instead."""
 
     node: str
     generation: int
+    outcome: NotRequired[Literal["gone"]]  # the object was deleted or has outgrown the tiers
 
 
 class NodePlan(TypedDict):
     """What `RedisNodeRunning` and `CheckNodeUse` read: when the next check is due, and how many there have been."""
 
+    outcome: Literal["used"]
     wait_until: str  # ISO 8601, whole seconds
     check_at_us: str
     checks: int
+
+
+class RunEnds(TypedDict):
+    """What `IsNodeUsed` reads when an execution stops looking after its node.
+
+    `unused`: the node stops. `unsaved`: its database is saved first. `superseded`: the run goes on in its next part, or
+    a newer run owns the node.
+    """
+
+    outcome: Literal["unused", "unsaved", "superseded"]
+    ended: str  # why, for the execution's output
 
 
 class NodeStopped(TypedDict):
@@ -105,4 +118,4 @@ class Refreshed(TypedDict):
     refreshed: Tier
 
 
-Answer = Done | Seeded | Left | NodePlan | NodeStopped | RunOver | Held | Pong | CacheStopped | Refreshed
+Answer = Done | Seeded | Left | NodePlan | RunEnds | NodeStopped | RunOver | Held | Pong | CacheStopped | Refreshed

@@ -103,10 +103,18 @@ class Package(TypedDict):
 
 
 class Ticked(TypedDict):
-    """The answer to a tick."""
+    """The answer to a tick of a pool that somebody uses: when the next one is due, and how many there have been."""
 
+    outcome: Literal["used"]
     wait_s: int
     ticks: int
+
+
+class PoolEnds(TypedDict):
+    """The answer to a tick that ends its execution: nobody wants what the pool holds, or another one looks after it."""
+
+    outcome: Literal["unused", "superseded"]
+    ended: str  # why, for the execution's output
 
 
 class Rounded(TypedDict):
