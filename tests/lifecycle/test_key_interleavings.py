@@ -401,3 +401,15 @@ def test_event_handled_twice_changes_nothing(world: World) -> None:
 
     assert set(outcomes) == {"remembered"}
     assert world.row("k").window == (Request(at_us, "same"),)
+
+
+def test_object_that_is_deleted_before_redis_takes_it_gives_the_lease_back_without_an_error(world: World) -> None:
+    world.joined("k")
+    world.boot()
+    world.ready()
+    world.delete_object("k")
+
+    seeded = world.key_step("seed", "k", generation=world.node().generation)
+
+    assert seeded["outcome"] == "gone"
+    assert world.nodes.leases(NODE) == []

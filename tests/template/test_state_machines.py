@@ -31,6 +31,14 @@ _PASSING = {
 _SERVICE_ERRORS = re.compile(r"(States|Lambda|Runtime|Sandbox|DynamoDb|StepFunctions)\.\w+")
 
 
+# A regular outcome is an answer and a Choice. What a Catch leads away from a failure's path is no failed invocation.
+_CAUGHT_WITHOUT_FAILURE = {
+    "SupersededError",  # a race that another execution has won
+    "NodeFailedError", "InvocationEndsTransientError", "States.Timeout",  # by a task's token, or by none
+    "DynamoDb.ConditionalCheckFailedException",
+}  # fmt: skip
+
+
 def _successors(state: dict[str, Any]) -> Iterator[str]:
     yield from (part["Next"] for part in (state, *state.get("Choices", ()), *state.get("Catch", ())) if "Next" in part)
     if "Default" in state:
@@ -185,3 +193,16 @@ def test_every_failure_ends_as_a_failure() -> None:
         for name, body in states.items():
             if name.endswith("Failed") and body["Type"] == "Task":
                 assert states[body["Next"]]["Type"] == "Fail"
+
+
+def test_no_regular_outcome_is_an_error_of_a_function() -> None:
+    caught = {
+        name
+        for definition in _MACHINES.values()
+        for state in definition["States"].values()
+        for catch in state.get("Catch", ())
+        for name in catch["ErrorEquals"]
+        if name != "States.ALL"
+    }
+
+    assert caught == _CAUGHT_WITHOUT_FAILURE

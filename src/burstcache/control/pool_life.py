@@ -16,7 +16,7 @@ from burstcache.core.pool.kept import REPORT_S, PoolState
 
 LOOK_S = 300  # between two ticks while hubs report, whose reports keep the schedule: a transition costs as 125 warm-ups
 TICK_TAKES_S = 400  # at most, with all its repeats: the execution has died if the next one is later than that
-MOST_TICKS = 2_000  # of one execution: each is 7 of the 25,000 events that one may have
+MOST_TICKS = 2_000  # of one execution: each is 9 of the 25,000 events that one may have
 _EARLY_US = 5 * US_PER_S  # reports and ticks are not that punctual
 _SUPERSEDED = PoolEnds(outcome="superseded", ended="the time goes on in its next part, or another one has begun")
 

@@ -24,7 +24,7 @@ ANNOUNCE_WITHIN_US = 5 * US_PER_S
 STRAGGLERS_US = 2 * US_PER_S
 # How much later than planned a check may come before the node counts as abandoned.
 CHECK_LATENESS_US = 600 * US_PER_S
-CHECKS_PER_PART = 2000  # seven history events a check, and Step Functions allows 25,000
+CHECKS_PER_PART = 2000  # nine history events a check, and Step Functions allows 25,000
 # It allows an execution a year as well: where checks are further apart than this, each counts as several.
 _CHECK_TAKES_US = 4 * 3600 * US_PER_S
 
