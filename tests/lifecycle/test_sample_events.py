@@ -55,11 +55,11 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "redis_control/release": lambda answer: answer == {"phase": "stopped"},
     "redis_control/ping": lambda answer: answer["pong"] is True,
     "redis_control/stop_cache": lambda answer: answer == {"stopped": False},
-    "redis_control/follow_write": lambda answer: answer == {"refreshed": ""},
+    "redis_control/follow_write": lambda answer: answer == {"refreshed": "", "copies": 0},
     "state/acquire": lambda answer: (answer["phase"], answer["held_until_us"] > 0) == ("running", True),
     "state/keep": lambda answer: (answer["phase"], answer["held_until_us"] > 0) == ("running", True),
     "state/release": lambda answer: answer == {"phase": "running", "held_until_us": 0},
-    "origin/object_created": lambda answer: answer == {"refreshed": ""},
+    "origin/object_created": lambda answer: answer == {"refreshed": "", "copies": 0},
     "pool_control/hub": lambda answer: len(answer["members"]) == POOL_MEMBERS,
     "pool_control/code": lambda answer: bool(answer["zip"]),
     "pool_control/reader": lambda answer: answer["hubs"] == [],  # it has just been started

@@ -14,6 +14,7 @@ from support.policies import DECIDES_BY
 from support.waiting import until
 
 REGION = "eu-west-1"
+BUCKET = "mine-origin"
 STACK = ("--stack-name", "mine", "--region", REGION)
 TEMPLATE = {
     "Parameters": {"Tracing": {"Type": "String", "Default": "Active"}},
@@ -35,6 +36,7 @@ TEMPLATE = {
     },
     "Outputs": {
         "TableName": {"Value": {"Ref": "Table"}},
+        "BucketName": {"Value": BUCKET},
         "KeyLifecycleArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-key-lifecycle"},
         "RedisNodeArn": {"Value": f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-redis-node"},
         "RedisNodes": {"Value": "node-1=i-1@10.0.0.5:6379"},
@@ -75,6 +77,12 @@ class Aws:
     def put(self, pk: str, sk: str, **fields: Any) -> None:
         item = to_values({"pk": pk, "sk": sk, **fields})
         self.client("dynamodb").put_item(TableName=self.table_name, Item=item)
+
+    def put_object(self, key: str) -> None:
+        """Put an object into the origin bucket."""
+        s3 = self.client("s3")
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"text")
 
     def put_key(self, key: str, **fields: Any) -> None:
         self.put(f"KEY#{key_hash(key)}", "ROUTE", **{"key": key, "phase": "s3", "window": [], **fields})

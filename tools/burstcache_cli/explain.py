@@ -6,16 +6,16 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
 
 from burstcache.core.compared import Compared, Measure
 from burstcache.core.parameters import US_PER_S
 from burstcache.queries.explain import Explanation, ServedBy, explain, stack_rules
-from burstcache.queries.key_costs import Cost, Ended
+from burstcache.queries.key_costs import Cost, Ended, Month
 from burstcache.queries.moves import Hold, Move, Reason, Rule, StackRules, To
-from burstcache_cli.stack import Stack, stack_of
+from burstcache_cli.stack import Stack, exists, stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import (
     NOTHING,
@@ -97,11 +97,11 @@ _HOLDS: dict[Reason, str] = {
 
 
 def explain_key(args: argparse.Namespace) -> ExitCode:
-    """Print why a key is where it is."""
+    """Print why a key is where it is; of an object that does not exist, fail and print what is left of it."""
     stack = stack_of(args)
-    explanation = explain(stack.system(), rules_of(stack), args.key)
+    explanation = replace(explain(stack.system(), rules_of(stack), args.key), exists=exists(stack, args.key))
     print(json.dumps(asdict(explanation), indent=2) if args.json else explanation_text(explanation))
-    return ExitCode.SUCCESS
+    return ExitCode.FAILURE if explanation.exists is False else ExitCode.SUCCESS
 
 
 def rules_of(stack: Stack) -> StackRules:
@@ -121,7 +121,7 @@ def explanation_text(explanation: Explanation, *, is_wrapped: bool = True) -> st
     """Return what a person wants to know of a key, in lines of at most 80 characters unless a page wraps them."""
     sections = (
         ("", _where(explanation)),
-        ("What would move it", (line for move in explanation.moves for line in _move(move, explanation.at_us))),
+        ("What would move it", _moves(explanation)),
         ("Cost so far", chain(map(_cost, explanation.costs), _ended(explanation.ended))),
         ("A month at the present rate", _month(explanation)),
     )
@@ -138,6 +138,8 @@ def _where(explanation: Explanation) -> Iterator[tuple[str, str]]:
     since = f" since {time_text(explanation.since_us)}" if explanation.since_us else ""
     because = [_BECAUSE[explanation.rule], *map(_compared, explanation.compared)]
     yield "key", shown_text(explanation.key)
+    if explanation.exists is False:
+        yield "exists", "no: S3 has no object of this name, and answers 404"
     yield "served by", f"{_TIERS[explanation.tier]}{on}{since}"
     yield "because", "; ".join(filter(None, because))
     yield "policy", explanation.policy
@@ -146,6 +148,12 @@ def _where(explanation: Explanation) -> Iterator[tuple[str, str]]:
     yield "size", f"{explanation.size_bytes:,} bytes" if explanation.size_bytes else "unknown"
     yield "node", f"{explanation.node}, {explanation.node_phase}" if explanation.node else "none"
     yield "without", f"{_TIERS[explanation.below]} would serve it" if explanation.below == "express" else ""
+
+
+def _moves(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    if explanation.exists is not False:  # without an object no requests start a life
+        for move in explanation.moves:
+            yield from _move(move, explanation.at_us)
 
 
 def _move(move: Move, at_us: int) -> Iterator[tuple[str, str]]:
@@ -214,21 +222,23 @@ def _ended(ended: Ended | None) -> Iterator[tuple[str, str]]:
 def _month(explanation: Explanation) -> Iterator[tuple[str, str]]:
     month = explanation.month
     if month.requests_per_min is not None:
-        yield "key", _rate(month.requests_per_min, month.saved_usd)
+        yield "key", _rate(month.requests_per_min, month.worth_usd, month)
     elif explanation.tier == "s3":
         yield "key", "its rate is not known: fewer than two of its requests are noted"
     else:
         yield "key", "its rate is not known: only requests that S3 serves are noted one by one"
     if month.node_usd is not None:
         if month.node_requests_per_min is not None:
-            yield "all keys", _rate(month.node_requests_per_min, month.node_saved_usd)
+            yield "all keys", _rate(month.node_requests_per_min, month.node_worth_usd, month)
         yield "node", _price(month.node_usd, month.node_pays_from_per_min)
     if month.cache_function_usd is not None:
         yield "function", _price(month.cache_function_usd, month.cache_function_pays_from_per_min)
 
 
-def _rate(per_min: float, saved_usd: float | None) -> str:
-    return f"{number_text(per_min)} requests a minute; memory would save {number_text(saved_usd or 0.0)} USD"
+def _rate(per_min: float, worth_usd: float | None, month: Month) -> str:
+    value = f"{number_text(month.hit_value_usd_per_million)} USD per million (HitValueUsdPerMillion)"
+    worth = f"{number_text(worth_usd or 0.0)} USD, at {value}"
+    return f"{number_text(per_min)} requests a minute; to answer them from memory is worth {worth}"
 
 
 def _price(usd: float, pays_from_per_min: float | None) -> str:

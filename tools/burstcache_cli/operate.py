@@ -8,7 +8,7 @@ import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -17,12 +17,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.pauses import Pauses
 from burstcache.core.errors import FunctionFailedError
-from burstcache.core.messages.answers import CacheStopped, Held, NodeStopped, Pong
+from burstcache.core.messages.answers import CacheStopped, Held, NodeStopped, Pong, Refused
 from burstcache.core.messages.events import KEY_START_REQUESTED, KeyStartRequested
 from burstcache.core.messages.operations import FollowWrite, Hold, Ping, Release, StopCache
-from burstcache_cli.stack import Stack, stack_of
+from burstcache_cli.stack import Stack, exists, stack_of
 from burstcache_terminal.exit_codes import ExitCode
-from burstcache_terminal.text import shown_text, time_text
+from burstcache_terminal.text import count_text, shown_text, time_text
 
 _PURGED_AT_ONCE = 3  # more would take what concurrency a new account has from the functions that readers wait for
 _PURGED_IN_A_ROW = 1_000  # keys that are listed at a time: a bucket may have any number
@@ -83,8 +83,13 @@ def lambda_stop(args: argparse.Namespace) -> ExitCode:
 def purge(args: argparse.Namespace) -> ExitCode:
     """Let copies of objects go."""
     stack = stack_of(args)
-    keys = [args.key] if args.key is not None else _keys_under(stack, args.prefix)
-    return _print(purge_keys(stack, keys), as_json=args.json)
+    if args.key is not None:
+        return _print(purge_key(stack, args.key), as_json=args.json)
+    outcome = purge_keys(stack, _keys_under(stack, args.prefix))
+    if not outcome.answer["keys"]:
+        text = f"nothing to invalidate: no object of {stack.output('BucketName')} begins with {args.prefix!r}"
+        outcome = replace(outcome, text=text)
+    return _print(outcome, as_json=args.json)
 
 
 def pause(args: argparse.Namespace) -> ExitCode:
@@ -111,7 +116,9 @@ def end_pause(stack: Stack) -> Outcome:
 
 def start_redis(stack: Stack, node: str, for_s: int) -> Outcome:
     """Keep a node running for `for_s` seconds from now, without a key."""
-    answer: Held = _redis_control(stack, Hold(op="hold", node=node, for_s=for_s))
+    answer: Held | Refused = _redis_control(stack, Hold(op="hold", node=node, for_s=for_s))
+    if "refused" in answer:
+        return Outcome(answer["refused"], answer, is_success=False)
     return Outcome(f"{node} is {answer['phase']}, held until {time_text(answer['held_until_us'])}", answer)
 
 
@@ -131,7 +138,7 @@ def ping_redis(stack: Stack, node: str) -> Outcome:
 
 def start_lambda(stack: Stack, key: str) -> Outcome:
     """Start a key's life, or boot its node if the policy keeps one for all keys, however few its requests."""
-    if not _exists(stack, key):
+    if exists(stack, key) is False:  # if this person may not know, the scheduler decides alone
         bucket = stack.output("BucketName")
         answer = {"outcome": "no_object"}
         return Outcome(f"{key} does not exist: bucket {bucket} has no object of this name", answer, is_success=False)
@@ -155,25 +162,40 @@ def stop_lambda(stack: Stack, key: str) -> Outcome:
     return Outcome(text, answer)
 
 
+def purge_key(stack: Stack, key: str) -> Outcome:
+    """Invalidate every copy of one object, and say whether one was known, and whether S3 has the object."""
+    outcome = purge_keys(stack, [key])
+    if not outcome.is_success or outcome.answer["copies"]:
+        return outcome
+    absent = f"; bucket {stack.output('BucketName')} has no object of this name" if exists(stack, key) is False else ""
+    text = f"no node and no cache function had a copy of {key}; readers with a memory were told to confirm{absent}"
+    return replace(outcome, text=text)
+
+
 def purge_keys(stack: Stack, keys: Iterable[str]) -> Outcome:
-    """Let every copy of some objects go, several at a time; all are tried."""
+    """Invalidate every copy of some objects, several at a time; all are tried."""
     function = json.loads(stack.output("ReaderSettings"))["ORIGIN_FUNCTION_NAME"]
     client = stack.clients.like("caller").make("lambda")  # which asks again after throttling
 
-    def problem_with(key: str) -> str:
+    def invalidate(key: str) -> tuple[int, str]:
+        """Return the number of copies, and what went wrong."""
         try:
-            _invoke(client, function, FollowWrite(op="follow_write", key=key))
+            return _invoke(client, function, FollowWrite(op="follow_write", key=key)).get("copies", 0), ""
         except (FunctionFailedError, ClientError, BotoCoreError) as error:
-            return f"{key}: {error}"
-        return ""
+            return 0, f"{key}: {error}"
 
-    left, count, failed = iter(keys), 0, list[str]()
+    left, count, copies, failed = iter(keys), 0, 0, list[str]()
     with ThreadPoolExecutor(_PURGED_AT_ONCE) as threads:
         while row := list(islice(left, _PURGED_IN_A_ROW)):
             count += len(row)
-            failed += filter(None, threads.map(problem_with, row))
-    text = f"copies let go: {count - len(failed)} of {count} keys"
-    answer = {"keys": count, "failed": failed}
+            done = list(threads.map(invalidate, row))
+            copies += sum(number for number, _ in done)
+            failed += (problem for _, problem in done if problem)
+    had = count_text(copies, "copy") if copies == 1 else f"{copies:,} copies"
+    text = f"{count_text(count - len(failed), 'key')} invalidated; nodes and cache functions had {had}"
+    if failed:
+        text = f"{text}; {count_text(len(failed), 'key')} failed"
+    answer = {"keys": count, "copies": copies, "failed": failed}
     return Outcome("; ".join([text, *failed[:_MOST_NAMED]]), answer, is_success=not failed)
 
 
@@ -182,15 +204,6 @@ def _keys_under(stack: Stack, prefix: str) -> Iterator[str]:
         stack.client("s3").get_paginator("list_objects_v2").paginate(Bucket=stack.output("BucketName"), Prefix=prefix)
     )
     return (each["Key"] for page in pages for each in page.get("Contents", ()))
-
-
-def _exists(stack: Stack, key: str) -> bool:
-    """Whether the origin has an object; True, too, if this person may not know: then the scheduler decides alone."""
-    try:
-        stack.client("s3").head_object(Bucket=stack.output("BucketName"), Key=key)
-    except ClientError as error:
-        return bool(error.response["Error"]["Code"] != "404")  # a HEAD has no body, so no code but the status
-    return True
 
 
 def _pauses(stack: Stack) -> Pauses:

@@ -91,13 +91,13 @@ def keys_text(views: Sequence[KeyView]) -> str:
     """Return one line per key under a header."""
     if not views:
         return "no key has been requested yet"
-    return table_text(("KEY", "STATE", "TIER", "SINCE", "REQUESTS", "EXECUTION"), [_key_cells(view) for view in views])
+    return table_text(("KEY", "STATE", "TIER", "SINCE", "NOTED", "EXECUTION"), [_key_cells(view) for view in views])
 
 
 def routes_text(views: Sequence[RouteView]) -> str:
     """Return one line per route under a header."""
     if not views:
-        return "no routes: S3 serves every key"
+        return "no routes: no key has a life of its own"
     return table_text(("KEY", "TIER", "NODE", "GENERATION", "HOLDER", "VALID"), [_route_cells(view) for view in views])
 
 
@@ -164,9 +164,9 @@ def _key_cells(view: KeyView) -> tuple[str, ...]:
     return (
         view.key,
         f"{view.state}{remark}",
-        f"{view.tier} ({view.node})" if view.tier in ("redis", "guest") else view.tier,
+        f"{view.tier} ({view.node})" if view.tier == "redis" else view.tier,
         time_text(view.since_us),
-        f"{view.requests}{'+' if view.is_window_full else ''}",
+        f"{view.noted_requests}{'+' if view.is_window_full else ''}" if view.tier == "s3" else NOTHING,
         view.execution_name or NOTHING,
     )
 

@@ -182,6 +182,15 @@ def find_stack(
     return local_stack(running_in(state_dir))
 
 
+def exists(stack: Stack, key: str) -> bool | None:
+    """Return whether the origin has an object; None if this person may not know."""
+    try:
+        stack.client("s3").head_object(Bucket=stack.output("BucketName"), Key=key)
+    except ClientError as error:  # a HEAD has no body, so no code but the status
+        return False if error.response["Error"]["Code"] == "404" else None
+    return True
+
+
 def stack_of(args: argparse.Namespace) -> Stack:
     """Return the stack that a command's options name."""
     return find_stack(stack_name=args.stack_name, region=args.region, profile=args.profile, state_dir=args.state_dir)

@@ -12,14 +12,14 @@ from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.metrics import TIERS
 from burstcache.queries.keys import key_view
 from burstcache.queries.nodes import node_view
-from burstcache.queries.places import node_of, place_of
+from burstcache.queries.places import node_of
+from burstcache.queries.states import GUEST
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.receipt import Receipt, receipt_fields
 from burstcache_dashboard.source import Failed, Rows
 from burstcache_terminal.text import count_text
 
 _WAITING = {"UndeliveredEvents": "nothing took", "FailedEvents": "a function failed on"}
-GUEST = "Guest"  # asked for at a node that runs, without a life of its own
 
 Sections = dict[str, Any]  # the page's parts by name; `keys` is a table of its own: hash → row
 
@@ -63,21 +63,19 @@ def shown(
 
 def _key(row: KeyRow, nodes: Sequence[NodeRow], now_us: int, max_object_bytes: int) -> list[Any]:
     """Return name, state, tier, node, since when, requests, size, failures in a row, end of a cool-down."""
-    view, node = key_view(row, now_us), node_of(row, nodes, now_us)
-    place = place_of(row, node, now_us, max_object_bytes=max_object_bytes)
+    node = node_of(row, nodes, now_us)
+    view = key_view(row, now_us, node=node, max_object_bytes=max_object_bytes)
     state, since_us = view.state, view.since_us
-    if place == "guest" and node:
-        state, since_us = GUEST, node.ready_at_us
-    elif view.is_expired:
+    if view.is_expired:
         state, since_us = "S3", row.deadline_at_us
     newest_us = row.window[-1].at_us if row.window else 0
     return [
         row.key,
         state,
-        "redis" if place == "guest" else place,
-        node.node if node and place in ("redis", "guest") else "",
+        view.tier,
+        view.node if view.tier == "redis" else "",
         since_us // 1000,
-        f"{view.requests}{'+' if view.is_window_full else ''}",
+        f"{view.noted_requests}{'+' if view.is_window_full else ''}",
         row.size_bytes,
         row.failures,
         view.not_before_us // 1000,

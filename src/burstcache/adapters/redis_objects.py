@@ -234,10 +234,14 @@ class RedisObjects:
             with self._connected() as client:
                 client.hset(_LEFT_OUT, mapping=dict(sizes[start : start + _AT_ONCE]))
 
-    def drop(self, hash_: str) -> None:
-        """Forget an entry, and take the lease of what loads it, in one command; keep the times of its requests."""
+    def drop(self, hash_: str) -> bool:
+        """Forget an entry, and take the lease of what loads it, in one command; keep the times of its requests.
+
+        Returns:
+            True if the node had the entry or was loading it.
+        """
         with self._connected() as client:
-            client.unlink(object_key(hash_), lease_key(hash_))
+            return bool(client.unlink(object_key(hash_), lease_key(hash_)))
 
     def hits(self) -> list[Hit]:
         """Return the newest hits of all guests, newest first, at most `MOST_HITS`."""

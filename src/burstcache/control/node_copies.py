@@ -20,11 +20,13 @@ class Dropped:
     """What became of the copies of one object on nodes.
 
     `of_life` are the nodes that were asked because of the key's life and have let it go. `lost` are the rows of those
-    that did not answer, from which no reader that learns of it now asks for anything.
+    that did not answer, from which no reader that learns of it now asks for anything. `copies` is the number of nodes
+    that had one.
     """
 
     of_life: set[str]
     lost: Sequence[NodeRow]
+    copies: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,15 @@ class NodeCopies:
         """
         now_us = self.clock.now_us()
         asked = [node for node in self.nodes.read_many(self.node_names) if _may_hold(node, hash_, row, now_us)]
-        have_let_go = do_together(self.clock, *(partial(self._has_let_go, node, hash_) for node in asked))
+        had_one = set[str]()
+        have_let_go = do_together(self.clock, *(partial(self._has_let_go, node, hash_, had_one) for node in asked))
         of_life, lost = set[str](), []
         for node, has_let_go in zip(asked, have_let_go, strict=True):
             if has_let_go and _has_life_on(node, row, now_us):
                 of_life.add(node.node)
             elif not has_let_go and node.phase != "booting":  # there is nothing in it before its row says `running`
                 lost.append(self.lose(node))
-        return Dropped(of_life, lost)
+        return Dropped(of_life, lost, len(had_one))
 
     def note_unasked(self, lost: Sequence[NodeRow]) -> None:
         """Note that no reader asks these nodes any more, so that later writes need not."""
@@ -64,9 +67,10 @@ class NodeCopies:
             if node.phase == "stopping":
                 self.nodes.change(node, unasked_in=node.generation)
 
-    def _has_let_go(self, node: NodeRow, hash_: str) -> bool:
+    def _has_let_go(self, node: NodeRow, hash_: str, had_one: set[str]) -> bool:
         def drop() -> None:
-            self.store(node.node).drop(hash_)
+            if self.store(node.node).drop(hash_):
+                had_one.add(node.node)
 
         return insist(drop, RedisDownError, self.clock, once=node.phase != "running")
 

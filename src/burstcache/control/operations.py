@@ -27,9 +27,9 @@ from burstcache.control.node_looks import UseJudge
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.state_leases import HolderJudge
 from burstcache.control.tier_copies import TierCopies
-from burstcache.core.errors import PausedError, RedisDownError, RelayDownError, SilentHolderError
+from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
 from burstcache.core.keys import key_hash
-from burstcache.core.messages.answers import Answer, CacheStopped, Done, Held, Pong
+from burstcache.core.messages.answers import Answer, CacheStopped, Done, Held, Pong, Refused
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.operations import Join, Leave, Operation, Seed
 from burstcache.core.messages.relay import Order, Stop, control_subject
@@ -128,12 +128,11 @@ class RedisControl:
             case _:
                 assert_never(operation)
 
-    def hold(self, node: str, for_s: int) -> Held:
-        """Keep a node running for a while without a key; raise PausedError if the stack is paused."""
+    def hold(self, node: str, for_s: int) -> Held | Refused:
+        """Keep a node running for a while without a key, unless the stack is paused."""
         if pause := self.pauses.read():
-            raise PausedError(
-                f"{node} does not boot, the stack is paused: {pause.reason}; `burstcache resume` ends that"
-            )
+            reason = f"{node} does not boot, the stack is paused: {pause.reason}; `burstcache resume` ends that"
+            return Refused(refused=reason)
         return self.keys_on(node).hold(for_s)
 
     def follow_instance(self, instance_id: str) -> Answer:

@@ -65,7 +65,7 @@ class OriginChanges:
         row = self.keys.read(hash_)
         was_misleading, since_s = row is not None and self._correct_digest(row), self.clock.monotonic_s()
         may_be_held = row is not None and row.may_be_held(self.clock.now_us())
-        refreshed = Refreshed(refreshed="")
+        refreshed = Refreshed(refreshed="", copies=0)
         if may_be_held or any(node.is_home_of(hash_) for node in self.nodes.read_many(self.node_names)):
             refreshed = cast(Refreshed, self.redis_control(FollowWrite(op="follow_write", key=key)))
         if was_misleading:

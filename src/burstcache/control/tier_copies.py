@@ -27,6 +27,7 @@ from burstcache.core.errors import (
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.core.messages.relay import Order, Refresh
+from burstcache.core.phases import Tier
 from burstcache.core.rows import KeyRow
 from burstcache.logs import logger
 
@@ -74,11 +75,12 @@ class TierCopies:
         row = self.keys.read(hash_)
         dropped, is_ordered = self._let_go(hash_, row)
         since_s = self.clock.monotonic_s()
-        refreshed = self._load_again(row, dropped.of_life)
+        tier = self._load_again(row, dropped.of_life)
         if dropped.lost or not is_ordered:
             outlast_readers(self.digest, hash_, self.clock, since_s=since_s)
             self.on_nodes.note_unasked(dropped.lost)
-        return refreshed
+        in_function = row is not None and row.tier == "lambda" and row.is_live(self.clock.now_us())
+        return Refreshed(refreshed=tier, copies=dropped.copies + in_function)
 
     def _let_go(self, hash_: str, row: KeyRow | None) -> tuple[Dropped, bool]:
         """Have nodes and cache functions let their copies go, at the same time: a write waits for the slowest of them.
@@ -100,12 +102,12 @@ class TierCopies:
             self.digest.raise_fence(now_us=self.clock.now_us())
         return is_ordered
 
-    def _load_again(self, row: KeyRow | None, of_life: set[str]) -> Refreshed:
+    def _load_again(self, row: KeyRow | None, of_life: set[str]) -> Tier:
         if row is None or not row.is_live(self.clock.now_us()):
-            return Refreshed(refreshed="")
+            return ""
         if row.phase in ("redis_bootup", "redis_running") and row.node in of_life:
             self._load(row)
-        return Refreshed(refreshed=row.tier)
+        return row.tier
 
     def _load(self, row: KeyRow) -> None:
         """Load the object of a key into Redis again. Without it S3 serves, so a failure is none of the write.

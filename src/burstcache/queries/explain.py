@@ -62,6 +62,7 @@ class Explanation:
     costs: tuple[Cost, ...]  # of the present life, and of the present run of its node
     ended: Ended | None  # of its newest lives before; None: none is known
     month: Month
+    exists: bool | None = None  # in S3; None: nobody has looked, or may
 
 
 def stack_rules(variables: Mapping[str, str]) -> StackRules:
@@ -134,7 +135,7 @@ def explanation(
     """
     row, node, now_us = known.row, known.node, known.now_us
     present = row.execution_name if row.is_live(now_us) else ""  # which may have ended since the row was read
-    view = key_view(row, now_us, steps)
+    view = key_view(row, now_us, steps, node=node, max_object_bytes=rules.settings.max_object_bytes)
     place = place_of(row, node, now_us, max_object_bytes=rules.settings.max_object_bytes)
     rule, compared = _rule(known, rules, place)
     return Explanation(
@@ -143,9 +144,9 @@ def explanation(
         policy=rules.settings.policy_name,
         state=view.state,
         is_expired=view.is_expired,
-        tier="redis" if place == "guest" else place,
+        tier=view.tier,
         below=rules.worth.below(known.size_bytes),
-        since_us=node.ready_at_us if place == "guest" and node else view.since_us,
+        since_us=view.since_us,
         rule=rule,
         compared=compared,
         size_bytes=known.size_bytes,

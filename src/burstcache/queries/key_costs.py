@@ -48,13 +48,14 @@ class Month:
     """A month of 730 hours at the present rate. A rate is None where fewer than two requests are known."""
 
     requests_per_min: float | None  # of the key; while a faster tier serves it nobody writes its requests down
-    saved_usd: float | None  # by serving these from memory
+    worth_usd: float | None  # of answering these from memory, by HitValueUsdPerMillion
     node_requests_per_min: float | None  # worth as much as hits above bare S3, for all keys of its node
-    node_saved_usd: float | None
+    node_worth_usd: float | None
     node_usd: float | None  # of a node that runs all the time; None: the stack has none
     node_pays_from_per_min: float | None
     cache_function_usd: float | None  # of one that runs all the time; None: the stack has none
     cache_function_pays_from_per_min: float | None
+    hit_value_usd_per_million: float  # that a million answers without waiting for S3 are worth: no money saved
 
 
 def costs_of(known: Known, rules: StackRules, steps: Sequence[Step], *, sharers: int) -> tuple[Cost, ...]:
@@ -120,7 +121,7 @@ def _phase(step: Step) -> str | None:
 
 
 def month_of(known: Known, rules: StackRules) -> Month:
-    """Return what a month costs and saves at the present rate."""
+    """Return what a month costs at the present rate, and what its answers from memory are worth."""
     now_us, worth = known.now_us, rules.worth
     hit_usd, key_hit_usd = float(worth.hit_usd), float(worth.hit_usd * worth.weight_of(known.size_bytes) / MICRO)
     key_per_s = None if known.is_served else _per_s([request.at_us for request in known.row.window], now_us)
@@ -137,13 +138,14 @@ def month_of(known: Known, rules: StackRules) -> Month:
     cache_usd_per_s = float(worth.prices.lambda_usd_per_s) if rules.settings.has_relay else None
     return Month(
         requests_per_min=_times(key_per_s, 60),
-        saved_usd=_times(key_per_s, _MONTH_S * key_hit_usd),
+        worth_usd=_times(key_per_s, _MONTH_S * key_hit_usd),
         node_requests_per_min=_times(node_per_s, 60),
-        node_saved_usd=_times(node_per_s, _MONTH_S * hit_usd),
+        node_worth_usd=_times(node_per_s, _MONTH_S * hit_usd),
         node_usd=_times(node_usd_per_s, _MONTH_S),
         node_pays_from_per_min=_times(node_usd_per_s, 60 / hit_usd),
         cache_function_usd=_times(cache_usd_per_s, _MONTH_S),
         cache_function_pays_from_per_min=_times(cache_usd_per_s, 60 / key_hit_usd) if key_hit_usd else None,
+        hit_value_usd_per_million=float(worth.wait_usd * MICRO),
     )
 
 

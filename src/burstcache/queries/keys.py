@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from sys import maxsize
+from typing import Literal
 
 from burstcache.core.deadlines import RUNNING_S
 from burstcache.core.parameters import QUEUE_LENGTH, US_PER_S
-from burstcache.core.rows import KeyRow
+from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.queries.history import Step
-from burstcache.queries.places import Place, node_of, place_of
-from burstcache.queries.states import STATE_OF_KEY_PHASE
+from burstcache.queries.places import node_of, place_of
+from burstcache.queries.states import GUEST, STATE_OF_KEY_PHASE
 from burstcache.queries.system import System
 
 
@@ -21,10 +23,10 @@ class KeyView:
     key: str
     state: str
     is_expired: bool  # the state's deadline has passed, so every reader of the row takes the key for one of S3
-    tier: Place
+    tier: Literal["s3", "lambda", "redis"]  # that readers ask first now, apart from their own memory
     node: str  # that of its life, or that it is a guest of; empty: neither
     since_us: int  # when it entered the state; 0: it has never left S3
-    requests: int  # remembered in the key's row, the newest ones
+    noted_requests: int  # the newest that the scheduler was told of: requests that S3 served
     is_window_full: bool  # older requests may have been forgotten
     execution_name: str  # of the current or last life; empty: none yet
     failures: int  # failed lives in a row
@@ -46,36 +48,46 @@ def read_keys(system: System, *, max_object_bytes: int) -> list[KeyView]:
 
     def view(row: KeyRow) -> KeyView:
         steps = system.key_history(row.execution_name).read_new() if row.is_live(now_us) else None
-        view, node = key_view(row, now_us, steps or ()), node_of(row, nodes, now_us)
-        is_guest = place_of(row, node, now_us, max_object_bytes=max_object_bytes) == "guest"
-        return replace(view, tier="guest", node=node.node) if is_guest and node else view
+        return key_view(row, now_us, steps or (), node=node_of(row, nodes, now_us), max_object_bytes=max_object_bytes)
 
     return sorted(map(view, system.key_rows()), key=lambda view: view.key)
 
 
-def key_view(row: KeyRow, now_us: int, steps: Sequence[Step] = ()) -> KeyView:
-    """Return what a row says at an instant.
+def key_view(
+    row: KeyRow,
+    now_us: int,
+    steps: Sequence[Step] = (),
+    *,
+    node: NodeRow | None = None,
+    max_object_bytes: int = maxsize,
+) -> KeyView:
+    """Return where a key is at an instant: its state and its tier tell the same.
 
     Args:
         row: The key's row.
         now_us: The instant [us].
         steps: The states that the execution of a live key has entered; without them the row has when it was written.
+        node: What `node_of` found.
+        max_object_bytes: What a faster tier takes [bytes].
     """
-    is_live = row.is_live(now_us)
-    return KeyView(
+    is_live, place = row.is_live(now_us), place_of(row, node, now_us, max_object_bytes=max_object_bytes)
+    view = KeyView(
         key=row.key,
         state=STATE_OF_KEY_PHASE[row.phase],
         is_expired=row.phase != "s3" and not is_live,
-        tier=(row.tier or "s3") if is_live else "s3",
+        tier="redis" if place == "guest" else place,
         node=row.node if is_live else "",
         since_us=_entered_us(STATE_OF_KEY_PHASE[row.phase], steps) or _written_us(row),
-        requests=len(row.window),
+        noted_requests=len(row.window),
         # No window is kept shorter than the queue of five, so fewer requests than that are all there were.
         is_window_full=len(row.window) >= QUEUE_LENGTH,
         execution_name=row.execution_name if row.epoch else "",
         failures=row.failures,
         not_before_us=row.not_before_us if row.not_before_us > now_us else 0,
     )
+    if place == "guest" and node:
+        return replace(view, state=GUEST, is_expired=False, node=node.node, since_us=node.ready_at_us)
+    return view
 
 
 def _entered_us(state: str, steps: Sequence[Step]) -> int:

@@ -39,22 +39,22 @@ def test_keys_prints_one_line_per_key(aws: Aws, capsys: pytest.CaptureFixture[st
 
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
-        ["KEY", "STATE", "TIER", "SINCE", "REQUESTS", "EXECUTION"],
+        ["KEY", "STATE", "TIER", "SINCE", "NOTED", "EXECUTION"],
         [
             "a.json",
             "Lambda",
             "lambda",
             "2026-08-01T00:00:00Z",
-            "6+",
+            "-",
             key_execution_name("a.json", key_hash("a.json"), 7),
         ],
         ["b.json", "S3", "s3", "-", "2", "-"],
     ]
 
 
-@pytest.mark.parametrize(("size_bytes", "tier"), [(4, "guest"), (1 << 30, "s3")])
+@pytest.mark.parametrize(("size_bytes", "place"), [(4, ("Guest", "redis", "node-1")), (1 << 30, ("S3", "s3", ""))])
 def test_keys_shows_a_guest_of_a_running_node_as_that(
-    aws: Aws, capsys: pytest.CaptureFixture[str], size_bytes: int, tier: str
+    aws: Aws, capsys: pytest.CaptureFixture[str], size_bytes: int, place: tuple[str, str, str]
 ) -> None:
     aws.put_key("b.json", size_bytes=size_bytes)
     aws.put("NODE#node-1", "NODE", phase="running", generation=1, peers=["node-1"], deadline_at_us=in_an_hour_us())
@@ -62,7 +62,7 @@ def test_keys_shows_a_guest_of_a_running_node_as_that(
     assert main(["keys", "--json", *STACK]) == 0
 
     (found,) = json.loads(capsys.readouterr().out)
-    assert (found["state"], found["tier"], found["node"]) == ("S3", tier, "node-1" if tier == "guest" else "")
+    assert (found["state"], found["tier"], found["node"]) == place
 
 
 def test_keys_prints_json_for_machines(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,8 +72,8 @@ def test_keys_prints_json_for_machines(aws: Aws, capsys: pytest.CaptureFixture[s
 
     assert json.loads(capsys.readouterr().out) == [
         {
-            "key": "b.json", "state": "S3", "is_expired": False, "tier": "s3", "node": "", "since_us": 0, "requests": 1,
-            "is_window_full": False, "execution_name": "", "failures": 0, "not_before_us": 0,
+            "key": "b.json", "state": "S3", "is_expired": False, "tier": "s3", "node": "", "since_us": 0,
+            "noted_requests": 1, "is_window_full": False, "execution_name": "", "failures": 0, "not_before_us": 0,
         }
     ]  # fmt: skip
 
@@ -111,6 +111,7 @@ def test_routes_prints_hot_keys_only_and_whether_their_route_is_followed(
 def test_explain_reads_the_policy_and_the_rows_of_a_stack(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
     aws.put_key("cars.json", window=["5:a", "6:b"], size_bytes=70)
     aws.make_machine("mine-key-lifecycle")
+    aws.put_object("cars.json")
 
     assert main(["explain", "cars.json", *STACK]) == 0
     text = capsys.readouterr().out
@@ -121,6 +122,18 @@ def test_explain_reads_the_policy_and_the_rows_of_a_stack(aws: Aws, capsys: pyte
     assert "size        70 bytes" in text
     assert (found["tier"], found["policy"]) == ("s3", "breakeven")
     assert [move["rule"] for move in found["moves"]] == ["node_boots", "key_starts"]
+    assert found["exists"] is True
+
+
+def test_explain_of_an_object_that_does_not_exist_says_so_and_fails(
+    aws: Aws, capsys: pytest.CaptureFixture[str]
+) -> None:
+    aws.make_machine("mine-key-lifecycle")
+    aws.put_object("cars.json")
+
+    assert main(["explain", "nokey", *STACK]) == 1
+
+    assert "exists      no: S3 has no object of this name" in capsys.readouterr().out
 
 
 def test_pool_that_was_not_used_says_so(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:

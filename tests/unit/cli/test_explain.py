@@ -17,7 +17,7 @@ from burstcache.queries.moves import Hold, Move, Reason, Rule
 from burstcache_cli.explain import explanation_text, max_object_bytes_of
 
 NOW_US = 1_785_542_400_000_000  # 2026-08-01T00:00:00Z
-UNKNOWN = Month(None, None, None, None, 6.1, 13.7, 8.8, 19.6)
+UNKNOWN = Month(None, None, None, None, 6.1, 13.7, 8.8, 19.6, 10.0)
 
 
 def explanation(
@@ -90,14 +90,27 @@ function    8.8 USD if it ran all the time; it pays above 19.6 requests a minute
 def test_key_of_a_cache_function_says_when_that_ends_and_what_it_has_cost() -> None:
     costs = (Cost("cache_function", NOW_US - 60_000_000, 0.0002), Cost("node_run", NOW_US - 1, 0.004, 4, 0.001))
     move = Move("s3", "tick", at_us=NOW_US + 5_000_000, compared=(Compared("tick_s", None, 5.0),), known_at_us=NOW_US)
-    text = explanation_text(explanation(move, rule="is_hot", costs=costs, month=Month(2, 1.5, 3, 2.5, *(None,) * 4)))
+    text = explanation_text(
+        explanation(move, rule="is_hot", costs=costs, month=Month(2, 1.5, 3, 2.5, *(None,) * 4, 10.0))
+    )
 
     assert "served by   cache function since 2026-07-31T23:59:00Z" in text
     assert "to S3       not before 2026-08-01T00:00:05Z, in 5 s" in text
     assert "each request adds 5 s" in text
     assert "this life   0.0002 USD for its cache function since 2026-07-31T23:59:00Z" in text
     assert "of 4 keys: 0.001 USD" in text
-    assert "key         2 requests a minute; memory would save 1.5 USD" in text
+    assert "key         2 requests a minute; to answer them from memory is worth 1.5 USD, at" in text
+    assert "10 USD per million (HitValueUsdPerMillion)" in text
+    assert "save" not in text
+
+
+def test_object_that_does_not_exist_is_said_to_be_absent_and_nothing_would_move_it() -> None:
+    move = Move("lambda", "is_hot", requests=1)
+
+    text = explanation_text(replace(explanation(move), exists=False))
+
+    assert "exists      no: S3 has no object of this name, and answers 404" in text
+    assert "What would move it\nnothing" in text
 
 
 def test_lives_that_are_over_have_a_line_of_their_own() -> None:

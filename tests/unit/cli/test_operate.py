@@ -187,11 +187,31 @@ def test_function_that_timed_out_has_no_error_type() -> None:
 
 
 def test_purge_lets_the_copies_of_a_key_go() -> None:
-    stack: Any = FakeStack("s-origin", {"op": "follow_write", "key": "cars.json"}, {"refreshed": ""})
+    answer = {"refreshed": "redis", "copies": 1}
+    stack: Any = FakeStack("s-origin", {"op": "follow_write", "key": "cars.json"}, answer)
 
-    assert operate.purge_keys(stack, ["cars.json"]) == operate.Outcome(
-        "copies let go: 1 of 1 keys", {"keys": 1, "failed": []}
+    assert operate.purge_key(stack, "cars.json") == operate.Outcome(
+        "1 key invalidated; nodes and cache functions had 1 copy", {"keys": 1, "copies": 1, "failed": []}
     )
+
+
+@pytest.mark.parametrize(("status", "told"), [(404, "; bucket origin has no object of this name"), (403, ""), (0, "")])
+def test_purge_of_what_nobody_has_a_copy_of_says_so(status: int, told: str) -> None:
+    stack: Any = FakeStack("s-origin", ANY, {"refreshed": "", "copies": 0})
+    stack.s3 = boto3.client("s3", "eu-west-1", aws_access_key_id="test", aws_secret_access_key="test")
+    stubber = Stubber(stack.s3)
+    if status:
+        stubber.add_client_error("head_object", str(status), http_status_code=status)
+    else:
+        stubber.add_response("head_object", {})
+    stubber.activate()
+
+    outcome = operate.purge_key(stack, "nokey")
+
+    assert outcome.text == (
+        f"no node and no cache function had a copy of nokey; readers with a memory were told to confirm{told}"
+    )
+    assert (outcome.is_success, outcome.answer["copies"]) == (True, 0)
 
 
 def test_purge_says_which_copies_may_still_be_read() -> None:
@@ -200,7 +220,10 @@ def test_purge_says_which_copies_may_still_be_read() -> None:
 
     outcome = operate.purge_keys(stack, ["cars.json"])
 
-    assert outcome.text == "copies let go: 0 of 1 keys; cars.json: s-origin: RelayDownError: no route"
+    assert outcome.text == (
+        "0 keys invalidated; nodes and cache functions had 0 copies; 1 key failed;"
+        " cars.json: s-origin: RelayDownError: no route"
+    )
     assert not outcome.is_success
 
 
@@ -232,7 +255,7 @@ def test_purge_goes_on_after_a_function_that_answers_too_late() -> None:
 
     outcome = operate.purge_keys(stack, map(str, range(20)))
 
-    assert outcome.text.startswith("copies let go: 19 of 20 keys; 1: Read timeout")
+    assert outcome.text.startswith("19 keys invalidated; nodes and cache functions had 0 copies; 1 key failed; 1: Read")
     assert len(answered) == 19
 
 
@@ -254,5 +277,5 @@ def test_purge_of_a_large_bucket_lists_on_as_it_goes(monkeypatch: pytest.MonkeyP
     clients = SimpleNamespace(like=lambda profile: SimpleNamespace(make=lambda service: client))
     stack: Any = SimpleNamespace(output=lambda name: settings, clients=clients)
 
-    assert operate.purge_keys(stack, keys()).answer == {"keys": 10, "failed": []}
+    assert operate.purge_keys(stack, keys()).answer == {"keys": 10, "copies": 0, "failed": []}
     assert sorted(ahead) == [4] * 4 + [8] * 4 + [10] * 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from burstcache.core.policy import Request
 from burstcache.core.rows import KeyRow, Lease, NodeRow
@@ -32,13 +31,13 @@ def test_key_that_was_never_hot_has_no_execution_and_no_time() -> None:
 
     text = keys_text([key_view(KeyRow(HASH, "cars.json", window=window), NOW_US)])
 
-    assert text == "KEY        STATE  TIER  SINCE  REQUESTS  EXECUTION\ncars.json  S3     s3    -      2         -"
+    assert text == "KEY        STATE  TIER  SINCE  NOTED  EXECUTION\ncars.json  S3     s3    -      2      -"
 
 
 def test_hot_key_shows_its_state_tier_time_and_execution() -> None:
     row = hot(changed_at_us=NOW_US - 5_000_000)
 
-    assert cells(row) == ["cars.json", "Lambda", "lambda", "2026-07-31T23:59:55Z", "0", f"cars-json-{HASH[:16]}-7"]
+    assert cells(row) == ["cars.json", "Lambda", "lambda", "2026-07-31T23:59:55Z", "-", f"cars-json-{HASH[:16]}-7"]
 
 
 def test_key_on_redis_shows_its_node() -> None:
@@ -46,9 +45,11 @@ def test_key_on_redis_shows_its_node() -> None:
 
 
 def test_guest_shows_the_node_that_takes_it() -> None:
-    view = replace(key_view(KeyRow(HASH, "cars.json"), NOW_US), tier="guest", node="node-2")
+    node = NodeRow("node-2", phase="running", generation=1, peers=("node-2",), deadline_at_us=NOW_US + 1)
 
-    assert "guest (node-2)" in keys_text([view])
+    text = keys_text([key_view(KeyRow(HASH, "cars.json"), NOW_US, node=node)])
+
+    assert text.splitlines()[1].split()[:4] == ["cars.json", "Guest", "redis", "(node-2)"]
 
 
 def test_key_whose_window_is_full_may_have_had_more_requests() -> None:
@@ -95,7 +96,7 @@ def test_nodes_are_shown_with_their_keys_and_holds() -> None:
 
 def test_empty_answers_are_sentences() -> None:
     assert keys_text([]) == "no key has been requested yet"
-    assert routes_text([]) == "no routes: S3 serves every key"
+    assert routes_text([]) == "no routes: no key has a life of its own"
 
 
 def test_line_of_a_state_has_how_long_the_one_before_lasted() -> None:

@@ -114,7 +114,7 @@ def test_month_follows_from_the_requests_that_s3_served() -> None:
     month = explanation(known(KeyRow(HASH, "k", window=window)), rules()).month
 
     assert month.requests_per_min == pytest.approx(2 / 40 * 60)
-    assert month.saved_usd == pytest.approx(2 / 40 * 730 * 3600 * float(rules().worth.hit_usd))
+    assert month.worth_usd == pytest.approx(2 / 40 * 730 * 3600 * float(rules().worth.hit_usd))
     assert month.node_usd == pytest.approx(730 * 0.0084)
     assert month.node_pays_from_per_min == pytest.approx(0.0084 / 60 / float(rules().worth.hit_usd))
 
@@ -122,7 +122,7 @@ def test_month_follows_from_the_requests_that_s3_served() -> None:
 def test_rate_is_not_made_up_from_one_request() -> None:
     month = explanation(known(KeyRow(HASH, "k", window=(Request(NOW_US - S, "r"),))), rules()).month
 
-    assert month.requests_per_min is month.saved_usd is None
+    assert month.requests_per_min is month.worth_usd is None
 
 
 def test_stack_without_nodes_and_relay_has_no_price_for_them_and_says_why_nothing_starts() -> None:

@@ -26,8 +26,8 @@ def test_requests_may_have_been_forgotten_once_the_window_is_as_long_as_the_queu
         for length in (4, 5)
     )
 
-    assert (four.requests, four.is_window_full) == (4, False)
-    assert (five.requests, five.is_window_full) == (5, True)
+    assert (four.noted_requests, four.is_window_full) == (4, False)
+    assert (five.noted_requests, five.is_window_full) == (5, True)
 
 
 def test_expired_row_counts_as_one_of_s3() -> None:

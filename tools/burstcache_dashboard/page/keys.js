@@ -10,7 +10,7 @@ const COLUMNS = [
   { name: "Served by", at: TIER, minor: true },
   { name: "Since", at: SINCE, minor: true },
   { name: "Last read", at: NEWEST, minor: true },
-  { name: "Reads kept", at: REQUESTS, number: true, minor: true },
+  { name: "Reads noted", at: REQUESTS, number: true, minor: true },
   { name: "Size", at: SIZE, number: true, minor: true },
 ];
 

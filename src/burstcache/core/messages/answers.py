@@ -97,6 +97,12 @@ class Held(TypedDict):
     held_until_us: int
 
 
+class Refused(TypedDict):
+    """Why a person's order is not followed, which is no failure of the function."""
+
+    refused: str
+
+
 class Pong(TypedDict):
     """Whether Redis answered (if not: why), the state of the instance and the node's phase."""
 
@@ -113,9 +119,12 @@ class CacheStopped(TypedDict):
 
 
 class Refreshed(TypedDict):
-    """The tier whose copy follows a write to the origin."""
+    """The tier whose copy follows a write to the origin, and how many copies nodes and cache functions had."""
 
     refreshed: Tier
+    copies: int
 
 
-Answer = Done | Seeded | Left | NodePlan | RunEnds | NodeStopped | RunOver | Held | Pong | CacheStopped | Refreshed
+Answer = (
+    Done | Seeded | Left | NodePlan | RunEnds | NodeStopped | RunOver | Held | Refused | Pong | CacheStopped | Refreshed
+)
