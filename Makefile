@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock run stop demo picture thesis paper map load benchmarks-short evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy invoke test test-fast check audit lint format types clean
+.PHONY: help setup lock run stop demo picture thesis paper map load benchmarks-short evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy upgrade delete invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -138,11 +138,25 @@ layer: setup ## build the library as a layer for Lambda functions: build/layer
 validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## have SAM CLI and its linter check the template
 	$(SAM) validate --lint
 
+# What takes minutes comes after what may be wrong: credentials, region, answers.
 CONFIG_ENV ?= default
-deploy: setup $(SAM_VENV)/.sam-$(SAM_VERSION) ## ask what matters, write it to samconfig.toml and deploy; CONFIG_ENV=prod for the second environment
-	$(BIN)/burstcache config --config-env $(CONFIG_ENV)
+CHOSEN = $(if $(STACK),--stack-name "$(STACK)") $(if $(REGION),--region "$(REGION)") $(if $(PROFILE),--profile "$(PROFILE)")
+define SAM_DEPLOY
+	$(MAKE) --no-print-directory $(SAM_VENV)/.sam-$(SAM_VERSION)
 	$(SAM) build
-	$(SAM) deploy --config-env $(CONFIG_ENV)
+	$(SAM) deploy --config-env $(CONFIG_ENV) $(CHOSEN)
+endef
+
+deploy: setup ## ask what matters, with its price, write it to samconfig.toml and deploy; CONFIG_ENV=prod, STACK=, REGION=, PROFILE=NAME
+	$(BIN)/burstcache config --config-env $(CONFIG_ENV) $(CHOSEN)
+	$(SAM_DEPLOY)
+
+upgrade: setup ## deploy this version with the answers that samconfig.toml has; options as deploy
+	$(BIN)/burstcache config --check --config-env $(CONFIG_ENV) $(CHOSEN)
+	$(SAM_DEPLOY)
+
+delete: setup ## delete the stack, after its name was typed; options as deploy, WITH_BUCKETS=1 for the buckets that it made
+	$(BIN)/burstcache delete --config-env $(CONFIG_ENV) $(CHOSEN) $(if $(WITH_BUCKETS),--with-buckets)
 
 # The function is the one whose samples are in the event's folder; what it calls is the local run.
 invoke: FUNCTION = $(shell echo $(notdir $(patsubst %/,%,$(dir $(EVENT)))) | $(PYTHON) -c \

@@ -11,10 +11,10 @@ CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0"
 
 
 def decided(template: Mapping[str, Any], answers: Mapping[str, str]) -> Conditions:
-    """Return the conditions under these answers, the defaults for all others."""
+    """Return the conditions under these answers, the defaults for all others, but a relay, without which parts lack."""
     defaults = {name: parameter["Default"] for name, parameter in template["Parameters"].items()}
     certificate = {"CertificateArn": CERTIFICATE} if answers.get("FrontDoor") == "alb" else {}
-    return Conditions(template, {**defaults, **certificate, "AWS::Region": "eu-central-1", **answers})
+    return Conditions(template, {**defaults, "Relay": "nlb", **certificate, "AWS::Region": "eu-central-1", **answers})
 
 
 def kept(template: Mapping[str, Any], section: str, conditions: Conditions) -> dict[str, Any]:

@@ -33,8 +33,27 @@ def config(parser: argparse.ArgumentParser) -> None:
     """Add the options of `config`."""
     add = parser.add_argument
     add("--template", type=Path, default=Path("template.yaml"), metavar="FILE", help="(default: template.yaml)")
+    add("--check", action="store_true", help="ask nothing: check the account and the answers that the file has")
+    deployment(parser)
+
+
+def delete(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `delete`."""
+    parser.add_argument(
+        "--with-buckets", action="store_true", help="and the buckets that the stack made, with every version in them"
+    )
+    deployment(parser)
+
+
+def deployment(parser: argparse.ArgumentParser) -> None:
+    """Add which deployment is meant: an environment of samconfig.toml."""
+    group = parser.add_argument_group("which stack", "What is not given here is read from samconfig.toml.")
+    add = group.add_argument
     add("--file", type=Path, default=Path("samconfig.toml"), metavar="FILE", help="(default: samconfig.toml)")
     add("--config-env", default="default", metavar="NAME", help="environment in that file (default: default)")
+    add("--stack-name", action=_Named, metavar="NAME", default="", help="name of the stack")
+    add("--region", default="", help="its region")
+    add("--profile", default="", help="profile of the AWS configuration to use")
 
 
 def doctor(parser: argparse.ArgumentParser) -> None:

@@ -84,7 +84,40 @@ def _function(reference: str) -> Callable[..., Any]:
     return function
 
 
+# What to do about credentials, by the name of botocore's error, or by AWS's code for it.
+_SIGN_IN = (
+    "sign in with `aws sso login` or `aws configure`, or set AWS_PROFILE,"
+    " or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+)
+_NO_CREDENTIALS = {
+    "NoCredentialsError": "no AWS credentials were found",
+    "PartialCredentialsError": "the AWS credentials are not complete",
+    "CredentialRetrievalError": "the AWS credentials cannot be had",
+    "TokenRetrievalError": "the session of AWS SSO is over",
+    "SSOTokenLoadError": "there is no session of AWS SSO",
+    "UnauthorizedSSOTokenError": "the session of AWS SSO is over",
+    "ExpiredToken": "the AWS credentials have expired",
+    "ExpiredTokenException": "the AWS credentials have expired",
+    "InvalidClientTokenId": "AWS does not know these credentials",
+    "UnrecognizedClientException": "AWS does not know these credentials",
+    "SignatureDoesNotMatch": "AWS does not accept these credentials",
+}
+
+
+def _credentials_problem(error: BaseException | None) -> str:
+    """Return what is wrong with the credentials, if that is what an error comes of."""
+    while error is not None:
+        code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+        for name in (type(error).__name__, code, getattr(error, "code", "")):
+            if name in _NO_CREDENTIALS:
+                return _NO_CREDENTIALS[name]
+        error = error.__cause__
+    return ""
+
+
 def _line(error: Exception, words: Sequence[str]) -> str:
+    if problem := _credentials_problem(error):
+        return f"burstcache: {problem}: {_SIGN_IN}"
     if isinstance(error, UsageError):
         return str(error)
     if isinstance(error, BurstcacheError):

@@ -1,115 +1,260 @@
-"""`burstcache config`: ask for what matters of a stack, and keep the answers where `sam deploy` reads them."""
+"""`burstcache config`: ask for what matters of a stack, with its price, and keep the answers for SAM CLI."""
 
 from __future__ import annotations
 
 import argparse
-import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from burstcache.core.errors import BurstcacheError
+from burstcache_cli.account import Account, account_of
+from burstcache_cli.monthly import MONTH_H, Prices, idle_items
+from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, read_samconfig, settings_of
+from burstcache_local.errors import RuleError, TemplateError
+from burstcache_local.template.parameters import accepted, declared_values, parameter_value
+from burstcache_local.template.read import read
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.options import UsageError
+from burstcache_terminal.text import number_text, rows_text, usd_text, wrapped_text
+
+Ask = Callable[[str], str]
 
 _NEEDED: Mapping[str, Callable[[Mapping[str, str]], bool]] = {  # by what the questions before them were answered
     "ExistingBucketIsPublic": lambda given: given["OriginBucketName"] != "" and given["ApiAuth"] == "public",
-    "JwtIssuer": lambda given: given["ApiAuth"] == "jwt",
-    "JwtAudience": lambda given: given["ApiAuth"] == "jwt",
+    "JwtIssuer": lambda given: "jwt" in (given["ApiAuth"], given["Writes"]),
+    "JwtAudience": lambda given: "jwt" in (given["ApiAuth"], given["Writes"]),
 }
-_OVERRIDE = re.compile(r'(\w+)=(?:"([^"]*)"|(\S*))')
+
+_BY_USE: Mapping[str, str] = {  # what costs nothing while nobody reads, and what it decides
+    "OriginBucketName": "Costs nothing itself; S3 bills the objects.",
+    "ApiAuth": "Each costs the same: 1 USD per million requests to the HTTP API.",
+    "HitValueUsdPerMillion": "Costs nothing itself: the higher, the longer nodes run, which are billed by the hour.",
+    "MonthlyBudgetUsd": "Costs nothing itself.",
+    "ExistingBucketIsPublic": "Costs nothing itself; strangers' reads are billed as yours.",
+    "JwtIssuer": "Costs nothing.",
+    "JwtAudience": "Costs nothing.",
+    "ZoneA": "Costs nothing; readers in another zone pay 0.02 USD per GB.",
+}
+
+
+class NotConfiguredError(BurstcacheError):
+    """A person has not confirmed the answers."""
 
 
 def config(args: argparse.Namespace) -> ExitCode:
-    """Ask on the terminal and write the file.
+    """Ask on the terminal and write the file; with `--check`, say what the file has.
 
     Raises:
-        UsageError: The file, the template or the environment is missing, or the file cannot be changed line by line.
+        UsageError: The file, the template or the environment is missing, the file cannot be changed line by line, or
+            the template refuses what it has.
+        NotConfiguredError: The answers were not confirmed.
     """
-    from samtranslator.yaml_helper import yaml_parse
-
+    former = read_samconfig(args)
+    account = account_of(region=former.region, profile=former.profile)
     try:
-        template, text = yaml_parse(args.template.read_text()), args.file.read_text()
-    except OSError as error:
-        raise UsageError(f"burstcache config: {error.filename}: {error.strerror}") from None
-    settings = tomllib.loads(text).get(args.config_env, {}).get("deploy", {}).get("parameters")
-    if settings is None:
-        raise UsageError(f"burstcache config: {args.file} has no section [{args.config_env}.deploy.parameters]")
-    former = settings.get("parameter_overrides", "")
-    if not isinstance(former, str):
-        raise UsageError(f"burstcache config: {args.file}: parameter_overrides is a list; expected a text")
-    given = overrides(former)
-    given |= dict(answers(template, given, input))
-    written = with_overrides(text, args.config_env, given)
-    if not _would_be_read(written, args.config_env, given):
-        raise UsageError(
-            f"burstcache config: {args.file} is not laid out as SAM CLI does; write there yourself:"
-            f" parameter_overrides = '{_words(given)}'"
-        )
-    args.file.write_text(written)
+        wizard = Wizard(read(args.template), account.region, dict(former.overrides))
+        _print_target(former, account)
+        if args.check:
+            wizard.check()
+            print(wizard.bill_text())
+            return ExitCode.SUCCESS
+        given = wizard.answers(input)
+    except TemplateError as error:
+        raise UsageError(f"burstcache config: {args.template}: {error}") from None
+    print(f"\n{wizard.bill_text()}")
+    answer = _asked(input, f"\nWrite this to {args.file}, for stack {former.stack_name}? [y/N]: ")
+    if answer.strip().lower() not in ("y", "yes"):
+        raise NotConfiguredError("nothing was written: `y` was not the answer")
+    _write(args, former, account, given)
     print(f"Written to {args.file}.")
     return ExitCode.SUCCESS
 
 
-def answers(
-    template: Mapping[str, Any], given: Mapping[str, str], ask: Callable[[str], str]
-) -> Iterator[tuple[str, str]]:
-    """Ask for the first group of the template's parameters, and for those that the answers need.
-
-    Args:
-        template: The template.
-        given: Answers of an earlier time; Enter keeps them.
-        ask: Prints a question and returns what is typed.
-
-    Yields:
-        Names and values.
-    """
-    interface, parameters = template["Metadata"]["AWS::CloudFormation::Interface"], template["Parameters"]
-    answered: dict[str, str] = {}
-    for name in (*interface["ParameterGroups"][0]["Parameters"], *_NEEDED):
-        if name not in _NEEDED or _NEEDED[name](answered):
-            default = given.get(name, str(parameters[name]["Default"]))
-            answered[name] = _answer(name, parameters[name], default, ask)
-            yield name, answered[name]
+def _print_target(former: SamConfig, account: Account) -> None:
+    print(f"Stack {former.stack_name} in {account.region}, account {account.number} ({account.arn}).")
 
 
-def _answer(name: str, parameter: Mapping[str, Any], default: str, ask: Callable[[str], str]) -> str:
-    """Ask until the template would accept the answer."""
-    allowed = [str(value) for value in parameter.get("AllowedValues", [])]
-    pattern = parameter.get("AllowedPattern", r"\d+" if parameter["Type"] == "Number" else ".*")
-    print(f"\n{parameter['Description']}")
-    while True:
-        value = ask(f"{name} [{default}]: ").strip() or default
-        if not {'"', "'"} & set(value) and (value in allowed if allowed else re.fullmatch(pattern, value)):
-            return value
-        print(f"{value!r} is not accepted: {', '.join(allowed) or pattern}")
+def _write(args: argparse.Namespace, former: SamConfig, account: Account, given: Mapping[str, str]) -> None:
+    """Write the file, unless SAM CLI would read something else from it."""
+    settings = {"stack_name": former.stack_name, "region": account.region}
+    text = former.with_settings(**settings, profile=former.profile, overrides=given)
+    found = settings_of(text, former.environment)
+    if not (found.items() >= settings.items() and overrides_of(str(found.get("parameter_overrides"))) == given):
+        raise UsageError(
+            f"burstcache config: {args.file} is not laid out as SAM CLI does; write there yourself:"
+            f" parameter_overrides = '{overrides_text(given)}'"
+        )
+    args.file.write_text(text)
 
 
-def overrides(text: str) -> dict[str, str]:
-    """Return names and values of `parameter_overrides`."""
-    return {name: quoted or plain for name, quoted, plain in _OVERRIDE.findall(text)}
+class Wizard:
+    """Asks for the first group of the template's parameters, and for those that the answers need."""
+
+    def __init__(self, template: Mapping[str, Any], region: str, given: dict[str, str]) -> None:
+        """Have asked nothing yet.
+
+        Args:
+            template: The template.
+            region: Where the stack will be.
+            given: Answers of an earlier time, also to what is not asked; Enter keeps them.
+        """
+        self._template, self._region, self._given = template, region, given
+        self._parameters: Mapping[str, Any] = template["Parameters"]
+        groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+        self._first: list[str] = groups[0]["Parameters"]
+
+    def check(self) -> None:
+        """Raise TemplateError if the template refuses the answers: by a parameter, the policy or a rule."""
+        accepted(self._template, self._values(), self._region)
+
+    def answers(self, ask: Ask) -> dict[str, str]:
+        """Return names and values that the template accepts: what a rule refuses is asked for again.
+
+        Args:
+            ask: Prints a question and returns what is typed.
+
+        Raises:
+            TemplateError: A rule refuses what is not asked for, or the same answers once more.
+            NotConfiguredError: The input has ended.
+        """
+        refused = set[str]()
+        asked = [*self._first, *_NEEDED]
+        while True:
+            for name in asked:
+                if name not in _NEEDED or _NEEDED[name](self._answered()):
+                    answer = self._answer(name, ask)
+                    if name == "OriginBucketName" and answer != self._given.get(name):
+                        self._given.pop("ExistingBucketIsPublic", None)  # it was said of another bucket
+                    self._given[name] = answer
+            try:
+                self.check()
+                return self._given
+            except TemplateError as error:
+                asked = [*self._first, *_NEEDED]
+                if isinstance(error, RuleError):
+                    meant = _refs(self._template["Rules"][error.rule])
+                    asked = [name for name in asked if name in meant]
+                if not asked or overrides_text(self._given) in refused:
+                    raise
+                refused.add(overrides_text(self._given))
+                print(f"\n{wrapped_text(f'Not accepted: {error}')}")
+
+    def bill_text(self) -> str:
+        """Return what the answers cost, item by item, with the sum, and what is paid by use."""
+        items = idle_items(self._template, self._values(), self._region)
+        rows = [(item.name, usd_text(float(item.usd))) for item in items if item.usd]
+        rows.append(("a month without a request, all together", usd_text(float(sum(item.usd for item in items)))))
+        uses = "\n".join(wrapped_text(f"  {text}", indent="    ") for text in self._use_texts())
+        return f"{rows_text(rows, right=(1,))}\n\nIn use, on top [USD]:\n{uses}"
+
+    def _use_texts(self) -> list[str]:
+        values, prices = self._values(), Prices(self._region)
+        node = number_text(float(prices.usd(f"ec2:{values['RedisInstanceType']}")))
+        texts = []
+        if values["FrontDoor"] == "http-api":
+            door = number_text(float(prices.usd("http-api-request") * 10**6))
+            texts.append(f"{door} per million requests to the HTTP API, and 0.27 for the proxy; transfer apart")
+        if values["RedisNodeCount"] != "0":
+            texts.append(f"{node} an hour for each Redis node that runs ({values['RedisInstanceType']})")
+        if values["Relay"] != "none":
+            gb_s = prices.usd("lambda-duration:arm") * 3600 * int(values["CacheMemoryMb"]) / 1024
+            texts.append(f"{number_text(float(gb_s), digits=2)} an hour for each key in a cache function")
+        texts.append("docs/operate/costs.md has the rest: reports, the digest, metrics")
+        return texts
+
+    def _values(self, **changed: str) -> dict[str, Any]:
+        return declared_values(self._parameters, {**self._given, **changed})
+
+    def _answered(self) -> dict[str, str]:
+        return {name: str(value) for name, value in self._values().items()}
+
+    def _answer(self, name: str, ask: Ask) -> str:
+        """Ask until the template would accept the answer."""
+        parameter = self._parameters[name]
+        default = self._default(name)
+        print(f"\n{wrapped_text(parameter['Description'])}")
+        if costs := self._costs_text(name):
+            print(costs)
+        while True:
+            value = _asked(ask, f"{name} [{default}]: ").strip() or default
+            try:
+                if {'"', "'"} & set(value):
+                    raise TemplateError(f"parameter {name}: {value!r} has a quotation mark")
+                parameter_value(name, parameter, value)
+                return value
+            except TemplateError as error:
+                print(wrapped_text(f"Not accepted: {error}"))
+
+    def _default(self, name: str) -> str:
+        """Return what Enter takes: the earlier answer or the template's default, if no rule refuses that."""
+        parameter = self._parameters[name]
+        present = self._given.get(name, str(parameter["Default"]))
+        others = [str(parameter["Default"]), *map(str, parameter.get("AllowedValues", ()))]
+        is_text = parameter["Type"] == "String" and "AllowedValues" not in parameter  # which nothing else stands for
+        for value in (present, *(() if is_text else others)):
+            try:
+                accepted(self._template, self._values(**{name: value}), self._region)
+                return value
+            except TemplateError:
+                continue
+        return present
+
+    def _costs_text(self, name: str) -> str:
+        """Return what each choice costs: in a month without a request with the other answers, and by use."""
+        parameter, prices = self._parameters[name], Prices(self._region)
+        if name in _BY_USE:
+            return wrapped_text(f"  {_BY_USE[name]}", indent="  ")
+        if name == "RedisInstanceType":
+            rows = [
+                (
+                    value,
+                    f"{number_text(float(usd))} USD an hour while it runs",
+                    f"{usd_text(float(usd * MONTH_H))} a month",
+                )
+                for value in parameter["AllowedValues"]
+                for usd in [prices.usd(f"ec2:{value}")]
+            ]
+            return rows_text([(f"  {value}", an_hour, a_month) for value, an_hour, a_month in rows])
+        choices = list(map(str, parameter.get("AllowedValues", ()))) or [_sample(parameter, self._default(name))]
+        idle = {value: self._idle_usd(name, value) for value in choices}
+        if not parameter.get("AllowedValues"):
+            given, absent = idle[choices[0]], self._idle_usd(name, "")
+            if given is None or absent is None or given == absent:
+                return ""
+            return f"  If given: {usd_text(given - absent)} USD a month."
+        return rows_text(
+            [
+                (f"  {value}", f"{usd_text(usd)} USD a month in which nobody reads, all together")
+                for value, usd in idle.items()
+                if usd is not None
+            ]
+        )
+
+    def _idle_usd(self, name: str, value: str) -> float | None:
+        """Return what a stack costs a month with another answer; None if that is none."""
+        try:
+            return float(
+                sum(item.usd for item in idle_items(self._template, self._values(**{name: value}), self._region))
+            )
+        except TemplateError:
+            return None
 
 
-def with_overrides(text: str, environment: str, given: Mapping[str, str]) -> str:
-    """Return samconfig.toml with these `parameter_overrides` in an environment, and all else as it was."""
-    head = f"[{environment}.deploy.parameters]"
-    lines, section = [], ""
-    for line in text.splitlines():
-        section = line if line.startswith("[") else section
-        if section != head or not line.startswith("parameter_overrides"):
-            lines.append(line)
-        if line == head:
-            lines.append(f"parameter_overrides = '{_words(given)}'")
-    return "\n".join(lines) + "\n"
+def _sample(parameter: Mapping[str, Any], default: str) -> str:
+    """Return a value that is not empty: a default, or an address."""
+    return default or ("you@example.com" if "@" in parameter.get("AllowedPattern", "") else "x")
 
 
-def _words(given: Mapping[str, str]) -> str:
-    return " ".join(f'{name}="{value}"' for name, value in given.items())
-
-
-def _would_be_read(text: str, environment: str, given: Mapping[str, str]) -> bool:
-    """Whether a samconfig.toml has these `parameter_overrides`: no other line hid the section or was torn apart."""
+def _asked(ask: Ask, question: str) -> str:
     try:
-        found = tomllib.loads(text)[environment]["deploy"]["parameters"]["parameter_overrides"]
-    except (tomllib.TOMLDecodeError, KeyError):
-        return False
-    return isinstance(found, str) and overrides(found) == given
+        return ask(question)
+    except EOFError:
+        raise NotConfiguredError("nothing was written: the input has ended before the last answer") from None
+
+
+def _refs(part: Any) -> set[str]:
+    """Return the names of all parameters that a part of the template refers to."""
+    if isinstance(part, dict):
+        own = {part["Ref"]} if part.keys() == {"Ref"} else set[str]()
+        return own.union(*map(_refs, part.values()))
+    return set[str]().union(*map(_refs, part)) if isinstance(part, list) else set()

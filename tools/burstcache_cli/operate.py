@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.pauses import Pauses
 from burstcache.core.errors import FunctionFailedError
-from burstcache.core.messages.answers import CacheStopped, Held, NodeStopped, Pong, Refused
+from burstcache.core.messages.answers import CacheStopped, NodeStopped, Pong
 from burstcache.core.messages.events import KEY_START_REQUESTED, KeyStartRequested
 from burstcache.core.messages.operations import FollowWrite, Hold, Ping, Release, StopCache
 from burstcache_cli.stack import Stack, exists, stack_of
@@ -116,7 +116,7 @@ def end_pause(stack: Stack) -> Outcome:
 
 def start_redis(stack: Stack, node: str, for_s: int) -> Outcome:
     """Keep a node running for `for_s` seconds from now, without a key."""
-    answer: Held | Refused = _redis_control(stack, Hold(op="hold", node=node, for_s=for_s))
+    answer: Any = _redis_control(stack, Hold(op="hold", node=node, for_s=for_s))
     if "refused" in answer:
         return Outcome(answer["refused"], answer, is_success=False)
     return Outcome(f"{node} is {answer['phase']}, held until {time_text(answer['held_until_us'])}", answer)

@@ -114,9 +114,15 @@ COMMANDS = (
     Command("resume", "end a pause, also that of a spent budget", f"{_OWN}:stack", f"{_OPERATE}:resume"),
     Command(
         "config",
-        "ask what matters of a stack, and write it to samconfig.toml",
+        "ask what matters of a stack, with its price, and write it to samconfig.toml",
         f"{_OWN}:config",
         "burstcache_cli.config:config",
+    ),
+    Command(
+        "delete",
+        "delete a deployed stack: pause it, end what runs, then remove it",
+        f"{_OWN}:delete",
+        "burstcache_cli.delete:delete",
     ),
     Command(
         "replay",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,7 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError, ProfileNotFound
+from botocore.session import Session
 
 from burstcache.access import parse_nodes
 from burstcache.adapters.clients import Clients
@@ -182,6 +184,14 @@ def find_stack(
     return local_stack(running_in(state_dir))
 
 
+def absent_stack(stack: Stack) -> bool:
+    """Whether there is no stack of that name."""
+    try:
+        return bool(stack.version[-1] == "DELETE_COMPLETE")
+    except InvalidSettingError:
+        return True
+
+
 def exists(stack: Stack, key: str) -> bool | None:
     """Return whether the origin has an object; None if this person may not know."""
     try:
@@ -197,14 +207,25 @@ def stack_of(args: argparse.Namespace) -> Stack:
 
 
 def _deployed(stack_name: str, region: str, profile: str) -> Stack:
+    return Stack(stack_name, session_of(region=region, profile=profile), {})
+
+
+def session_of(*, region: str, profile: str) -> Any:
+    """Return a session of a profile and a region, empty for those of the AWS configuration.
+
+    Raises:
+        InvalidSettingError: There is no such profile, or no region is named.
+    """
     try:
         session = boto3.Session(profile_name=profile or None, region_name=region or None)
     except ProfileNotFound as error:
-        profiles = ", ".join(boto3.Session().available_profiles) or "none"
-        raise InvalidSettingError(f"--profile {profile}: expected one of {profiles}") from error
+        named = profile or os.environ.get("AWS_PROFILE", "")
+        known = Session().available_profiles
+        remedy = f"expected one of {', '.join(known)}" if known else "this machine has none; `aws configure` makes one"
+        raise InvalidSettingError(f"--profile {named}: {remedy}") from error
     if not session.region_name:
         raise InvalidSettingError("--region is missing: neither the environment nor the profile names one")
-    return Stack(stack_name, session, {})
+    return session
 
 
 def running_in(state_dir: Path) -> RunningCloud:

@@ -48,6 +48,7 @@ from burstcache_local.template.template import LocalTemplate
 from burstcache_local.traces import TraceDaemon
 
 _PROJECT = Path(__file__).parents[2]
+_DEFAULTS = {"Relay": "nlb"}  # a relay costs nothing here, and every tier is to be seen
 _FURTHER_SETTINGS = {"BURSTCACHE_POOL": "PoolSettings", "BURSTCACHE_STATE": "StateSettings"}  # outputs of some stacks
 
 
@@ -375,6 +376,7 @@ class LocalCloud:
             vpc_block=self._block.cidr,
             relay_address=self._block.relay_address,
             region=self.region,
+            defaults=_DEFAULTS,
         )
 
     def _create_stack(self, template: LocalTemplate) -> None:

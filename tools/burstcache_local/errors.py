@@ -31,3 +31,11 @@ class ThrottledError(LocalCloudError):
 
 class StartLostError(LocalCloudError):
     """The process that functions are forked from has ended before an environment was."""
+
+
+class RuleError(TemplateError):
+    """A rule of the template refuses the values of its parameters; `rule` is its name."""
+
+    def __init__(self, message: str, *, rule: str) -> None:
+        super().__init__(message)
+        self.rule = rule

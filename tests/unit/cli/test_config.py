@@ -1,80 +1,284 @@
-"""`burstcache config` asks for what matters, and changes one line of samconfig.toml."""
+"""`burstcache config` asks for what matters, says what it costs, and writes only what the template accepts."""
 
 from __future__ import annotations
 
+import random
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse
+from moto import mock_aws
 
 from burstcache_cli.cli import main
-from burstcache_cli.config import answers, overrides, with_overrides
+from burstcache_cli.config import NotConfiguredError, Wizard
+from burstcache_cli.samconfig import SamConfig, overrides_of
+from burstcache_local.errors import TemplateError
+from burstcache_local.template.parameters import accepted, declared_values
+from burstcache_local.template.read import read
 from support.project import ROOT
+from support.searches import seeds
 
 _TEXT = (ROOT / "samconfig.toml").read_text()
+_REGION = "us-east-1"
+_ACCOUNT = "123456789012"
 
 
-@pytest.fixture(scope="module")
+@cache
 def template() -> dict[str, Any]:
-    return yaml_parse((ROOT / "template.yaml").read_text())  # type: ignore[no-any-return]
+    return read(ROOT / "template.yaml")
 
 
-def answered(template: Mapping[str, Any], typed: Mapping[str, str], **given: str) -> dict[str, str]:
-    """What comes of typing these answers, and Enter to all other questions."""
-    return dict(answers(template, given, lambda question: typed.get(question.partition(" ")[0], "")))
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    with mock_aws():
+        yield
 
 
-def test_enter_takes_every_default(template: dict[str, Any]) -> None:
-    taken = answered(template, {})
+def wizard(region: str = _REGION, **given: str) -> Wizard:
+    return Wizard(template(), region, dict(given))
+
+
+def answered(typed: dict[str, str], **given: str) -> dict[str, str]:
+    """What comes of typing these answers once, and Enter to all other questions."""
+    left = dict(typed)
+    return wizard(**given).answers(lambda question: left.pop(question.partition(" ")[0], ""))
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, file: Path, *typed: str, confirm: str = "y", options: str = "") -> int:
+    """Run the command; Enter answers what is not typed."""
+    left = iter(typed)
+
+    def answer(question: str) -> str:
+        return confirm if "[y/N]" in question else next(left, "")
+
+    monkeypatch.setattr("builtins.input", answer)
+    words = ["config", "--template", str(ROOT / "template.yaml"), "--file", str(file), "--region", _REGION]
+    return main([*words, *options.split()])
+
+
+def test_enter_takes_every_default() -> None:
+    taken = answered({})
 
     assert len(taken) == 8
-    assert all(str(template["Parameters"][name]["Default"]) == value for name, value in taken.items())
+    assert all(str(template()["Parameters"][name]["Default"]) == value for name, value in taken.items())
 
 
-def test_enter_keeps_an_earlier_answer(template: dict[str, Any]) -> None:
-    assert answered(template, {}, Relay="direct")["Relay"] == "direct"
+def test_enter_keeps_an_earlier_answer() -> None:
+    assert answered({}, Relay="direct")["Relay"] == "direct"
 
 
-def test_a_bucket_of_yours_asks_whether_it_is_public(template: dict[str, Any]) -> None:
-    assert "ExistingBucketIsPublic" in answered(template, {"OriginBucketName": "mine"})
-    assert "ExistingBucketIsPublic" not in answered(template, {"OriginBucketName": "mine", "ApiAuth": "iam"})
+def test_enter_behind_a_bucket_of_yours_opens_it_to_nobody() -> None:
+    assert answered({"OriginBucketName": "mine"})["ApiAuth"] == "iam"
 
 
-def test_tokens_ask_for_their_issuer(template: dict[str, Any]) -> None:
+def test_a_bucket_of_yours_is_public_only_after_a_yes() -> None:
+    said = {"OriginBucketName": "mine", "ApiAuth": "public", "ExistingBucketIsPublic": "yes"}
+
+    assert answered(said).items() >= said.items()
+    assert answered({**said, "ExistingBucketIsPublic": "no"})["ApiAuth"] == "iam"
+    assert "ExistingBucketIsPublic" not in answered({"OriginBucketName": "yours"}, **said)
+
+
+def test_tokens_ask_for_their_issuer() -> None:
     typed = {"ApiAuth": "jwt", "JwtIssuer": "https://example.com", "JwtAudience": "a,b"}
 
-    assert answered(template, typed).items() >= typed.items()
+    assert answered(typed).items() >= typed.items()
 
 
-def test_an_answer_that_the_template_refuses_is_asked_for_again(
-    template: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_answer_that_the_template_refuses_is_asked_for_again(capsys: pytest.CaptureFixture[str]) -> None:
     typed = iter(["", "everybody", "iam"])
 
-    taken = dict(answers(template, {}, lambda question: next(typed, "")))
+    taken = wizard().answers(lambda question: next(typed, ""))
 
     assert taken["ApiAuth"] == "iam"
-    assert "'everybody' is not accepted: public, iam, jwt" in capsys.readouterr().out
+    assert "'everybody' is not one of public, iam, jwt" in " ".join(capsys.readouterr().out.split())
+
+
+_TYPED = (
+    "",
+    "",
+    "no",
+    "yes",
+    "mine",
+    "public",
+    "iam",
+    "jwt",
+    "nlb",
+    "direct",
+    "none",
+    "10",
+    "0",
+    "t4g.micro",
+    "a@b.c",
+    "https://a.b",
+    '"',
+)
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_whatever_is_typed_the_template_accepts_what_is_written(seed: int) -> None:
+    chance = random.Random(seed)
+    typed = [chance.choice(_TYPED) for _ in range(chance.randrange(60))]
+    parameters = template()["Parameters"]
+    given = {
+        name: chance.choice([str(parameter["Default"]), *map(str, parameter.get("AllowedValues", ()))])
+        for name, parameter in parameters.items()
+        if chance.random() < 0.1
+    }
+    region = chance.choice(["us-east-1", "eu-north-1", "eu-central-1", "me-central-1"])
+
+    try:
+        taken = wizard(region, **given).answers(lambda question: typed.pop() if typed else "")
+    except TemplateError:  # of what is not asked for, or what was typed twice: nothing is written
+        return
+
+    accepted(template(), declared_values(parameters, taken), region)
+
+
+def test_a_choice_is_shown_with_what_it_costs_and_the_sum_is_that_of_the_documents(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asking = wizard()
+    asking.answers(lambda question: "direct" if question.startswith("Relay") else "")
+
+    printed = capsys.readouterr().out
+
+    row = next(
+        line for line in (ROOT / "docs/operate/costs.md").read_text().splitlines() if line.startswith("| **Sum**")
+    )
+    nlb, direct, none = (Decimal(cell.strip(" *")) for cell in row.split("|")[4:7])
+    for relay, usd in (("none", none), ("direct", direct), ("nlb", nlb)):
+        assert f"  {relay:6}  {usd} USD a month in which nobody reads, all together" in printed
+    assert f"a month without a request, all together  {direct}" in asking.bill_text()
+
+
+def test_every_question_says_what_its_answers_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    typed = {"OriginBucketName": "mine", "ApiAuth": "public", "ExistingBucketIsPublic": "yes"}
+    asked = []
+
+    def answer(question: str) -> str:
+        asked.append(capsys.readouterr().out)
+        return typed.get(question.partition(" ")[0], "")
+
+    wizard().answers(answer)
+
+    assert len(asked) == 9
+    assert [each for each in asked if not ("USD" in each or "osts nothing" in each)] == []
 
 
 @pytest.mark.parametrize("environment", ["default", "prod"])
 def test_the_answers_are_what_sam_reads_and_nothing_else_changes(environment: str) -> None:
     given = {"OriginBucketName": "", "ApiAuth": "iam", "JwtAudience": "a,b"}
+    name = tomllib.loads(_TEXT)[environment]["global"]["parameters"]["stack_name"]
 
-    once = with_overrides(_TEXT, environment, given)
-    twice = with_overrides(once, environment, given)
+    def with_settings(text: str) -> str:
+        file = SamConfig(text, environment, False, name, "", "", {})
+        return file.with_settings(stack_name=name, region=_REGION, profile="", overrides=given)
+
+    once = with_settings(_TEXT)
 
     before, after = tomllib.loads(_TEXT), tomllib.loads(once)
-    assert overrides(after[environment]["deploy"]["parameters"].pop("parameter_overrides")) == given
+    written = after[environment]["deploy"]["parameters"]
+    assert overrides_of(written.pop("parameter_overrides")) == given
+    assert written.pop("region") == _REGION
     before[environment]["deploy"]["parameters"].pop("parameter_overrides", None)
     assert before == after
-    assert twice == once
-    assert [line for line in _TEXT.splitlines() if line not in once] == (
-        [] if environment == "default" else [line for line in _TEXT.splitlines() if "parameter_overrides" in line]
+    assert with_settings(once) == once
+
+
+def test_a_file_that_does_not_exist_is_made_with_stack_region_and_what_sam_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "new.toml"
+
+    assert configure(monkeypatch, file, options="--stack-name mine") == 0
+
+    written = tomllib.loads(file.read_text())["default"]
+    model = tomllib.loads(_TEXT)["default"]
+    assert written["global"]["parameters"] == {"stack_name": "mine"}
+    assert written["build"] == model["build"]
+    assert written["deploy"]["parameters"].items() >= model["deploy"]["parameters"].items()
+    assert written["deploy"]["parameters"]["region"] == _REGION
+    assert f"Stack mine in {_REGION}, account {_ACCOUNT}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("confirm", ["", "n", "mine"])
+def test_nothing_is_written_that_is_not_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str
+) -> None:
+    file = tmp_path / "new.toml"
+
+    assert configure(monkeypatch, file, confirm=confirm) == 1
+
+    assert not file.exists()
+
+
+def test_an_input_that_ends_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(question: str) -> str:
+        raise EOFError
+
+    with pytest.raises(NotConfiguredError, match="the input has ended"):
+        wizard().answers(ended)
+
+
+def test_missing_credentials_are_reported_before_the_first_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as bare:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"):
+            bare.delenv(name, raising=False)
+        bare.setenv("HOME", str(tmp_path))
+        bare.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+        assert configure(bare, tmp_path / "new.toml") == 1
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("burstcache: no AWS credentials were found: sign in with `aws sso login`")
+
+
+@pytest.mark.parametrize(
+    ("profiles", "told"), [(("work", "home"), "expected one of home, work"), ((), "`aws configure` makes one")]
+)
+def test_a_missing_profile_is_reported_with_the_existing_ones(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    profiles: tuple[str, ...],
+    told: str,
+) -> None:
+    names = tmp_path / "config"
+    names.write_text("".join(f"[profile {name}]\nregion = {_REGION}\n" for name in profiles))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(names))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+
+    assert configure(monkeypatch, tmp_path / "new.toml", options="--profile nada") == 2
+
+    assert "--profile nada: " in (said := capsys.readouterr().err)
+    assert all(name in said for name in profiles)
+    assert told.split()[0] in said
+
+
+def test_check_asks_nothing_and_refuses_what_the_template_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "samconfig.toml"
+    assert configure(monkeypatch, file, options="--check") == 0
+    file.write_text(
+        _TEXT.replace(
+            "[default.deploy.parameters]", "[default.deploy.parameters]\nparameter_overrides = 'OriginBucketName=mine'"
+        )
     )
+
+    assert configure(monkeypatch, file, options="--check") == 2
+
+    assert "NoBucketIsOpenedByAccident" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -89,10 +293,9 @@ def test_a_file_that_would_not_get_the_answers_stays_as_it_is(
     parameters: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "samconfig.toml"
-    file.write_text(parameters)
-    monkeypatch.setattr("builtins.input", lambda question: "")
+    file.write_text(parameters.replace("A=1", "Relay=none"))
 
-    assert main(["config", "--template", str(ROOT / "template.yaml"), "--file", str(file)]) == 2
+    assert configure(monkeypatch, file) == 2
 
     assert "parameter_overrides" in capsys.readouterr().err
-    assert file.read_text() == parameters
+    assert file.read_text() == parameters.replace("A=1", "Relay=none")

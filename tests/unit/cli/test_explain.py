@@ -104,7 +104,7 @@ def test_key_of_a_cache_function_says_when_that_ends_and_what_it_has_cost() -> N
     assert "save" not in text
 
 
-def test_object_that_does_not_exist_is_said_to_be_absent_and_nothing_would_move_it() -> None:
+def test_absent_object_is_reported_and_nothing_would_move_it() -> None:
     move = Move("lambda", "is_hot", requests=1)
 
     text = explanation_text(replace(explanation(move), exists=False))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from burstcache_local.errors import TemplateError
+from burstcache_local.errors import RuleError, TemplateError
 
 NO_VALUE = {"Ref": "AWS::NoValue"}
 
@@ -50,7 +50,8 @@ class Conditions:
             if self._test(rule.get("RuleCondition", True)):
                 for assertion in rule["Assertions"]:
                     if not self._test(assertion["Assert"]):
-                        raise TemplateError(f"rule {name}: {assertion.get('AssertDescription', 'an assertion failed')}")
+                        described = assertion.get("AssertDescription", "an assertion failed")
+                        raise RuleError(f"rule {name}: {described}", rule=name)
 
     def resolve(self, value: Any) -> Any:
         """Return `value` without Fn::If; a part that becomes AWS::NoValue is left out."""
@@ -78,19 +79,32 @@ class Conditions:
             case "Fn::Not":
                 return not self._test(operands[0])
             case "Fn::Equals":
-                left, right = map(self._value, operands)
+                left, right = map(self.value, operands)
                 return bool(left == right)
             case "Fn::Contains":
                 accepted, value = operands
-                return self._value(value) in map(self._value, accepted)
-        raise TemplateError(f"{name} is not understood in a condition: use Fn::Equals, And, Or, Not, Contains")
+                return self.value(value) in map(self.value, accepted)
+            case "Fn::EachMemberEquals":
+                members, value = operands
+                return {*self._members(members)} <= {self.value(value)}
+            case "Fn::EachMemberIn":
+                members, accepted = operands
+                return {*self._members(members)} <= {*self._members(accepted)}
+        known = "Fn::Equals, And, Or, Not, Contains, EachMemberEquals, EachMemberIn"
+        raise TemplateError(f"{name} is not understood in a condition: use {known}")
 
-    def _value(self, operand: Any) -> str:
+    def _members(self, operand: Any) -> list[str]:
+        if only(operand, "Ref") and isinstance(members := self._values[operand["Ref"]], list):
+            return [str(member) for member in members]
+        return self._list(operand) if isinstance(operand, list) or only(operand, "Fn::Split") else [self.value(operand)]
+
+    def value(self, operand: Any) -> str:
+        """Return the text that an operand stands for."""
         if only(operand, "Ref"):
             return str(self._values[operand["Ref"]])
         if only(operand, "Fn::FindInMap"):
             table, first, second = operand["Fn::FindInMap"]
-            return str(self._mappings[table][self._value(first)][self._value(second)])
+            return str(self._mappings[table][self.value(first)][self.value(second)])
         if only(operand, "Fn::Select"):
             index, choices = operand["Fn::Select"]
             return self._list(choices)[int(index)]
@@ -101,8 +115,8 @@ class Conditions:
     def _list(self, operand: Any) -> list[str]:
         if only(operand, "Fn::Split"):
             separator, text = operand["Fn::Split"]
-            return self._value(text).split(separator)
-        return [self._value(each) for each in operand]
+            return self.value(text).split(separator)
+        return [self.value(each) for each in operand]
 
 
 class Network:

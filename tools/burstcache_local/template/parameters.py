@@ -23,6 +23,16 @@ _NOT_HERE = (
 
 
 def parameter_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of all parameters, or raise TemplateError for those that the local run does not do."""
+    values = declared_values(declared, overrides)
+    for name, accepted, reason in _NOT_HERE:
+        if name in values and values[name] not in accepted:
+            others = " or ".join(map(repr, accepted))
+            raise TemplateError(f"parameter {name}: {values[name]!r} is not for here, since {reason}: use {others}")
+    return values
+
+
+def declared_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
     """Return the values of all parameters, or raise TemplateError as CloudFormation would refuse them."""
     for name in overrides.keys() - declared.keys():
         raise TemplateError(f"has no parameter {name!r}: use {', '.join(sorted(declared))}")
@@ -31,16 +41,12 @@ def parameter_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) 
         value = overrides.get(name, parameter.get("Default"))
         if value is None:
             raise TemplateError(f"parameter {name} has no default: give it a value")
-        values[name] = _parameter_value(name, parameter, str(value))
-    for name, accepted, reason in _NOT_HERE:
-        if name in values and values[name] not in accepted:
-            others = " or ".join(map(repr, accepted))
-            raise TemplateError(f"parameter {name}: {values[name]!r} is not for here, since {reason}: use {others}")
+        values[name] = parameter_value(name, parameter, str(value))
     return values
 
 
-def _parameter_value(name: str, parameter: Mapping[str, Any], text: str) -> Any:
-    """Return the value as the template sees it."""
+def parameter_value(name: str, parameter: Mapping[str, Any], text: str) -> Any:
+    """Return the value as the template sees it, or raise TemplateError as CloudFormation would refuse it."""
     accepted = [str(value) for value in parameter.get("AllowedValues", [])]
     if accepted and text not in accepted:
         raise TemplateError(f"parameter {name}: {text!r} is not one of {', '.join(accepted)}")
@@ -71,9 +77,8 @@ def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> di
     Raises:
         TemplateError: A rule of the template, or the policy, refuses the values.
     """
-    _check_policy(values, region)
-    conditions = Conditions(source, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
-    conditions.check_rules(source.pop("Rules", {}))
+    conditions = accepted(source, values, region)
+    source.pop("Rules", None)
     for section in ("Resources", "Outputs"):
         kept = {}
         for name, part in source.get(section, {}).items():
@@ -86,6 +91,14 @@ def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> di
     source["Globals"] = conditions.resolve(source.get("Globals", {}))
     source.pop("Conditions", None)
     return source
+
+
+def accepted(source: Mapping[str, Any], values: Mapping[str, Any], region: str) -> Conditions:
+    """Return the conditions under these values, or raise TemplateError if the policy or a rule refuses them."""
+    _check_policy(values, region)
+    conditions = Conditions(source, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
+    conditions.check_rules(source.get("Rules", {}))
+    return conditions
 
 
 def _check_policy(values: Mapping[str, Any], region: str) -> None:

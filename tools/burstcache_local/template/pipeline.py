@@ -15,7 +15,13 @@ from burstcache_local.template.transform import transform
 
 
 def load_template(
-    path: Path, overrides: Mapping[str, str], *, vpc_block: str, relay_address: str, region: str
+    path: Path,
+    overrides: Mapping[str, str],
+    *,
+    vpc_block: str,
+    relay_address: str,
+    region: str,
+    defaults: Mapping[str, str] | None = None,
 ) -> LocalTemplate:
     """Return the template ready for moto.
 
@@ -25,13 +31,16 @@ def load_template(
         vpc_block: IPv4 block that its VPC moves to.
         relay_address: What the private names of its services resolve to.
         region: AWS region to imitate.
+        defaults: What stands for the template's own defaults, where it has such parameters.
 
     Raises:
         TemplateError: Names the file and the reason, in one line.
     """
     try:
         source = read(path)
-        values = parameter_values(source.get("Parameters", {}), overrides)
+        declared = source.get("Parameters", {})
+        others = {name: value for name, value in (defaults or {}).items() if name in declared}
+        values = parameter_values(declared, {**others, **overrides})
         decided = decide(source, values, region)
         transformed = transform(decided, values, path.parent, region)
         resolved = resolve(transformed.body, values, vpc_block=vpc_block, relay_address=relay_address, region=region)

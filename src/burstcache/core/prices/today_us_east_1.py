@@ -44,6 +44,7 @@ SHEET = PriceSheet(
         PriceRow("ebs-gp3", "0.08/730", "GB-h", f"{_TOOLKIT} (0.08 per GB-month)"),
         PriceRow("logs", "0.50", "GB", _TOOLKIT),
         PriceRow("metric", "0.30/730", "metric-hour", "api-evangelist/cloudwatch, price page of 2026-05"),
+        PriceRow("alarm-metric", "0.10/730", "metric-hour", "AWS price list, 2026-08-16"),
         PriceRow("event", "0.000001", "64 KB", f"{_INFRACOST}; cloudburn.io 2026-03"),
         PriceRow("dynamodb-write", "0.000000625", "write unit", _DYNAMODB),
         PriceRow("dynamodb-read", "0.000000125", "read unit", _DYNAMODB),

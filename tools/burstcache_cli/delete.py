@@ -1,0 +1,135 @@
+"""`burstcache delete`: remove a deployed stack, after what would keep CloudFormation from it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from botocore.exceptions import ClientError, WaiterError
+
+from burstcache.core.errors import BurstcacheError
+from burstcache_cli.account import account_of
+from burstcache_cli.operate import begin_pause
+from burstcache_cli.samconfig import read_samconfig
+from burstcache_cli.stack import Stack, absent_stack
+from burstcache_terminal.exit_codes import ExitCode
+from burstcache_terminal.text import count_text, wrapped_text
+
+_MACHINES = ("KeyLifecycleArn", "RedisNodeArn", "PoolArn")
+_KEPT = ("OriginBucket", "StateBucket")  # what outlives a stack: the objects are the user's
+_WAIT = {"Delay": 15, "MaxAttempts": 160}  # 40 minutes: network interfaces of functions go last
+
+
+class NotDeletedError(BurstcacheError):
+    """A stack was not deleted, or not all of it."""
+
+
+def delete(args: argparse.Namespace) -> ExitCode:
+    """Delete the stack that the options name, once its name was typed; one that does not exist is deleted.
+
+    Raises:
+        NotDeletedError: The name was not typed, or CloudFormation has failed.
+    """
+    named = read_samconfig(args)
+    account = account_of(region=named.region, profile=named.profile)
+    stack = Stack(named.stack_name, account.session, {})
+    if absent_stack(stack):
+        print(f"There is no stack {stack.name} in {account.region}, account {account.number}: nothing to delete.")
+        return ExitCode.SUCCESS
+    buckets = _kept_buckets(stack)
+    print(f"Stack {stack.name} in {account.region}, account {account.number} ({account.arn}).")
+    print(
+        wrapped_text(
+            "Goes: functions, table, nodes and what state they have on their volumes, network, logs, passwords."
+        )
+    )
+    for bucket in buckets:
+        print(
+            wrapped_text(
+                f"{'Goes, with every version of every object' if args.with_buckets else 'Stays'}: bucket {bucket}."
+            )
+        )
+    _confirm(stack.name)
+    _end_what_runs(stack)
+    _delete_stack(stack)
+    for bucket in buckets if args.with_buckets else ():
+        print(f"Deleting bucket {bucket} ...", flush=True)
+        _delete_bucket(stack.client("s3"), bucket)
+    print(f"Deleted {stack.name}.")
+    return ExitCode.SUCCESS
+
+
+def _confirm(name: str) -> None:
+    try:
+        typed = input("Type the stack's name to delete it: ")
+    except EOFError:
+        typed = ""
+    if typed.strip() != name:
+        raise NotDeletedError(f"nothing was deleted: {name!r} was not typed")
+
+
+def _kept_buckets(stack: Stack) -> list[str]:
+    return [each.physical_id for each in stack.resources if each.logical_id in _KEPT and each.type == "AWS::S3::Bucket"]
+
+
+def _end_what_runs(stack: Stack) -> None:
+    """Pause the stack and stop all executions: a machine is deleted only once they have ended, up to 30 days later."""
+    if "TableName" in stack.outputs:
+        begin_pause(stack, "the stack is being deleted")
+    ended = sum(
+        _stop_executions(stack.client("stepfunctions"), stack.outputs[name])
+        for name in _MACHINES
+        if name in stack.outputs
+    )
+    print(f"Paused; stopped {count_text(ended, 'execution')}.", flush=True)
+
+
+def _stop_executions(states: Any, machine_arn: str) -> int:
+    running = list(_running(states, machine_arn))
+    for arn in running:
+        states.stop_execution(executionArn=arn, cause="the stack is being deleted")
+    return len(running)
+
+
+def _running(states: Any, machine_arn: str) -> Iterator[str]:
+    pages = states.get_paginator("list_executions").paginate(stateMachineArn=machine_arn, statusFilter="RUNNING")
+    try:
+        for page in pages:
+            yield from (each["executionArn"] for each in page["executions"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "StateMachineDoesNotExist":  # an earlier attempt has deleted it
+            raise
+
+
+def _delete_stack(stack: Stack) -> None:
+    cloudformation = stack.client("cloudformation")
+    cloudformation.delete_stack(StackName=stack.name)
+    print(f"Deleting {stack.name}: this takes up to half an hour ...", flush=True)
+    try:
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack.name, WaiterConfig=_WAIT)
+    except WaiterError as error:
+        failed = [
+            f"{each['LogicalResourceId']}: {each.get('ResourceStatusReason', 'no reason was given')}"
+            for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack.name)
+            for each in page["StackEvents"]
+            if each["ResourceStatus"] == "DELETE_FAILED" and each["ResourceType"] != "AWS::CloudFormation::Stack"
+        ]
+        told = "; ".join(dict.fromkeys(failed)) or str(error)
+        raise NotDeletedError(f"{stack.name} is not deleted: {told}. Mend that and delete again") from error
+
+
+def _delete_bucket(s3: Any, bucket: str) -> None:
+    """Delete a bucket with every version of every object in it."""
+    try:
+        for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
+            versions = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+            if versions:
+                objects = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in versions]
+                refused = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True}).get("Errors")
+                if refused:
+                    raise NotDeletedError(f"bucket {bucket}: {refused[0]['Key']}: {refused[0].get('Message', '')}")
+        s3.delete_bucket(Bucket=bucket)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchBucket":
+            raise

@@ -1,0 +1,104 @@
+"""What a stack costs in a month in which nobody reads, by the resources that its template makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from burstcache.core.errors import PriceMissingError
+from burstcache.core.prices import PriceSheet, price_sheet
+from burstcache.core.worth import sheet_of_region
+from burstcache_local.template.intrinsics import Conditions
+
+MONTH_H = 730
+_OTHER_REGIONS = "today-us-east-1"  # for what a region's sheet leaves out
+_RELAY_VCPU, _RELAY_GB, _NODE_GB = Fraction(1, 4), Fraction(1, 2), 3
+_JANITOR_USD = Fraction("0.02")  # 8,760 runs
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What is billed by the hour."""
+
+    name: str
+    usd: Fraction  # a month
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices of a region; what its sheet leaves out is Northern Virginia's."""
+
+    region: str
+
+    @property
+    def sheet(self) -> PriceSheet:
+        """The newest sheet of the region, or Northern Virginia's."""
+        return sheet_of_region(self.region)
+
+    def usd(self, item: str) -> Fraction:
+        """Return the price of one unit [USD]; raise PriceMissingError if no sheet has one."""
+        try:
+            return self.sheet.usd(item)
+        except PriceMissingError:
+            return price_sheet(_OTHER_REGIONS).usd(item)
+
+    def month(self, item: str, units: Fraction | int = 1) -> Fraction:
+        """Return the price of a month of units that are billed by the hour [USD]."""
+        return self.usd(item) * units * MONTH_H
+
+
+def idle_items(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> list[Item]:
+    """Return what a stack costs in a month without a request, the same kinds together.
+
+    Args:
+        template: The template.
+        values: Of all its parameters.
+        region: Where it is deployed.
+    """
+    conditions = Conditions(template, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
+    sums: dict[str, Fraction] = {}
+    for name, part in template["Resources"].items():
+        if "Condition" not in part or conditions.holds(part["Condition"]):
+            for item in _items(name, part, conditions, values, Prices(region)):
+                sums[item.name] = sums.get(item.name, Fraction(0)) + item.usd
+    return [Item(name, usd) for name, usd in sums.items()]
+
+
+def _items(
+    name: str, part: Mapping[str, Any], conditions: Conditions, values: Mapping[str, Any], prices: Prices
+) -> Iterator[Item]:
+    """Yield what one resource costs."""
+    properties = part.get("Properties", {})
+    match part["Type"]:
+        case "AWS::ElasticLoadBalancingV2::LoadBalancer" if properties["Type"] == "network":
+            yield Item("Network Load Balancer", prices.month("nlb"))
+        case "AWS::ElasticLoadBalancingV2::LoadBalancer":
+            yield Item("Application Load Balancer", prices.month("alb"))
+            if conditions.holds("AlbIsPublic"):
+                yield Item("public addresses", prices.month("ipv4", 2))
+        case "AWS::ECS::Service" if properties["DesiredCount"]:  # the pool's hub runs while there are readers
+            task = prices.month("fargate-spot-vcpu:arm", _RELAY_VCPU) + prices.month(
+                "fargate-spot-memory:arm", _RELAY_GB
+            )
+            yield Item("relay on Fargate Spot", task)
+            if conditions.holds("RelayIsPublic"):
+                yield Item("public addresses", prices.month("ipv4"))
+        case "AWS::ServiceDiscovery::PrivateDnsNamespace":
+            yield Item("private DNS zone", prices.month("private-zone"))
+        case "AWS::EC2::Instance":
+            yield Item("volumes of nodes and databases", prices.month("ebs-gp3", _volume_gb(properties, conditions)))
+            if name.startswith("RedisInstance") and int(name[-1]) <= int(values["RedisAlwaysOnNodes"]):
+                yield Item("nodes that never stop", prices.month(f"ec2:{values['RedisInstanceType']}"))
+        case "AWS::CloudWatch::Alarm":
+            metrics = properties.get("Metrics", [{"MetricStat": {}}])
+            yield Item("alarms", prices.month("alarm-metric", sum("MetricStat" in metric for metric in metrics)))
+        case "AWS::Events::Rule" if name == "JanitorRule":
+            yield Item("janitor", _JANITOR_USD)
+
+
+def _volume_gb(properties: Mapping[str, Any], conditions: Conditions) -> int:
+    for device in properties.get("BlockDeviceMappings", ()):  # a database's
+        return int(conditions.value(device["Ebs"]["VolumeSize"]))
+    return _NODE_GB
