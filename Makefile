@@ -3,6 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 LOCK := requirements.lock
+# Those for which `make lock` sees to it that every package has a wheel, so that no set-up needs a compiler.
+PYTHONS := 3.11 3.12 3.13 3.14
 # SAM CLI has an environment of its own: what it pins does not go with ours.
 SAM_VERSION := 1.170.0
 SAM_LOCK := requirements-sam.lock
@@ -53,6 +55,8 @@ lock: ## write the locks anew, after a version in pyproject.toml, a requirements
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --extra dev pyproject.toml -o $(LOCK)
 	for folder in src cloudformation examples/thumbnails/src; do $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.14 --no-header \
 	  --no-annotate --no-strip-extras -c $(LOCK) $$folder/requirements.txt -o $$folder/requirements.txt || exit 1; done
+	for python in $(PYTHONS); do for processor in x86_64 aarch64; do $(BIN)/uv pip install -q --dry-run --only-binary :all: --target build/wheels \
+	  --python-version $$python --python-platform $$processor-manylinux_2_28 --require-hashes -r $(LOCK) || exit 1; done; done
 	printf '%s\n' aws-sam-cli==$(SAM_VERSION) uv==$(UV_VERSION) | $(BIN)/uv pip compile -q --universal --generate-hashes \
 	  --python-version 3.11 --no-header --no-annotate - -o $(SAM_LOCK)
 

@@ -21,11 +21,9 @@ import socket
 import ssl
 import statistics
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import redis
 from redis.utils import HIREDIS_AVAILABLE
@@ -36,6 +34,7 @@ from benchmarks.support.generated_s3 import serve_generated
 from benchmarks.support.pool_clients import CLIENT, GET, GET_AT_ONCE, PUT, Times, Work, room, run_client, timed
 from benchmarks.support.pool_processes import processes, run_member_of, run_sender
 from burstcache.core.pool.slices import Redundancy
+from burstcache_local.machines.redis_binary import redis_binary
 
 SETUPS = (Setup(),)
 _MEMBERS = [f"pool-{number}" for number in range(16)]
@@ -80,7 +79,7 @@ def redis_server(ends: ExitStack) -> redis.Redis:
     """Start a Redis and return a client."""
     port = free_port()
     options = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--appendonly", "no"]
-    server = subprocess.Popen([Path(sys.executable).parent / "redis-server", *options], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen([redis_binary(), *options], stdout=subprocess.DEVNULL)
     ends.callback(server.wait)
     ends.callback(server.kill)
     wait_for_port(port)

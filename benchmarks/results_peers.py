@@ -16,13 +16,11 @@ import gc
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import cachetools
@@ -31,6 +29,7 @@ import redis.asyncio
 
 from benchmarks.support.common import environment
 from burstcache.results import cached
+from burstcache_local.machines.redis_binary import redis_binary
 
 SIZE_BYTES = 18_617
 NAME = "images/small.jpg"
@@ -144,7 +143,7 @@ def free_port() -> int:
 
 def serve_redis(port: int, *options: str) -> subprocess.Popen[bytes]:
     """Start a Redis that keeps nothing on disk, and return it when it answers."""
-    server = str(Path(sys.executable).parent / "redis-server")
+    server = str(redis_binary())
     command = [server, "--bind", "127.0.0.1", "--port", str(port), "--save", "", *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     with redis.Redis(port=port) as client:

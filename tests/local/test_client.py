@@ -30,7 +30,7 @@ from burstcache_local.faults import CallFault
 from burstcache_local.signed_requests import Refusal
 from support.clock import ManualClock
 from support.policies import THESIS
-from support.processes import signal_named
+from support.processes import REDIS, signal_named
 from support.roles import role_with
 from support.waiting import LIMIT_S, until
 
@@ -446,4 +446,4 @@ def test_what_a_client_writes_to_a_key_on_a_node_is_read_by_others_once_it_is_an
 
 
 def test_a_write_is_answered_while_redis_is_frozen(cloud: LocalCloud, client: Client, writer: Client) -> None:
-    write_during(cloud, client, writer, "redis", "redis-server")
+    write_during(cloud, client, writer, "redis", REDIS)

@@ -19,6 +19,7 @@ import redis
 
 import thumbnails
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.machines.redis_binary import redis_binary
 from burstcache_local.stack import Stack
 from examples.thumbnails.pictures import SIZES_PX, picture
 from support.project import PYTHONPATH, ROOT
@@ -40,9 +41,8 @@ def server() -> Iterator[redis.Redis]:
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:  # a socket's path must be short
         path = Path(folder) / "redis.sock"
-        binary = str(Path(sys.executable).parent / "redis-server")
-        command = [binary, "--bind", "127.0.0.1", "--port", str(port), "--unixsocket", str(path), "--save", ""]
-        process = serve(command, port)
+        options = ["--bind", "127.0.0.1", "--port", str(port), "--unixsocket", str(path), "--save", ""]
+        process = serve([str(redis_binary()), *options], port)
         with redis.Redis(unix_socket_path=str(path)) as client:
             yield client
         process.kill()

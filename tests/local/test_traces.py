@@ -19,7 +19,7 @@ from burstcache.core.keys import key_hash
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.traces import segments_of_run
 from support.policies import THESIS
-from support.processes import signal_named
+from support.processes import REDIS, signal_named
 from support.project import ROOT
 from support.waiting import LIMIT_S, until
 
@@ -131,7 +131,7 @@ def test_a_life_belongs_to_the_trace_of_the_read_that_began_it(cloud: LocalCloud
 
 def test_a_tier_that_fails_is_marked_and_its_log_line_names_the_trace(cloud: LocalCloud) -> None:
     until(lambda: get(cloud, _KEY) == "redis")
-    signal_named("redis-server", signal.SIGKILL)
+    signal_named(REDIS, signal.SIGKILL)
 
     until(lambda: get(cloud, _KEY) == "s3")
     trace = first_with(

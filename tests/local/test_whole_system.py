@@ -17,7 +17,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.policies import THESIS
-from support.processes import processes_named, signal_named
+from support.processes import REDIS, processes_named, signal_named
 from support.waiting import LIMIT_S, until
 
 _OVERRIDES = "tick_s=3,lambda_threshold_s=5,redis_utilization_s=3,redis_check_s=1"
@@ -112,7 +112,7 @@ def test_every_get_is_answered_while_redis_is_killed(cloud: LocalCloud) -> None:
     client = Client(cloud, "killed")
     client.reach("redis")
 
-    signal_named("redis-server", signal.SIGKILL)
+    signal_named(REDIS, signal.SIGKILL)
     tiers = [client.tier() for _ in range(20)]
 
     assert "s3" in tiers
@@ -177,5 +177,5 @@ def test_life_that_a_person_stops_is_cleaned_up_as_soon_as_step_functions_tells(
 def test_everything_is_off_in_the_end(cloud: LocalCloud) -> None:
     until(lambda: not running(cloud))
 
-    assert until(lambda: not processes_named("redis-server"))
+    assert until(lambda: not processes_named(REDIS))
     assert cloud.invoke("JanitorFunction", {}) == {"keys": [], "nodes": [], "paused": []}

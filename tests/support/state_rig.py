@@ -20,7 +20,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from burstcache_local.machines.nodes import redis_binary
+from burstcache_local.machines.redis_binary import redis_binary
 from burstcache_local.template import read
 from support.project import ROOT
 from support.waiting import LIMIT_S, free_port, until, wait_for_port

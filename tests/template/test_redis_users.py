@@ -150,7 +150,7 @@ def test_everything_that_is_done_to_a_node_is_the_work_of_one_of_them() -> None:
     ],
 )
 def test_nobody_may_do_what_is_nobodys_work(client: redis.Redis, command: str) -> None:
-    with pytest.raises(NoPermissionError):
+    with pytest.raises((NoPermissionError, redis.ResponseError), match="no permissions|not allowed"):
         client.execute_command(*command.split())  # type: ignore[no-untyped-call]
 
 
@@ -163,7 +163,7 @@ def test_nobody_may_touch_other_keys(client: redis.Redis, key: str) -> None:
 
 
 def test_a_script_may_do_no_more_than_its_user(client: redis.Redis) -> None:
-    with pytest.raises(redis.ResponseError, match="can't run this command"):
+    with pytest.raises(redis.ResponseError, match="can't run this command|has no permissions to run"):
         client.eval("return redis.call('FLUSHALL')", 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -150,7 +151,6 @@ def _key(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("'': expected the name of an object in the origin bucket")
     try:
-        text.encode()
-    except UnicodeEncodeError:
+        return os.fsencode(text).decode("utf-8")  # as it was typed, also where Python takes arguments for ASCII
+    except UnicodeError:
         raise argparse.ArgumentTypeError(f"{text!r}: expected UTF-8, as all names of objects are") from None
-    return text

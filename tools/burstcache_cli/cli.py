@@ -13,7 +13,7 @@ from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache_cli.registry import COMMANDS, EXTRAS, GROUPS, Command, children
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.options import Parser, UsageError
-from burstcache_terminal.text import shown_text
+from burstcache_terminal.text import print_anything, shown_text
 
 _MAX_WORDS = max(len(command.words.split()) for command in COMMANDS)
 
@@ -21,6 +21,7 @@ _MAX_WORDS = max(len(command.words.split()) for command in COMMANDS)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
+    print_anything()
     try:
         try:
             return _run(words)

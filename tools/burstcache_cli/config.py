@@ -84,7 +84,7 @@ def _write(args: argparse.Namespace, former: SamConfig, account: Account, given:
             f"burstcache config: {args.file} is not laid out as SAM CLI does; write there yourself:"
             f" parameter_overrides = '{overrides_text(given)}'"
         )
-    args.file.write_text(text)
+    args.file.write_text(text, "utf-8")
 
 
 class Wizard:

@@ -139,9 +139,10 @@ def _where(explanation: Explanation) -> Iterator[tuple[str, str]]:
     because = [_BECAUSE[explanation.rule], *map(_compared, explanation.compared)]
     yield "key", shown_text(explanation.key)
     if explanation.exists is False:
-        yield "exists", "no: S3 has no object of this name, and answers 404"
-    yield "served by", f"{_TIERS[explanation.tier]}{on}{since}"
-    yield "because", "; ".join(filter(None, because))
+        yield "exists", "no: S3 has no object of this name, and a read of it is answered with 404"
+    if explanation.exists is not False:
+        yield "served by", f"{_TIERS[explanation.tier]}{on}{since}"
+        yield "because", "; ".join(filter(None, because))
     yield "policy", explanation.policy
     yield "state", explanation.state + (", past its deadline" if explanation.is_expired else "")
     yield "execution", explanation.execution_name

@@ -114,13 +114,13 @@ COMMANDS = (
     Command("resume", "end a pause, also that of a spent budget", f"{_OWN}:stack", f"{_OPERATE}:resume"),
     Command(
         "config",
-        "ask what matters of a stack, with its price, and write it to samconfig.toml",
+        "ask what matters, with its price, and write samconfig.toml",
         f"{_OWN}:config",
         "burstcache_cli.config:config",
     ),
     Command(
         "delete",
-        "delete a deployed stack: pause it, end what runs, then remove it",
+        "delete a stack: end what runs in it, then remove it",
         f"{_OWN}:delete",
         "burstcache_cli.delete:delete",
     ),

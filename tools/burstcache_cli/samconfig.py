@@ -61,7 +61,7 @@ def read_samconfig(args: argparse.Namespace) -> SamConfig:
         UsageError: The file cannot be read, or has no such environment.
     """
     try:
-        text, is_new = args.file.read_text(), False
+        text, is_new = args.file.read_text("utf-8"), False
     except FileNotFoundError:
         text, is_new = _NEW.format(environment=args.config_env), True
     except OSError as error:

@@ -90,7 +90,7 @@ def pause_text(pause: Pause) -> str:
 def keys_text(views: Sequence[KeyView]) -> str:
     """Return one line per key under a header."""
     if not views:
-        return "no key has been requested yet"
+        return "no key is known yet: the scheduler has had no report of requests that S3 served"
     return table_text(("KEY", "STATE", "TIER", "SINCE", "NOTED", "EXECUTION"), [_key_cells(view) for view in views])
 
 

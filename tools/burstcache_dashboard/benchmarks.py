@@ -84,7 +84,7 @@ class Run:
         phase = self.phase
         shown: dict[str, Any] = {"phase": phase, "beganMs": self.began_ms}
         if phase == "done":
-            return shown | {"table": json.loads((self.folder / TABLE).read_text())}
+            return shown | {"table": json.loads((self.folder / TABLE).read_text("utf-8"))}
         output = (self.folder / _OUTPUT).read_text(errors="replace")
         if phase == "running":
             done, steps, what = next(reversed(_STEP.findall(output)), (0, 0, "starting"))

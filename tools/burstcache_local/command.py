@@ -52,7 +52,7 @@ def status(args: argparse.Namespace) -> ExitCode:
         print(_NOTHING_RUNS)
         return ExitCode.FAILURE
     print(f"A local cloud runs (pid {running.pid}).")
-    print(f"  Objects:  {running.front_url}/objects/…")
+    print(f"  Objects:  {running.front_url}/objects/KEY")
     print(f"  Origin:   {running.endpoint_url}/{running.bucket_name}")
     print(f"  Logs:     {running.log_dir}")
     return ExitCode.SUCCESS
@@ -95,6 +95,8 @@ def down(args: argparse.Namespace) -> ExitCode:
 
 
 def _up(args: argparse.Namespace) -> ExitCode:
+    if sys.platform != "linux":
+        raise LocalCloudError(f"it runs on Linux only, and this is {sys.platform}; the library runs on any platform")
     if running := state_file.read(args.state_dir):
         raise LocalCloudError(
             f"one runs already, at {running.front_url} (pid {running.pid}): `burstcache local down` ends it"
@@ -102,7 +104,7 @@ def _up(args: argparse.Namespace) -> ExitCode:
     # What can be refused is refused before anything is loaded.
     files = origin_files(args.origin)
     ports.check_free(args.port, args.endpoint_port, args.dashboard_port or 0)
-    print("Starting: functions, queues, tables and machines from the template …", flush=True)
+    print("Starting: functions, queues, tables and machines from the template ...", flush=True)
     begun_s = time.monotonic()
     run_dir = args.state_dir.resolve() / "logs"
     with _signals(_abandoning_start(run_dir)):
@@ -125,7 +127,7 @@ def _up(args: argparse.Namespace) -> ExitCode:
                     follower.start()
                 signal.pause()
         except KeyboardInterrupt:
-            print("\nEnding …", flush=True)
+            print("\nEnding ...", flush=True)
         finally:
             with _signals(_end_at_once):
                 state_file.remove(args.state_dir)
@@ -230,7 +232,7 @@ def _print_welcome(cloud: LocalCloud, keys: Sequence[str], took_s: float, dashbo
     url = shlex.quote(cloud.front_url + path)
     lines = [
         f"Burstcache runs ({took_s:.1f} s). Logs: {cloud.run_dir}",
-        f"  Objects:  {cloud.front_url}/objects/…",
+        f"  Objects:  {cloud.front_url}/objects/KEY",
         f"  Origin:   {cloud.endpoint_url}/{cloud.bucket_name}   ({len(keys)} objects)",
         *([f"  Dashboard: {dashboard}"] if dashboard else []),
         "Try, in another terminal:",

@@ -38,11 +38,11 @@ class Dashboard:
         self._process = processes.start(command, env=os.environ, log=self._log)
         end_s = time.monotonic() + _START_LIMIT_S
         while self._process.poll() is None and time.monotonic() < end_s:
-            said = self._log.read_text()
+            said = self._log.read_text("utf-8")
             if said.startswith("http://") and said.endswith("\n"):
                 return said.partition(" ")[0]
             time.sleep(0.05)
-        return f"none: {' '.join(self._log.read_text().split()) or 'it does not start'}"
+        return f"none: {' '.join(self._log.read_text('utf-8').split()) or 'it does not start'}"
 
     def stop(self) -> None:
         """End it; a benchmark that it runs gets the time to stop what it has started."""

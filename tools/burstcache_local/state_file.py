@@ -46,7 +46,7 @@ def start_of(pid: int) -> str:
 def read(folder: Path = STATE_DIR) -> RunningCloud | None:
     """Return the local cloud that runs from this folder, or None."""
     try:
-        cloud = RunningCloud(**json.loads((folder / _NAME).read_text()))
+        cloud = RunningCloud(**json.loads((folder / _NAME).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     return cloud if cloud.is_alive else None

@@ -26,7 +26,7 @@ class TraceDaemon:
     """A UDP port of loopback; what arrives is kept in a file of the run's folder, a segment a line."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = (folder / _FILE).open("a", buffering=1)
+        self._file = (folder / _FILE).open("a", buffering=1, encoding="utf-8")
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self._writing = threading.Lock()
@@ -108,5 +108,5 @@ class Invocation:
 
 def segments_of_run(folder: Path) -> list[dict[str, Any]]:
     """Return the segments and subsegments that the functions of a local run have sent, in the order of arrival."""
-    whole, _, _ = (folder / _FILE).read_text().rpartition("\n")  # a line may just be being written
+    whole, _, _ = (folder / _FILE).read_text("utf-8").rpartition("\n")  # a line may just be being written
     return [json.loads(line) for line in whole.splitlines()]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
+import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -13,6 +16,27 @@ NOTHING = "-"
 WIDTH = 80  # characters of a line at a terminal
 _LEAST_COLUMN = 12  # characters of a column whose cells go on in further lines
 _UNITS_S = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+# What stands in ASCII for the signs of our own texts, where a terminal, a pipe or a log takes no others.
+_IN_ASCII = str.maketrans(
+    {"…": "...", "–": "-", "—": "-", "−": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "±": "+-", "µ": "u"}
+)
+
+
+def print_anything() -> None:
+    """Let standard output and error print any text: what their encoding lacks is spelled in ASCII."""
+    codecs.register_error("burstcache", _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a test's may be another
+            stream.reconfigure(errors="burstcache")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_IN_ASCII)
+    return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
 
 
 def time_text(at_us: int, *, with_ms: bool = False) -> str:
@@ -80,7 +104,7 @@ def each_usd_text(value_usd: float) -> str:
 
 def shortened_text(text: str, most: int) -> str:
     """Return text of at most that many characters, with an ellipsis where the rest is left out."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def shown_text(text: str) -> str:

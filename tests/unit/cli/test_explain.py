@@ -109,7 +109,8 @@ def test_absent_object_is_reported_and_nothing_would_move_it() -> None:
 
     text = explanation_text(replace(explanation(move), exists=False))
 
-    assert "exists      no: S3 has no object of this name, and answers 404" in text
+    assert "exists      no: S3 has no object of this name, and a read of it" in text
+    assert "served by" not in text
     assert "What would move it\nnothing" in text
 
 

@@ -95,7 +95,7 @@ def test_nodes_are_shown_with_their_keys_and_holds() -> None:
 
 
 def test_empty_answers_are_sentences() -> None:
-    assert keys_text([]) == "no key has been requested yet"
+    assert keys_text([]) == "no key is known yet: the scheduler has had no report of requests that S3 served"
     assert routes_text([]) == "no routes: no key has a life of its own"
 
 

@@ -15,7 +15,7 @@ from burstcache.adapters.redis_connection import SERVER_NAME
 from burstcache_local.machines import nodes
 from burstcache_local.machines.nodes import NodeAgent, NodeTimes
 from custom_resources.certificate import issue_certificate
-from support.processes import processes_named
+from support.processes import REDIS, processes_named
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow  # it starts Redis servers
@@ -59,7 +59,7 @@ def test_a_server_of_the_boot_before_does_not_come_again(agent: NodeAgent) -> No
 
     agent.enter(instance, "stopping")
     until(lambda: instance.state == "stopped")
-    assert not processes_named("redis-server")
+    assert not processes_named(REDIS)
 
 
 def test_a_save_that_hangs_ends_with_the_agent(agent: NodeAgent, monkeypatch: pytest.MonkeyPatch) -> None:

