@@ -1,0 +1,104 @@
+"""`burstcache delete` removes a stack after its name was typed: first what would keep CloudFormation from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from burstcache_cli import delete
+from burstcache_cli.cli import main
+from support.stack_in_moto import REGION, TEMPLATE, Aws
+
+_BUCKET = "mine-kept"
+pytestmark = pytest.mark.slow  # each makes and deletes a stack in moto
+
+
+@pytest.fixture
+def stack(aws: Aws) -> Aws:
+    """A stack with a bucket that outlives it, in which an object has two versions, and a life under way."""
+    bucket = {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain", "Properties": {"BucketName": _BUCKET}}
+    aws.update({**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "OriginBucket": bucket}})
+    s3 = aws.client("s3")
+    s3.put_bucket_versioning(Bucket=_BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    for body in (b"1", b"2"):
+        s3.put_object(Bucket=_BUCKET, Key="k", Body=body)
+    s3.delete_object(Bucket=_BUCKET, Key="k")
+    aws.make_machine("mine-key-lifecycle")
+    return aws
+
+
+def deleted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, *options: str) -> int:
+    monkeypatch.setattr("builtins.input", lambda question: typed)
+    words = ["delete", "--file", str(tmp_path / "absent.toml"), "--stack-name", "mine", "--region", REGION]
+    return main([*words, *options])
+
+
+def stacks(aws: Aws) -> list[str]:
+    return [each["StackName"] for each in aws.client("cloudformation").describe_stacks()["Stacks"]]
+
+
+def buckets(aws: Aws) -> list[str]:
+    return [each["Name"] for each in aws.client("s3").list_buckets()["Buckets"]]
+
+
+def test_a_stack_goes_once_its_name_was_typed_and_its_bucket_stays(
+    stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert deleted(monkeypatch, tmp_path, "mine") == 0
+
+    assert stacks(stack) == []
+    assert _BUCKET in buckets(stack)
+    printed = capsys.readouterr().out
+    assert f"Stack mine in {REGION}, account 123456789012" in printed
+    assert f"Stays: bucket {_BUCKET}." in printed
+
+
+def test_buckets_go_with_every_version_if_that_is_asked_for(
+    stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert deleted(monkeypatch, tmp_path, "mine", "--with-buckets") == 0
+
+    assert _BUCKET not in buckets(stack)
+
+
+@pytest.mark.parametrize("typed", ["", "yes", "mine2"])
+def test_nothing_goes_without_its_name(
+    stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], typed: str
+) -> None:
+    assert deleted(monkeypatch, tmp_path, typed) == 1
+
+    assert stacks(stack) == ["mine"]
+    assert "nothing was deleted" in capsys.readouterr().err
+
+
+def test_a_stack_that_is_gone_is_deleted_again_without_a_question(
+    stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert deleted(monkeypatch, tmp_path, "mine") == 0
+
+    assert deleted(monkeypatch, tmp_path, "") == 0
+
+    assert "There is no stack mine" in capsys.readouterr().out
+
+
+def test_executions_end_and_nothing_starts_before_cloudformation_is_asked(
+    stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    states = stack.client("stepfunctions")
+    arn = f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-key-lifecycle"
+    states.start_execution(stateMachineArn=arn, name="life", input=json.dumps({}))
+    seen: list[Any] = []
+
+    def look(of: Any) -> None:
+        seen.append(states.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"])
+        seen.append(stack.client("dynamodb").scan(TableName=stack.table_name)["Items"])
+
+    monkeypatch.setattr(delete, "_delete_stack", look)
+
+    assert deleted(monkeypatch, tmp_path, "mine") == 0
+
+    assert seen[0] == []
+    assert "the stack is being deleted" in str(seen[1])
