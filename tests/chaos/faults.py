@@ -7,7 +7,6 @@ from typing import Literal
 
 from burstcache_local.signed_requests import Refusal
 from chaos.breaks import (
-    REDIS,
     RELAY,
     Break,
     calls,
@@ -28,6 +27,7 @@ from chaos.breaks import (
 )
 from chaos.load import Outcome
 from chaos.stage import Part
+from support.processes import REDIS
 
 Tier = Literal["", "lambda", "redis"]
 _READS = ("GetObject", "HeadObject")

@@ -188,10 +188,11 @@ class Wizard:
     def _default(self, name: str) -> str:
         """Return what Enter takes: the earlier answer or the template's default, if no rule refuses that."""
         parameter = self._parameters[name]
-        present = self._given.get(name, str(parameter["Default"]))
+        present: str = self._given.get(name, str(parameter["Default"]))
         others = [str(parameter["Default"]), *map(str, parameter.get("AllowedValues", ()))]
         is_text = parameter["Type"] == "String" and "AllowedValues" not in parameter  # which nothing else stands for
-        for value in (present, *(() if is_text else others)):
+        candidates = [present] if is_text else [present, *others]
+        for value in candidates:
             try:
                 accepted(self._template, self._values(**{name: value}), self._region)
                 return value

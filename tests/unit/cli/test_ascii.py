@@ -71,7 +71,7 @@ def test_an_error_that_names_what_cannot_be_encoded_is_one_line() -> None:
 @pytest.mark.slow
 def test_a_name_that_is_typed_in_the_c_locale_is_taken_as_utf_8(tmp_path: Path) -> None:
     bare = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PATH": os.environ["PATH"]}
-    command = [Path(sys.executable).parent / "burstcache", "explain", "bücher", "--state-dir", str(tmp_path)]
+    command = [str(Path(sys.executable).parent / "burstcache"), "explain", "bücher", "--state-dir", str(tmp_path)]
 
     done = subprocess.run(command, env=bare, capture_output=True, check=False)
 

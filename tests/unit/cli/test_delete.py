@@ -20,7 +20,8 @@ pytestmark = pytest.mark.slow  # each makes and deletes a stack in moto
 def stack(aws: Aws) -> Aws:
     """A stack with a bucket that outlives it, in which an object has two versions, and a life under way."""
     bucket = {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain", "Properties": {"BucketName": _BUCKET}}
-    aws.update({**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "OriginBucket": bucket}})
+    template: dict[str, Any] = dict(TEMPLATE)
+    aws.update({**template, "Resources": {**template["Resources"], "OriginBucket": bucket}})
     s3 = aws.client("s3")
     s3.put_bucket_versioning(Bucket=_BUCKET, VersioningConfiguration={"Status": "Enabled"})
     for body in (b"1", b"2"):
