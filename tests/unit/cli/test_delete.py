@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from moto.s3 import models
 
 from burstcache_cli import delete
 from burstcache_cli.cli import main
@@ -17,18 +22,23 @@ pytestmark = pytest.mark.slow  # each makes and deletes a stack in moto
 
 
 @pytest.fixture
-def stack(aws: Aws) -> Aws:
+def stack(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     """A stack with a bucket that outlives it, in which an object has two versions, and a life under way."""
     bucket = {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain", "Properties": {"BucketName": _BUCKET}}
     template: dict[str, Any] = dict(TEMPLATE)
     aws.update({**template, "Resources": {**template["Resources"], "OriginBucket": bucket}})
     s3 = aws.client("s3")
+    in_memory = SimpleNamespace(SpooledTemporaryFile=lambda max_size=0: io.BytesIO())  # moto closes no deleted version
+    monkeypatch.setattr(models, "tempfile", in_memory)
+    monkeypatch.setattr(models.FakeKey, "__del__", lambda self: None)  # which warns of them
     s3.put_bucket_versioning(Bucket=_BUCKET, VersioningConfiguration={"Status": "Enabled"})
     for body in (b"1", b"2"):
         s3.put_object(Bucket=_BUCKET, Key="k", Body=body)
     s3.delete_object(Bucket=_BUCKET, Key="k")
     aws.make_machine("mine-key-lifecycle")
-    return aws
+    yield aws
+    delete._delete_bucket(s3, _BUCKET)
+    gc.collect()
 
 
 def deleted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, *options: str) -> int:
