@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import io
-import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
+from botocore.stub import Stubber
 from moto.s3 import models
 
 from burstcache_cli import delete
@@ -95,21 +97,40 @@ def test_a_stack_that_is_gone_is_deleted_again_without_a_question(
     assert "There is no stack mine" in capsys.readouterr().out
 
 
-def test_executions_end_and_nothing_starts_before_cloudformation_is_asked(
+def test_nothing_starts_any_more_when_cloudformation_is_asked(
     stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    states = stack.client("stepfunctions")
-    arn = f"arn:aws:states:{REGION}:123456789012:stateMachine:mine-key-lifecycle"
-    states.start_execution(stateMachineArn=arn, name="life", input=json.dumps({}))
     seen: list[Any] = []
 
     def look(of: Any) -> None:
-        seen.append(states.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"])
         seen.append(stack.client("dynamodb").scan(TableName=stack.table_name)["Items"])
 
     monkeypatch.setattr(delete, "_delete_stack", look)
 
     assert deleted(monkeypatch, tmp_path, "mine") == 0
 
-    assert seen[0] == []
-    assert "the stack is being deleted" in str(seen[1])
+    assert "the stack is being deleted" in str(seen)
+
+
+def test_executions_that_run_are_stopped_on_every_page() -> None:
+    states = boto3.client("stepfunctions", REGION, aws_access_key_id="test", aws_secret_access_key="test")
+    stubber = Stubber(states)
+    machine = f"arn:aws:states:{REGION}:123456789012:stateMachine:mine"
+    for name, more in (("one", {"nextToken": "t"}), ("two", {})):
+        arn = f"arn:aws:states:{REGION}:123456789012:execution:mine:{name}"
+        times = datetime(2026, 1, 1)
+        running = {
+            "executionArn": arn,
+            "stateMachineArn": machine,
+            "name": name,
+            "status": "RUNNING",
+            "startDate": times,
+        }
+        stubber.add_response("list_executions", {"executions": [running], **more})
+    for _ in range(2):
+        stubber.add_response("stop_execution", {"stopDate": datetime(2026, 1, 1)})
+    stubber.activate()
+
+    assert delete._stop_executions(states, machine) == 2
+
+    stubber.assert_no_pending_responses()
