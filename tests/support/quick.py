@@ -43,10 +43,10 @@ def _methods(self: Any, service_model: ServiceModel) -> dict[str, Any]:
     return {**_METHODS[service_model]}
 
 
-def _rules(ruleset_data: Any, partition_data: Any, excluded_params: Any = None) -> EndpointProvider:
+def _rules(ruleset_data: Any, *others: Any, **named: Any) -> EndpointProvider:
     data = id(ruleset_data)  # of one service
     if data not in _RULES:
-        _RULES[data] = ruleset_data, EndpointProvider(ruleset_data, partition_data, excluded_params)
+        _RULES[data] = ruleset_data, EndpointProvider(ruleset_data, *others, **named)
     return _RULES[data][1]
 
 
