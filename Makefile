@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock run stop demo picture thesis paper map load benchmarks-short evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy upgrade delete invoke test test-fast check audit lint format types clean
+.PHONY: help setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy upgrade delete invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -86,6 +86,9 @@ load: setup ## load each tier to saturation, by the front door and the client: d
 
 benchmarks-short: setup $(VENV)/.browser ## run every benchmark in its short form, to see that it still runs: half an hour
 	$(BIN)/python -m benchmarks.short $(ONLY)
+
+test-ends: setup ## run a program with the oldest and the newest versions of what the library depends on; PYTHONS="3.11 3.13"
+	PYTHONPATH=tests $(BIN)/python -m ends $(if $(PYTHONS),--python $(PYTHONS))
 
 evaluate: setup ## replay the thesis's spikes against the local run and hold them against the simulator: forty minutes
 	$(BIN)/python -m benchmarks.evaluate

@@ -469,9 +469,12 @@ def _checked(body: Any) -> Callable[[bytes], bool]:
 
     botocore itself looks when it has passed all on.
     """
-    if (expected := getattr(body, "_expected", None)) is None:  # a StreamingChecksumBody's
+    if (expected := getattr(body, "_expected", None)) is None:  # of a StreamingChecksumBody alone
         return lambda read: True
-    make, digest = type(body.checksum), base64.b64decode(expected)
+    checksum = getattr(body, "checksum", None) or getattr(body, "_checksum", None)  # private before botocore 1.41
+    if checksum is None:  # what cannot be checked is not kept
+        return lambda read: False
+    make, digest = type(checksum), base64.b64decode(expected)
 
     def has_it(read: bytes) -> bool:
         checksum = make()
