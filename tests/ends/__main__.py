@@ -48,7 +48,7 @@ def _runs(folder: Path, python: str, end: str, resolution: str) -> bool:
     """Install one end and run the program; return whether it came to its end."""
     interpreter = folder / "bin" / "python"
     subprocess.run([_UV, "venv", "-q", "--python", python, folder], check=True)
-    install = [_UV, "pip", "install", "-q", "--python", interpreter, "--resolution", resolution]
+    install = [str(_UV), "pip", "install", "-q", "--python", str(interpreter), "--resolution", resolution]
     subprocess.run([*install, f"{_ROOT}[fsspec]"], check=True)
     listed = subprocess.run(
         [_UV, "pip", "freeze", "--python", interpreter], check=True, capture_output=True, text=True
