@@ -101,8 +101,9 @@ def _guard() -> Guard:
 
 @cache
 def _documents() -> dict[str, list[Mapping[str, Any]]]:
-    """Return the policies of functions and machines by logical id, as a stack with the defaults has them."""
-    conditions = Conditions(template(), parameter_values(template()["Parameters"], {}) | {"AWS::Region": REGION})
+    """Return the policies of functions and machines by logical id, as a stack with a relay has them."""
+    parameters = parameter_values(template()["Parameters"], {"Relay": "nlb"}) | {"AWS::Region": REGION}
+    conditions = Conditions(template(), parameters)
     policies = {
         name: conditions.resolve(resource["Properties"]["Policies"])
         for name, resource in template()["Resources"].items()
