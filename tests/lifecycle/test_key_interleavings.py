@@ -236,7 +236,7 @@ def test_cache_that_cannot_load_its_object_fails_the_life_by_name(world: World) 
     with failing(world.clients.s3, "GetObject", code="AccessDenied", status=403):
         assert world.serve("k").join() == "failed"
 
-    assert world.outcome(row.execution_name) == {"error": "OriginError"}
+    assert world.outcome(row.execution_name) == {"error": "AccessDeniedError"}
 
 
 def test_cache_that_cannot_load_its_object_leaves_no_connection_half_made(world: World) -> None:
