@@ -1,4 +1,4 @@
-"""What is installed here is what runs there: exact versions and their hashes, alike in all places that name them."""
+"""Dependencies: exact versions and hashes of what is deployed and of the tools, ranges of what programs install."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable
 
 import pytest
+from packaging.requirements import Requirement
 
 from support.project import ROOT
 
@@ -16,6 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BUILT_BY = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
 MAKEFILE = (ROOT / "Makefile").read_text()
 IN_LAMBDA_ALREADY = "boto3"
+RANGES = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["fsspec"]]  # a program brings its own versions
 
 _PINNED = re.compile(r"[\w-]+(\[[\w,-]+\])?==[\w.]+")
 Locked = dict[str, frozenset[str]]
@@ -48,19 +50,31 @@ def named(*extras: str) -> list[str]:
 
 
 def test_the_functions_are_packaged_with_the_versions_that_are_installed_here() -> None:
-    wanted = {pin(line) for line in named("functions") if not line.startswith(IN_LAMBDA_ALREADY)}
+    of_the_library = {Requirement(line).name for line in PROJECT["dependencies"]} - {IN_LAMBDA_ALREADY}
+    wanted = {each for each in LOCK if each.partition("==")[0] in of_the_library}
+    wanted |= {pin(line) for line in PROJECT["optional-dependencies"]["functions"]}
 
+    assert len(wanted) == len(of_the_library) + 1
     assert wanted <= PACKAGES["src"].keys()
 
 
-def test_every_dependency_has_one_exact_version() -> None:
+def test_only_what_programs_bring_has_ranges() -> None:
     lines = [line.partition(";")[0] for line in (*named(*PROJECT["optional-dependencies"]), *BUILT_BY)]
 
-    assert [line for line in lines if not _PINNED.fullmatch(line)] == []
+    assert {line for line in lines if not _PINNED.fullmatch(line)} == set(RANGES)
+
+
+@pytest.mark.parametrize("line", RANGES)
+def test_a_range_has_a_lower_end_and_takes_the_version_of_the_lock(line: str) -> None:
+    requirement = Requirement(line)
+    (version,) = (each.partition("==")[2] for each in LOCK if each.startswith(f"{requirement.name}=="))
+
+    assert any(each.operator == ">=" for each in requirement.specifier)
+    assert requirement.specifier.contains(version)
 
 
 def test_the_lock_has_every_version_that_the_project_names() -> None:
-    wanted = {pin(line) for line in [*named(*_extras_of("dev")), *BUILT_BY]}
+    wanted = {pin(line) for line in [*named(*_extras_of("dev")), *BUILT_BY] if line not in RANGES}
 
     assert wanted <= LOCK.keys()
 

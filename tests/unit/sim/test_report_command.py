@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from burstcache_cli.cli import main
-from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.setup import TEMPLATE_RELAY, Setup
 from burstcache_sim.policies.registry import TEMPLATE, TEMPLATE_USD_PER_HIT, WEIGHING
 from burstcache_sim.progress import lines_told, progress
 from burstcache_sim.report import html
@@ -130,7 +130,7 @@ def test_the_templates_default_is_what_the_template_says() -> None:
     assert declared["Policy"]["Default"] == TEMPLATE
     assert Fraction(declared["HitValueUsdPerMillion"]["Default"]) == TEMPLATE_USD_PER_HIT * 10**6
     assert declared["RedisInstanceType"]["Default"] == Setup().instance_type
-    assert (declared["RedisNodeCount"]["Default"], declared["Relay"]["Default"]) == (str(Setup().nodes), Setup().relay)
+    assert (declared["RedisNodeCount"]["Default"], declared["Relay"]["Default"]) == (str(Setup().nodes), TEMPLATE_RELAY)
 
 
 def test_other_prices_have_no_optimum(capsys: pytest.CaptureFixture[str], trace: str) -> None:

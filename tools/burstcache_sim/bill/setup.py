@@ -13,6 +13,7 @@ LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 Readers = Literal["aws", "internet"]
 # What lets cache functions answer: a balancer, a name in a private zone, or nothing: then there is no Lambda tier.
 Relay = Literal["nlb", "direct", "none"]
+TEMPLATE_RELAY: Relay = "none"  # what template.yaml deploys; a test compares
 
 
 @dataclass(frozen=True, slots=True)

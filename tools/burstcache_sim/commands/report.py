@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.comparison import Billing
-from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.setup import TEMPLATE_RELAY, Setup
 from burstcache_sim.bill.spending import weighed
 from burstcache_sim.commands.inputs import (
     clock_of,
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     has_tables = _check_output(args)
     is_usual = _complete(args)
     prices = price_sheet(args.prices)
-    setup = setup_of(args, prices)
+    setup = replace(setup_of(args, prices), relay=args.relay)
     weighs = weighed(prices, setup)
     policy = policy_of(args, weighs)
     penalty_units, period_us = penalty_units_of(args), period_us_of(args)
@@ -72,6 +73,7 @@ def _complete(args: argparse.Namespace) -> bool:
     args.rate, args.sensitivity, args.overrides = args.rate or "9", args.sensitivity or "4", args.overrides or ""
     if args.policy == TEMPLATE and args.hit_value_usd is None:
         args.hit_value_usd = TEMPLATE_USD_PER_HIT
+    args.relay = TEMPLATE_RELAY if args.policy == TEMPLATE else Setup().relay
     return is_usual
 
 

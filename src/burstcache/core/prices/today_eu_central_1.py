@@ -31,6 +31,7 @@ SHEET = PriceSheet(
         PriceRow("alb", "0.027", "h", f"{_LIST}, 2026-09-24 (19.71 a month)"),
         PriceRow("alb-lcu", "0.008", "LCU-h", f"{_LIST}, 2026-09-24"),
         PriceRow("nlb", "0.027", "h", f"{_LIST}, 2026-09-16 (19.71 a month)"),
+        PriceRow("alarm-metric", "0.10/730", "metric-hour", f"as in Northern Virginia; Frankfurt: {UNCHECKED}"),
         PriceRow("nlb-lcu", "0.006", "LCU-h", f"as in Northern Virginia and Seoul; Frankfurt: {UNCHECKED}"),
         PriceRow("ipv4", "0.005", "h", f"{_LIST}, 2026-08-26"),
         PriceRow("fargate-vcpu:arm", "0.03725", "vCPU-h", _AUGUST),
