@@ -53,7 +53,7 @@ SHORT = {
     "dashboard_pictures": Short(_FOLDER),
     "demo": Short(),
     "evaluate": Short(f"--std-s 50 --out {_FOLDER}", judges=True),
-    "express_copies": Short("--values 10"),
+    "express_copies": Short("examples/logs/bursts.csv.gz --values 10"),
     "guests": Short("--rounds 20"),
     "halves": Short("examples/logs/bursts.csv.gz"),
     "hits": Short("--gets 8 --clients 1 8"),
@@ -63,7 +63,7 @@ SHORT = {
     "picture": Short(_IMAGE),
     "policy_cost": Short("--seeds 1"),
     "pool": Short("--rounds 2"),
-    "pool_ranges": Short("--size-mb 64 --rounds 2"),
+    "pool_ranges": Short("--size-mb 600 --rounds 100"),  # enough reads for the pool to open meanwhile
     "pool_soak": Short("--operations 60 --largest-mb 4"),
     "read_path": Short("--rounds 20"),
     "redis_tls": Short(f"--server {_TLS_SERVER} --rounds 20"),
