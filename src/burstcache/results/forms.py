@@ -29,11 +29,16 @@ CLASS_FORMS = (_ENUM, _NAMEDTUPLE, _DATACLASS, _MODEL)
 
 
 def class_name(kind: type[Any]) -> str:
-    """Return `module:Class`.
+    """Return `module:Class`, of a generic model that has its parameters `module:Class[module:Class]`.
 
     Raises:
         LookupError: The class is not found there: another one of that name could not be told from it.
     """
+    if not isinstance(kind, type):
+        raise LookupError(f"{kind!r} is no class")
+    generic = vars(kind).get("__pydantic_generic_metadata__") or {}
+    if (origin := generic.get("origin")) is not None and origin[generic["args"]] is kind:
+        return f"{class_name(origin)}[{', '.join(map(class_name, generic['args']))}]"
     found: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
         found = getattr(found, part, None)
@@ -89,6 +94,10 @@ class Writer:
         except NoFormError as error:
             if not (self._is_json and error.value is value):
                 raise
+        except RecursionError:
+            raise
+        except Exception as error:  # of a property of the value's own, of a zone whose file is gone
+            raise NoFormError(value, f"of which a part cannot be read ({type(error).__name__}: {error})") from error
         return self._write_derived(value)
 
     def _write_dict(self, value: dict[Any, Any]) -> Any:
@@ -100,9 +109,11 @@ class Writer:
 
     def _write_instance(self, value: Any, kind: type[Any]) -> Any:
         if issubclass(kind, Enum):
-            member = self.write(value.value) if issubclass(kind, Flag) else value.name
+            member = self.write(value._value_) if issubclass(kind, Flag) else value._name_
+            if not issubclass(kind, Flag) and kind.__members__.get(member) is not value:
+                raise NoFormError(value, "that its class does not have under its name")
             return {f"${_ENUM}": [self._name(value, kind), member]}
-        if _is_namedtuple(kind) and not getattr(value, "__dict__", None):
+        if _is_namedtuple(kind) and not _attributes(value):
             return {f"${_NAMEDTUPLE}": [self._name(value, kind), [self.write(part) for part in value]]}
         if dataclasses.is_dataclass(kind):
             fields = {name: self.write(part) for name, part in self._fields(value, kind).items()}
@@ -197,6 +208,8 @@ def _model_state(value: Any, kind: Any) -> dict[str, Any]:
     """Return all that a model's equality looks at, and which fields were given."""
     state: dict[str, Any] = sys.modules["pydantic"].BaseModel.__getstate__(value)
     fields = {name: part for name, part in state["__dict__"].items() if name in kind.model_fields}
+    if missing := kind.model_fields.keys() - fields.keys():
+        raise NoFormError(value, f"which lacks the field {min(missing)!r}")
     return {**state, "__dict__": fields}
 
 
@@ -204,7 +217,7 @@ def _attributes(value: Any) -> set[str]:
     """Return the names of all that an instance has, in its dictionary and in slots."""
     state = object.__getstate__(value)
     parts = state if isinstance(state, tuple) else (state,)
-    return {name for part in parts if part for name in part}
+    return {name for part in parts if part for name in part} - {"__orig_class__"}  # how a generic was called
 
 
 def _is_computed(kind: type[Any], name: str) -> bool:

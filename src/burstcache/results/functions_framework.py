@@ -26,7 +26,7 @@ from burstcache.results.decorator import cached, renew
 from burstcache.results.expressions import compile_expression
 from burstcache.results.function_results import FunctionResults
 from burstcache.results.http_answers import Answer, AnswerRules
-from burstcache.results.http_rules import Fields, join_fields, wanted
+from burstcache.results.http_rules import Fields, join_fields, stated_age_s, wanted
 from burstcache.results.keys import code_version, function_name
 from burstcache.results.steps import run
 from burstcache.results.wrapped_handler import find_function, read_options
@@ -89,7 +89,7 @@ def _serve(request: Request, results: FunctionResults, found: Any, compute: Call
         if kept is None:
             kept, key = run(cache.search(key, rules))
     if kept is not None:
-        age_s = kept.age_ms / 1000 + int(kept.opened.value.headers.get("Age", 0))
+        age_s = kept.age_ms / 1000 + stated_age_s(join_fields(kept.opened.value.headers))
         if wants.accepts(age_s, (kept.entry.fresh_ms - kept.age_ms) / 1000):
             if kept.is_stale:
                 renew(cache, key, rules, compute)

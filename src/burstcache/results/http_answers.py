@@ -107,16 +107,21 @@ class EventRequest:
 
     def answer(self, value: Any) -> Answer | None:
         """Return a result as an HTTP answer: a dictionary with a status code."""
-        if not isinstance(value, dict) or "statusCode" not in value:
-            return None
-        try:
-            status = int(value["statusCode"])
-        except (TypeError, ValueError):
+        if not isinstance(value, dict) or value.get("statusCode") is None:
             return None
         pairs = list(_pairs(value))
         if value.get("cookies"):
             pairs.append(("set-cookie", ""))
-        return Answer(status, join_fields(pairs))
+        return Answer(_status(value["statusCode"]), join_fields(pairs))
+
+
+def _status(stated: Any) -> int:
+    """Return a status code; 0 if it is none: then a gateway answers with an error of its own, which is not kept."""
+    try:
+        status = int(stated)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+    return status if 100 <= status < 600 else 0
 
 
 def _pairs(message: Any) -> Iterator[tuple[str, str]]:
@@ -124,8 +129,13 @@ def _pairs(message: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(message, dict):
         return
     single, multiple = ({} if not isinstance(each := message.get(name), dict) else each for name in _HEADERS)
-    repeated = {str(name).lower() for name in multiple}
-    yield from ((str(name), str(value)) for name, value in single.items() if str(name).lower() not in repeated)
-    for name, values in multiple.items():
-        for value in values if isinstance(values, list) else [values]:
-            yield str(name), str(value)
+    lines = [
+        (str(name), str(value))
+        for name, values in multiple.items()
+        for value in (values if isinstance(values, list) else [values])
+    ]
+    repeated = {(name.lower(), value) for name, value in lines}
+    yield from (
+        (str(name), str(value)) for name, value in single.items() if (str(name).lower(), str(value)) not in repeated
+    )
+    yield from lines

@@ -22,7 +22,8 @@ Fields = Mapping[str, str]  # of a message, by names in lower case; lines of one
 _KEPT_BY_DEFAULT = {200, 203, 204, 300, 301, 308}
 # RFC 9110, 15.1, and what an answer can make cacheable: no part (206), no answer to a condition (304), no fault (5xx).
 _KEPT_IF_IT_SAYS_SO = _KEPT_BY_DEFAULT | {201, 202, 302, 303, 307, 404, 405, 410, 414}
-_DIRECTIVE = re.compile(r"""\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:=("(?:[^"\\]|\\.)*"|[^\s,"]*))?)?\s*(?:,|$)""")
+# White space is matched in one place only: in two it takes quadratic time.
+_DIRECTIVE = re.compile(r"""\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:=("(?:[^"\\]|\\.)*"|[^\s,"]*))?\s*)?(?:,|$)""")
 _SECONDS = re.compile("[0-9]+")
 _FIELD = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SAY_SO = "let the answer say so by `Cache-Control: max-age=SECONDS`, or `no-store` if it is meant"
@@ -179,13 +180,16 @@ def _stated_s(answer: Fields, directives: Mapping[str, list[str]], now_s: float)
     return 0.0 if expires_s is None else expires_s - (_date_s(answer.get("date", "")) or now_s)
 
 
+def stated_age_s(answer: Fields) -> float:
+    """Return the age that an answer states, the greatest of several [s]; beyond all limits if one is no number."""
+    ages = [each.strip() for each in answer.get("age", "0").split(",")]
+    return max(float(each) if _SECONDS.fullmatch(each) else float("inf") for each in ages)
+
+
 def _age_s(answer: Fields, now_s: float) -> float:
     """Return how old an answer is when it arrives [s] (RFC 9111, 4.2.3); beyond all limits if it is unclear."""
-    ages = [each.strip() for each in answer.get("age", "0").split(",")]
-    if not all(_SECONDS.fullmatch(each) for each in ages):
-        return float("inf")
     date_s = _date_s(answer.get("date", ""))
-    return max(*map(float, ages), 0.0 if date_s is None else now_s - date_s, 0.0)
+    return max(stated_age_s(answer), 0.0 if date_s is None else now_s - date_s)
 
 
 def _date_s(text: str) -> float | None:

@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -72,6 +73,12 @@ def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")  # half a surrogate pair is a text, too
 
 
+class _LeftOut(Enum):
+    """The value of an argument that a call leaves out, where a decorator may have a default of its own."""
+
+    TO_DECORATOR = 0
+
+
 class KeyMaker:
     """Makes the keys of one function's results from the arguments of its calls."""
 
@@ -101,7 +108,8 @@ class KeyMaker:
         if not isinstance(version, str | None):
             raise InvalidSettingError(f"version={version!r}; accepted: a text, or None for the code's")
         self.name = function_name(function)
-        self._signature = inspect.signature(function)
+        is_named = key is not None or arguments is not None
+        self._signature, self._is_of_wrapped = _signature(function, is_named=is_named)
         parameters = self._signature.parameters
         is_plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters.values())
         self._length = len(parameters) if is_plain else -1
@@ -117,14 +125,22 @@ class KeyMaker:
         self._prefix = f"result:{_NOT_IN_NAMES.sub('-', self.name)}:"
 
     def make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the key of a call, or None if the expression finds nothing in its event, or what is too deep.
+        """Return the key of a call.
+
+        It is None if the expression finds nothing in its event, if what decides is too deep, or if a decorator takes
+        other arguments than the function beneath it, among which those that decide cannot be found.
 
         Raises:
             NoCanonicalFormError: What decides the result has a part without a canonical form.
             TypeError: The function does not take these arguments.
         """
         if kwargs or len(args) != self._length:
-            bound = self._signature.bind(*args, **kwargs)
+            try:
+                bound = self._signature.bind(*args, **kwargs)
+            except TypeError:
+                if self._is_of_wrapped:
+                    return None
+                raise
             bound.apply_defaults()
             args = tuple(bound.arguments.values())
         if (chosen := self._choose(args)) is _NOTHING:
@@ -141,6 +157,24 @@ class KeyMaker:
         if kwargs or len(args) != self._length:
             args = tuple(self._signature.bind(*args, **kwargs).arguments.values())
         return _plain_event(args[self._event_at])
+
+
+def _signature(function: Callable[..., Any], *, is_named: bool) -> tuple[inspect.Signature, bool]:
+    """Return a function's signature, and whether it is that of another one, which a decorator has wrapped.
+
+    A decorator that takes any arguments may add some, or have other defaults. So the wrapped function's names serve to
+    find arguments that are named, and its defaults nothing.
+    """
+    own = inspect.signature(function, follow_wrapped=False)
+    is_open = any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in own.parameters.values())
+    if not (is_named and is_open and hasattr(function, "__wrapped__")):
+        return own, False
+    wrapped = inspect.signature(function)
+    parameters = [
+        each if each.default is each.empty else each.replace(default=_LeftOut.TO_DECORATOR)
+        for each in wrapped.parameters.values()
+    ]
+    return wrapped.replace(parameters=parameters), True
 
 
 def _by_names(names: Sequence[str] | None, parameters: list[str], function: str) -> Choose:
@@ -164,7 +198,7 @@ def _part(position: int, path: str) -> Choose:
     if not path:
         return lambda args: args[position]
     attribute = attrgetter(path)
-    return lambda args: attribute(args[position])
+    return lambda args: args[position] if args[position] is _LeftOut.TO_DECORATOR else attribute(args[position])
 
 
 def _by_expression(expression: str, position: int, arguments: int, function: str) -> Choose:
@@ -217,16 +251,26 @@ def code_version(function: Callable[..., Any]) -> list[str]:
 
 
 def _code_forms(function: Callable[..., Any], outer: frozenset[int]) -> list[str]:
-    """Return what tells the code of a function from another; `outer` identifies those that close over it."""
-    function = inspect.unwrap(function)
+    """Return what tells the code of a function from another, and that of the functions that it wraps.
+
+    `outer` identifies functions that close over it.
+    """
+    chain = [function]
+    while isinstance(wrapped := getattr(chain[-1], "__wrapped__", None), FunctionType) and wrapped not in chain:
+        chain.append(wrapped)
+    outer |= {id(each) for each in chain}
+    return [form for each in chain for form in _forms_of_one(each, outer)]
+
+
+def _forms_of_one(function: Callable[..., Any], outer: frozenset[int]) -> list[str]:
     code = function.__code__
     source = _file_hash(code.co_filename) or hashlib.sha256(marshal.dumps(code)).hexdigest()
     place = hashlib.sha256(repr(list(code.co_positions())).encode()).hexdigest()
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in inspect.signature(function, follow_wrapped=False).parameters.values():
         if parameter.default is not parameter.empty:
             cells[parameter.name] = CellType(parameter.default)
-    return [source, place, _forms(cells, outer | {id(function)})]
+    return [source, place, _forms(cells, outer)]
 
 
 def _forms(cells: Mapping[str, CellType], outer: frozenset[int]) -> str:
@@ -241,10 +285,16 @@ def _forms(cells: Mapping[str, CellType], outer: frozenset[int]) -> str:
     return hashlib.sha256(canonical(values)).hexdigest()
 
 
-@cache
 def _file_hash(path: str) -> str:
-    """Return the SHA-256 of a source file; empty if there is none, as for what was typed in."""
+    """Return the SHA-256 of a source file as it is now; empty if there is none, as for what was typed in."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
+        seen = os.stat(path)
+        return _hash_of(path, seen.st_mtime_ns, seen.st_size, seen.st_ino)
+    except (OSError, ValueError):
         return ""
+
+
+@cache
+def _hash_of(path: str, *_: int) -> str:
+    """Return the SHA-256 of a file, once for each of its states: a module that is reloaded has another."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()

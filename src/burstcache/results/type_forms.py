@@ -62,14 +62,14 @@ def _set_form() -> Form:
     )
 
 
-def _number_form() -> Form:
-    return Form("numpy", lambda value, write: write(value.item()), lambda plain, kind, read: kind(read(plain)))
+def _numpy_form(plain: Callable[[Any], Any]) -> Form:
+    return Form("numpy", lambda value, write: write(plain(value)), lambda form, kind, read: kind(read(form)))
 
 
 def _write_memoryview(value: memoryview, _: Write) -> str:
     if value.format != "B" or value.ndim != 1:
         raise NoFormError(value, "whose items are not bytes")
-    return base64.b64encode(value).decode()
+    return base64.b64encode(value.tobytes()).decode()
 
 
 def _write_moment(value: Any, write: Write) -> list[Any]:
@@ -103,7 +103,7 @@ def _read_defaultdict(parts: list[Any], kind: Any, read: Read) -> Any:
 
 _NUMPY = (
     "bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
-    "float64", "complex64", "complex128", "str_", "bytes_",
+    "float64", "complex64", "complex128",
 )  # fmt: skip
 
 FORMS: Mapping[str, Form] = {
@@ -141,5 +141,7 @@ FORMS: Mapping[str, Form] = {
         for version in (4, 6)
         for kind in ("Address", "Interface", "Network")
     },
-    **{name: _number_form() for name in _NUMPY},
+    **{name: _numpy_form(lambda value: value.item()) for name in _NUMPY},
+    "str_": _numpy_form(str),  # `item` leaves out NULs at the end
+    "bytes_": _numpy_form(bytes),
 }
