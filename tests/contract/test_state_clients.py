@@ -15,8 +15,8 @@ import redis
 import redis.asyncio
 
 from burstcache.access import RedisAccess, RedisNode
-from burstcache.core.errors import LeaseLostError
-from burstcache.state import async_state, databases, state
+from burstcache.core.errors import InvalidSettingError, LeaseLostError
+from burstcache.state import async_state, connect, databases, state
 from support.redis_in_process import NO_SECRETS
 from support.servers import RedisServer
 from support.waiting import LIMIT_S, free_port, until
@@ -64,6 +64,27 @@ _QUEUED = ["watch", "unwatch", "himport_discard", "himport_discard_all", "himpor
 _OF_FILES = ["load_external_module", "set_file", "set_path"]
 _LOCAL = frozenset([*_OF_A_CLIENT, *_OF_SETTINGS, *_MADE, *_QUEUED, *_OF_FILES])
 _WORDS = ("x", 1, ["x"], {"x": 1}, [1], True, {"x": {"y": 1}}, ("x", 1), [("x", 1)])
+
+
+@pytest.mark.parametrize("option", ["decode_response", "host", "ssl", "ssl_ca_certs", "single_connection_client"])
+def test_an_option_that_a_client_does_not_take_wakes_up_no_database(
+    option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "configure", pytest.fail)
+    options: dict[str, Any] = {option: True}
+
+    for open_ in (lambda: state("orders", **options).__enter__(), lambda: connect("orders", **options)):
+        with pytest.raises(
+            InvalidSettingError, match=f"^'{option}' is no option of a database; accepted: cache, .*db,"
+        ):
+            open_()
+    with pytest.raises(InvalidSettingError, match=f"^'{option}' is no option of a database; accepted: .*db,"):
+        asyncio.run(async_state("orders", **options).__aenter__())
+
+
+def test_options_of_redis_py_are_taken() -> None:
+    with state("orders", decode_responses=True, max_connections=2, client_name="x", protocol=3) as client:
+        assert client.client_getname() == "x"
 
 
 @pytest.mark.slow

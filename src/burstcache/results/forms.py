@@ -36,15 +36,21 @@ def class_name(kind: type[Any]) -> str:
     """
     if not isinstance(kind, type):
         raise LookupError(f"{kind!r} is no class")
-    generic = vars(kind).get("__pydantic_generic_metadata__") or {}
-    if (origin := generic.get("origin")) is not None and origin[generic["args"]] is kind:
-        return f"{class_name(origin)}[{', '.join(map(class_name, generic['args']))}]"
+    origin, arguments = model_parameters(kind)
+    if origin is not None and origin[arguments] is kind:
+        return f"{class_name(origin)}[{', '.join(map(class_name, arguments))}]"
     found: Any = sys.modules.get(kind.__module__)
     for part in kind.__qualname__.split("."):
         found = getattr(found, part, None)
     if found is not kind:
         raise LookupError(f"{kind.__qualname__} is not found in {kind.__module__}")
     return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def model_parameters(kind: type[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Return the generic model of which a class is one with its parameters given, and these; None if it is not."""
+    generic = vars(kind).get("__pydantic_generic_metadata__") or {}
+    return generic.get("origin"), generic.get("args", ())
 
 
 class Writer:

@@ -6,19 +6,25 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 _MEANT = {
-    "ttl_s": "ttl ttlseconds expire expires expiry expiration expirationtime ex maxage age lifetime seconds duration",
-    "stale_s": "stale stalettl grace swr stalewhilerevalidate earlyttl",
+    "ttl_s": (
+        "ttl ttlseconds expire expires expiry expiration expirationtime expiretime expiresin expiresafterseconds"
+        " expireseconds expireafter ex maxage age lifetime seconds duration cachedtimeout staleafter"
+    ),
+    "stale_s": "stale stalettl staletime grace swr stalewhilerevalidate earlyttl",
     "negative_ttl_s": "negativettl nonettl negative cachenone ignorenone",
     "timeout_ms": "timeout timeouts sockettimeout deadline",
     "wait_s": "wait lock locktimeout lockexpire singleflight",
     "max_bytes": "maxsize size maxentries limit capacity maxlen",
-    "backend": "cache store storage url urls redis backends client location",
+    "backend": "cache store storage persistencestore config url urls redis backends client location",
     "codec": "serializer serialize encoder pickler format",
-    "arguments": "args params on by include ignore",
-    "key": "keys keybuilder keyfunc keyfn makekey jmespath expression eventkeyjmespath datakeywordargument path",
-    "exceptions": "errors catch exception raises cacheexceptions",
+    "arguments": "args params on by include ignore argstoignore noself",
+    "key": (
+        "keys keybuilder keyfunc keyfn keymaker makekey makecachekey hashfunc hashfuncs hashmethod querystring"
+        " functionkeygenerator jmespath expression eventkeyjmespath datakeywordargument path"
+    ),
+    "exceptions": "errors catch exception raises cacheexceptions expectedexception",
     "compress_above_bytes": "compress compressthreshold compressminsize",
-    "version": "namespace prefix region tag tags",
+    "version": "namespace prefix keyprefix region tag tags alias makename",
 }
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any
 
-from burstcache.results.forms import class_name
+from burstcache.results.forms import class_name, model_parameters
 
 
 class ResultClasses:
@@ -79,6 +79,7 @@ def _classes_of(annotation: Any) -> dict[str, type[Any]]:
         if isinstance(part, type) and part.__module__ != "builtins":
             with suppress(LookupError):
                 found[class_name(part)] = part
+            rest += model_parameters(part)[1]
             rest += part.__subclasses__() if _may_be_derived(part) else ()
             with suppress(Exception):
                 rest += typing.get_type_hints(part).values()

@@ -142,6 +142,6 @@ FORMS: Mapping[str, Form] = {
         for kind in ("Address", "Interface", "Network")
     },
     **{name: _numpy_form(lambda value: value.item()) for name in _NUMPY},
-    "str_": _numpy_form(str),  # `item` leaves out NULs at the end
+    "str_": _numpy_form(str.__str__),  # `item` leaves out NULs at the end
     "bytes_": _numpy_form(bytes),
 }

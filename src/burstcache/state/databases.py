@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -20,13 +21,18 @@ from burstcache.adapters.redis_connection import arguments_of
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.state_function import StateFunction
 from burstcache.core.databases import database_of_node, node_of_database
-from burstcache.core.errors import NodeAbsentError
+from burstcache.core.errors import InvalidSettingError, NodeAbsentError
 from burstcache.state.configuration import Configuration, configure
 from burstcache.state.connections import held
 from burstcache.state.lease import HeldLease, new_holder
 
 WAIT_S = 120.0
 _CONNECT_S = 2.0
+# Arguments of redis-py that say where a server is, as whom to connect, or over which connections: the stack does.
+_OF_THE_STACK = {
+    "auto_close_connection_pool", "connection_pool", "credential_provider", "host", "password", "port", "self",
+    "single_connection_client", "ssl", "unix_socket_path", "username",
+}  # fmt: skip
 
 
 @contextmanager
@@ -55,11 +61,13 @@ def state(
         A client of redis-py. Once the lease is lost, its commands raise LeaseLostError.
 
     Raises:
-        InvalidSettingError: The stack has no such database, or nothing says which stack is meant.
+        InvalidSettingError: The stack has no such database, nothing says which stack is meant, or redis-py has no
+            such option.
         DatabaseAsleepError: It did not wake up within `wait_s`.
         NodeFailedError: It could not be woken up.
         LeaseLostError: At the end: the lease was lost meanwhile.
     """
+    _check_options(options, redis.Redis)
     configuration = configure(stack=stack, local=local, session=session, endpoint_urls=endpoint_urls)
     access = _Access.of(database, configuration)
     lease = access.lease(configuration)
@@ -88,6 +96,7 @@ async def async_state(
     **options: Any,
 ) -> AsyncIterator[redis.asyncio.Redis]:
     """Hold a database as `state` does, with a client of redis.asyncio."""
+    _check_options(options, redis.asyncio.Redis)
     configuration = await asyncio.to_thread(
         configure, stack=stack, local=local, session=session, endpoint_urls=endpoint_urls
     )
@@ -123,6 +132,7 @@ def connect(
 
     Arguments and errors are those of `state`; nothing is held, and nothing is waited for.
     """
+    _check_options(options, redis.Redis)
     configuration = configure(stack=stack, local=local, session=session, endpoint_urls=endpoint_urls)
     return _Access.of(database, configuration).client(_nothing, options)
 
@@ -181,6 +191,14 @@ class _Access:
         }
         arguments["connection_class"] = held(arguments["connection_class"], is_async=is_async)
         return arguments | {"check": check}
+
+
+def _check_options(options: Mapping[str, Any], client: type) -> None:
+    """Raise InvalidSettingError for what a client does not take, before a database is woken up for it."""
+    parameters = inspect.signature(client.__init__).parameters.keys()  # type: ignore[misc]
+    accepted = {name for name in parameters if name not in _OF_THE_STACK and not name.startswith("ssl_")}
+    if unknown := sorted(options.keys() - accepted):
+        raise InvalidSettingError(f"{unknown[0]!r} is no option of a database; accepted: {', '.join(sorted(accepted))}")
 
 
 def _nothing() -> None:

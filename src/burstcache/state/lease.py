@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections.abc import Callable
@@ -40,6 +41,7 @@ class HeldLease:
     def __init__(self, function: StateFunction, clock: Clock) -> None:
         self._function = function
         self._clock = clock
+        self._process = os.getpid()
         self._released = threading.Event()
         self._is_given_up = False
         self._thread: threading.Thread | None = None
@@ -133,6 +135,8 @@ class HeldLease:
             self._let_go()
 
     def _let_go(self) -> None:
+        if os.getpid() != self._process:  # the child of a fork leaves the `with`: its parent holds the lease
+            return
         try:
             self._function.release()
         except BurstcacheError as error:

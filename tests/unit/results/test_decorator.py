@@ -470,6 +470,9 @@ def test_the_decorator_needs_no_parentheses() -> None:
         ("ttl_ms", "ttl_s"), ("cache", "backend"), ("key_builder", "key"), ("serializer", "codec"), ("lock", "wait_s"),
         ("versions", "version"), ("argument", "arguments"), ("negative_ttl", "negative_ttl_s"), ("wait", "wait_s"),
         ("event_key_jmespath", "key"), ("keys", "key"), ("compress", "compress_above_bytes"), ("errors", "exceptions"),
+        ("expires_after_seconds", "ttl_s"), ("expires_in", "ttl_s"), ("stale_after", "ttl_s"), ("region", "version"),
+        ("key_prefix", "version"), ("persistence_store", "backend"), ("make_cache_key", "key"),
+        ("hash_funcs", "key"), ("noself", "arguments"),
     ],
 )  # fmt: skip
 def test_the_name_of_another_cache_for_an_argument_is_answered_with_its_name_here(name: str, meant: str) -> None:

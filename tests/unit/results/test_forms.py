@@ -13,12 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burstcache.core.errors import NoCanonicalFormError
 from burstcache.results.codecs import NotKeptError, json_codec
 from burstcache.results.errors import CachedErrors
 from burstcache.results.forms import CLASS_FORMS
@@ -166,8 +169,6 @@ REFUSED = [
 
 @pytest.mark.parametrize("value", REFUSED, ids=lambda value: type(value).__name__)
 def test_what_cannot_be_told_apart_is_refused_by_its_type(value: Any) -> None:
-    from burstcache.core.errors import NoCanonicalFormError
-
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     for nested in (value, [value], {"a": (value,)}):
         if not isinstance(value, datetime.datetime):
@@ -175,6 +176,85 @@ def test_what_cannot_be_told_apart_is_refused_by_its_type(value: Any) -> None:
                 canonical(nested)
         with pytest.raises(NotKeptError):
             codec().encode(nested)
+
+
+class Found(Enum):
+    """Has members that are made as they are asked for."""
+
+    ONE = 1
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        member = object.__new__(cls)
+        member._name_, member._value_ = "ONE", value
+        return member
+
+
+class Sized(pydantic.BaseModel):
+    width: int
+
+
+class Broken(Sized):
+    """Raises for what it has."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__dict__":
+            raise OSError("it is gone")
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("value", [Found(2), Sized.model_construct(), Broken(width=1)], ids=["enum", "lacks", "raises"])
+def test_what_would_not_come_back_is_refused_before_it_is_stored(value: Any) -> None:
+    with pytest.raises(NotKeptError, match=type(value).__qualname__):
+        codec().encode([value])
+    with pytest.raises(NoCanonicalFormError):
+        canonical([value])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (numpy.bytes_(b"a\0"), numpy.bytes_(b"a")),
+        (numpy.str_("a\0"), numpy.str_("a")),
+        (memoryview(b"abcd")[::2], memoryview(b"abcd")[1::2]),
+    ],
+)
+def test_each_byte_of_a_value_counts(one: Any, other: Any) -> None:
+    assert canonical(one) != canonical(other)
+    assert codec().decode(codec().encode(one)) == one
+
+
+T = TypeVar("T")
+
+
+class Page(pydantic.BaseModel, Generic[T]):
+    items: list[T]
+
+
+@dataclass
+class Box(Generic[T]):
+    item: T
+
+
+def test_generic_classes_have_names_wherever_their_parameters_are_given() -> None:
+    of_int, of_model = Page[int](items=[1]), Page[Sized](items=[Sized(width=1)])
+
+    for value in (of_int, of_model, Page[Page[Sized]](items=[of_model]), Box[int](1)):
+        made = codec()
+        found = made.decode(made.encode(value))
+        assert (type(found), found) == (type(value), value)
+    assert canonical(of_int) != canonical(Page[float](items=[1]))
+    with pytest.raises(NotKeptError, match="a class that its module does not have under its name"):
+        codec().encode(Page[list[int]](items=[[1]]))
+
+
+def test_a_generic_class_of_the_return_annotation_is_found_in_another_process() -> None:
+    def function() -> Page[Sized]:
+        return Page[Sized](items=[Sized(width=1)])
+
+    payload = codec().encode(function())
+
+    assert json_codec(ResultClasses(function)).decode(payload) == function()
 
 
 @dataclass

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import math
+import os
 import uuid
 from dataclasses import dataclass
 from decimal import Decimal
@@ -223,6 +225,87 @@ def test_functions_over_other_functions_have_versions_of_their_own() -> None:
     assert code_version(over(one)) == code_version(over(one))
     assert code_version(over(one)) != code_version(over(other))
     assert code_version(over(over(one))) != code_version(over(over(other)))
+
+
+def test_a_module_that_is_loaded_again_has_the_version_of_its_new_code(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+
+    def version_of(text: str, at_ns: int) -> list[str]:
+        path.write_text(text)
+        os.utime(path, ns=(at_ns, at_ns))
+        names: dict[str, Any] = {}
+        exec(compile(text, str(path), "exec"), names)
+        return code_version(names["f"])
+
+    assert version_of("def f(): return 1", 1_000) != version_of("def f(): return 2", 2_000)
+    assert version_of("def f(): return 1", 3_000) == version_of("def f(): return 1", 3_000)
+
+
+def times(factor: int) -> Any:
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return factor * function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def test_a_function_beneath_two_decorators_has_two_versions() -> None:
+    assert code_version(times(2)(shape)) == code_version(times(2)(shape))
+    assert code_version(times(2)(shape)) != code_version(times(3)(shape))
+    assert code_version(times(2)(shape)) != code_version(shape)
+
+
+def with_default(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(a: int, b: int = 5) -> Any:
+        return function(a, b)
+
+    return call
+
+
+def with_any_default(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **{"b": 5, **kwargs})
+
+    return call
+
+
+def pair(a: int, b: int = 1) -> tuple[int, int]:
+    return a, b
+
+
+@pytest.mark.parametrize("decorate", [with_default, with_any_default])
+@pytest.mark.parametrize("names", [None, ["a", "b"], ["b.real", "a"]])
+def test_a_default_of_a_decorator_is_not_taken_for_that_of_the_function(decorate: Any, names: Any) -> None:
+    maker = KeyMaker(decorate(pair), arguments=names)
+
+    assert decorate(pair)(1) == (1, 5)
+    assert key(maker, 1) == key(maker, 1) != key(maker, 1, b=1)
+    assert names is None or key(maker, a=1) == key(maker, 1)
+    assert decorate is with_any_default or key(maker, 1) == key(maker, 1, 5)
+
+
+def with_session(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return function("session", *args)
+
+    return call
+
+
+def find(session: str, name: str) -> str:
+    return f"{session} {name}"
+
+
+def test_a_decorator_may_add_arguments() -> None:
+    all_decide, one = KeyMaker(with_session(find)), KeyMaker(with_session(find), arguments=["name"])
+
+    assert key(all_decide, "a") == key(all_decide, "a") != key(all_decide, "b")
+    assert one.make(("a",), {}) is None  # which of them is the name cannot be known
 
 
 def test_code_without_a_file_has_a_version_too() -> None:

@@ -285,6 +285,16 @@ def test_an_answer_from_the_cache_has_its_age(served: Web) -> None:
     assert served.texts({"Cache-Control": "max-age=6"}) == ["answer 2"]
 
 
+@pytest.mark.parametrize(("stated", "age"), [("7, 9", "9"), (" 7", "7"), ("9,\t7", "9")])
+def test_an_age_of_several_caches_is_the_greatest(served: Web, stated: str, age: str) -> None:
+    served.fields = {"Age": stated}
+    served.ask()
+
+    answer = served.ask()
+
+    assert (answer.status_code, answer.text, answer.headers["Age"]) == (200, "answer 1", age)
+
+
 def test_a_condition_is_answered_from_the_cache(served: Web) -> None:
     served.fields = {"ETag": '"v1"'}
 

@@ -176,3 +176,17 @@ def test_a_lease_holds_from_before_it_was_asked_for(
         lease.check()
 
     lease.release()
+
+
+def test_the_child_of_a_fork_leaves_the_lease_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = Function()
+    lease = HeldLease(function, function.clock)
+    lease.acquire(wait_s=0, answers=lambda: True)
+
+    with monkeypatch.context() as child:
+        child.setattr("os.getpid", lambda: 0)
+        lease.release()
+    assert "release" not in function.asked
+
+    lease.release()
+    assert function.asked[-1] == "release"
