@@ -195,9 +195,9 @@ def test_requests_have_one_variant_only_if_they_agree_in_the_fields(one: dict[st
 @pytest.mark.parametrize("character", [" ", "\t", '"', "\\", ",", "=", "a"])
 def test_a_long_field_is_read_in_linear_time(character: str) -> None:
     begun_s = time.process_time()
-    wanted({"cache-control": character * 200_000 + "\u00e9"})
+    wanted({"cache-control": character * 40_000 + "\u00e9"})
 
-    assert time.process_time() - begun_s < 5  # hours, if each character is looked at for each
+    assert time.process_time() - begun_s < 1  # 7 if each character is looked at for each
 
 
 def test_white_space_in_a_list_makes_no_variant() -> None:
