@@ -103,7 +103,7 @@ class Writer:
         except RecursionError:
             raise
         except Exception as error:  # of a property of the value's own, of a zone whose file is gone
-            raise NoFormError(value, f"of which a part cannot be read ({type(error).__name__}: {error})") from error
+            raise NoFormError(value, f"of which a part cannot be read ({type(error).__name__})") from error
         return self._write_derived(value)
 
     def _write_dict(self, value: dict[Any, Any]) -> Any:
