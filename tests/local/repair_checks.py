@@ -205,6 +205,17 @@ def unchanged_objects_say_when_they_changed(services: Services) -> None:
             assert (headers["etag"], headers["last-modified"]) == (etag, changed)
 
 
+def malformed_ranges_are_ignored(services: Services) -> None:
+    s3 = _bucket(services)
+    s3.put_object(Bucket="bucket", Key="k", Body=b"body")
+
+    for text in ("x", "bytes", "items=0-0", "bytes=0-0=", "bytes=+0-0", "bytes=0-0,2-2"):
+        found = s3.get_object(Bucket="bucket", Key="k", Range=text)
+        assert (found["ResponseMetadata"]["HTTPStatusCode"], found["Body"].read()) == (200, b"body")
+        assert s3.head_object(Bucket="bucket", Key="k", Range=text)["ContentLength"] == 4
+    assert s3.get_object(Bucket="bucket", Key="k", Range="bytes=-2")["Body"].read() == b"dy"
+
+
 def deletions_of_versions_send_events(services: Services) -> None:
     s3, events = _bucket(services, "Enabled"), services.client("events")
     seen: list[dict[str, Any]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from typing import Any
 
 from burstcache_local.moto.registry import repair
@@ -12,6 +13,7 @@ from burstcache_local.moto.registry import repair
 _MOST_KEY_BYTES = 1_024
 _MOST_METADATA_BYTES = 2_048
 _METADATA = "x-amz-meta-"
+_RANGE = re.compile("bytes=[0-9]*-[0-9]*")
 
 
 @repair
@@ -153,6 +155,21 @@ def unchanged_objects_say_when_they_changed() -> None:
         remove(headers, allowed=("expires", "content-location", "last-modified"))
 
     module.remove_entity_headers = remove_entity_headers
+
+
+@repair
+def malformed_ranges_are_ignored() -> None:
+    """moto fails at a Range without `=`, and takes numbers of any unit for bytes; S3 sends the whole object."""
+    from moto.s3.responses import S3Response
+
+    cut = S3Response._handle_range_header
+
+    def handle_range_header(self: S3Response, request: Any, headers: dict[str, Any], content: Any) -> Any:
+        if not _RANGE.fullmatch(request.headers["range"]):
+            return 200, headers, content
+        return cut(self, request, headers, content)
+
+    S3Response._handle_range_header = handle_range_header
 
 
 def _digest(text: str) -> bytes | None:
