@@ -102,8 +102,11 @@ class EventRequest:
         self._event = event
 
     def fields(self) -> Fields:
-        """Return the request's fields."""
-        return join_fields(_pairs(self._event))
+        """Return the request's fields; an HTTP API and a function URL give cookies apart from the headers."""
+        pairs = list(_pairs(self._event))
+        if isinstance(self._event, dict) and isinstance(cookies := self._event.get("cookies"), list):
+            pairs.append(("cookie", "; ".join(map(str, cookies))))
+        return join_fields(pairs)
 
     def answer(self, value: Any) -> Answer | None:
         """Return a result as an HTTP answer: a dictionary with a status code."""

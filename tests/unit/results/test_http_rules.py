@@ -336,6 +336,16 @@ def test_clients_that_differ_in_a_field_of_vary_get_answers_of_their_own() -> No
     assert handler.computed == {"a": 6}
 
 
+def test_cookies_that_an_event_has_apart_from_its_headers_are_a_field_of_vary() -> None:
+    handler = Handler()
+    answer = {"statusCode": 200, "headers": {"Vary": "Cookie"}}
+
+    for cookies in (["user=a"], ["user=b"], ["user=a"], None, ["user=b", "x=1"], ["user=b"]):
+        handler.call({"id": "a", "answer": answer, "cookies": cookies})
+
+    assert handler.computed == {"a": 4}
+
+
 def test_what_a_client_sends_has_no_answer_of_a_handler_computed_anew() -> None:
     handler = Handler()
     for headers in ({}, {"Cache-Control": "no-cache"}, {"Authorization": "alice"}, {"Pragma": "no-cache"}):
