@@ -84,7 +84,7 @@ def test_an_option_that_a_client_does_not_take_wakes_up_no_database(
 
 def test_options_of_redis_py_are_taken() -> None:
     with state("orders", decode_responses=True, max_connections=2, client_name="x", protocol=3) as client:
-        assert client.client_getname() == "x"
+        assert client.client_getname() == "x"  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ class Found(Enum):
     ONE = 1
 
     @classmethod
-    def _missing_(cls, value: object) -> Any:
+    def _missing_(cls, value: Any) -> Any:
         member = object.__new__(cls)
         member._name_, member._value_ = "ONE", value
         return member

@@ -180,7 +180,7 @@ def test_a_lease_holds_from_before_it_was_asked_for(
 
 def test_the_child_of_a_fork_leaves_the_lease_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     function = Function()
-    lease = HeldLease(function, function.clock)
+    lease = HeldLease(function, function.clock)  # type: ignore[arg-type]
     lease.acquire(wait_s=0, answers=lambda: True)
 
     with monkeypatch.context() as child:
