@@ -72,8 +72,12 @@ def test_an_option_that_a_client_does_not_take_wakes_up_no_database(
 ) -> None:
     monkeypatch.setattr(databases, "configure", pytest.fail)
     options: dict[str, Any] = {option: True}
+    opened: list[Callable[[], Any]] = [
+        lambda: state("orders", **options).__enter__(),
+        lambda: connect("orders", **options),
+    ]
 
-    for open_ in (lambda: state("orders", **options).__enter__(), lambda: connect("orders", **options)):
+    for open_ in opened:
         with pytest.raises(
             InvalidSettingError, match=f"^'{option}' is no option of a database; accepted: cache, .*db,"
         ):
@@ -84,7 +88,7 @@ def test_an_option_that_a_client_does_not_take_wakes_up_no_database(
 
 def test_options_of_redis_py_are_taken() -> None:
     with state("orders", decode_responses=True, max_connections=2, client_name="x", protocol=3) as client:
-        assert client.client_getname() == "x"  # type: ignore[no-untyped-call]
+        assert client.client_getname() == "x"
 
 
 @pytest.mark.slow
