@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -103,6 +104,31 @@ def test_a_runs_counts_grow_with_the_keys_and_its_node_does_not() -> None:
     assert (whole.invocations, whole.handovers) == (4 * result.invocations, 4 * result.handovers)
     assert whole.redis_spans_us == result.redis_spans_us
     assert of_whole_log(result, Trace(trace.arrivals_us), 300) is result
+
+
+def test_a_sample_without_a_hit_takes_no_count_below_nothing() -> None:
+    hitless = replace(run([at * 1_000_000 for at in range(300)], Thesis.configured(9, 4)), n_lambda=0, n_redis=0)
+    trace = Trace(np.arange(300), np.zeros(300, np.int32), None, ("a",), Sample(0.25, 1_300))
+
+    whole = of_whole_log(hitless, trace, 1_300)
+
+    assert (whole.n_s3, whole.n_lambda, whole.n_redis) == (1_300, 0, 0)
+    assert whole.s3_requests >= whole.n_s3
+
+
+@pytest.mark.slow
+def test_a_sample_gets_advice_under_a_policy_that_answers_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    keys = np.random.default_rng(1).zipf(1.6, size=4_000) % 200
+    path.write_text("t,key,size\n" + "".join(f"{at * 40},{key},9000\n" for at, key in enumerate(keys)))
+
+    options = ("--sample-keys", "0.4", "--hit-value-usd", "1e-9", "--candidates", "8", "--json")
+    assert main(["advise", str(path), *options]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert all(system["usd_per_month"] > 0 for system in (*found["systems"], found["burstcache"], *found["front"]))
 
 
 @pytest.mark.slow

@@ -30,15 +30,16 @@ def of_whole_log(result: RunResult, trace: Trace, requests: int) -> RunResult:
     if trace.sample is None or not result.n:
         return result
     rate = sample_rate(trace)
-    n_s3 = min(requests, round(result.n_s3 / rate))
-    hits, sampled_hits = requests - n_s3, result.n_lambda + result.n_redis
+    sampled_hits = result.n_lambda + result.n_redis
+    n_s3 = min(requests, round(result.n_s3 / rate)) if sampled_hits else requests
+    hits = requests - n_s3
     n_lambda = hits * result.n_lambda // sampled_hits if sampled_hits else 0
     return replace(
         result,
         n=requests,
-        n_s3=n_s3 if sampled_hits else requests,
+        n_s3=n_s3,
         n_lambda=n_lambda,
-        n_redis=hits - n_lambda if sampled_hits else 0,
+        n_redis=hits - n_lambda,
         lambda_ms=round(result.lambda_ms / rate),
         invocations=round(result.invocations / rate),
         handovers=round(result.handovers / rate),
