@@ -163,6 +163,33 @@ def test_a_range_is_named_and_measured(
     assert (found.piece, found.size_bytes) == answer
 
 
+@pytest.mark.parametrize(
+    ("range_", "body_bytes", "answer"),
+    [
+        (b"bytes=0-65535", 300 * _MB, Answer(b"0-65535", 65_536, UNKNOWN_BYTES, 300 * _MB)),
+        (b"bytes=-500", 300 * _MB, Answer(b"299999500-299999999", 500, UNKNOWN_BYTES, 300 * _MB)),
+        (b"bytes=0-65535", 65_936, Answer(b"0-65535", 65_536, UNKNOWN_BYTES, UNKNOWN_BYTES)),  # with headers
+        (b"bytes=0-65535", 65_536, Answer(b"0-65535", 65_536, UNKNOWN_BYTES, UNKNOWN_BYTES)),
+        (b"bytes=1000-", 300 * _MB, Answer(b"1000-", 300 * _MB, UNKNOWN_BYTES, UNKNOWN_BYTES)),
+    ],
+)
+def test_a_length_that_no_body_of_the_range_can_have_is_the_objects(
+    range_: bytes, body_bytes: int, answer: Answer
+) -> None:
+    assert answer_of(b"206", body_bytes=body_bytes, range_=range_) == answer
+
+
+def test_an_object_is_at_least_as_large_as_its_ranges_reach(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("t,key,size,range\n0,a,8,bytes=0-7\n1,a,8,bytes=92-99\n2,b,8,bytes=0-7\n3,b,70,\n")
+
+    trace = read_log([path]).trace
+
+    assert trace.object_bytes is not None
+    assert trace.object_bytes.tolist() == [100, 100, 70, 70]
+    assert trace.unsized_ranges == 2  # of b a row shows the size
+
+
 @given(st.binary(max_size=6), st.sampled_from([b"", b"1", b"0-5", b"p3", b"?"]))
 def test_keys_of_pieces_are_never_mistaken_for_others(name: bytes, piece: bytes) -> None:
     assert object_and_piece(key_of(name + b"\0" + name, piece)) == (name + b"\0" + name, piece)

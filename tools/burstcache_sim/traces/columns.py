@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, key_of, object_and_piece, shows_no_offset
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, key_of, object_and_piece, reach_bytes, shows_no_offset
 from burstcache_sim.traces.sampling import Threshold
 from burstcache_sim.traces.trace import Trace
 
@@ -277,7 +277,7 @@ class Columns:
         return largest
 
     def _objects(self, shown: NDArray[Any], sizes_bytes: NDArray[Any]) -> NDArray[Any]:
-        """Return how large each key's object is: as its pieces show, or as it is as a whole, or its largest piece."""
+        """Return how large each key's object is: as its pieces show, as it is as a whole, or as far as they reach."""
         import numpy as np
 
         numbers: dict[bytes, int] = {}
@@ -285,6 +285,7 @@ class Columns:
         objects = np.full(len(numbers), UNKNOWN_BYTES, np.int64)
         np.maximum.at(objects, object_ids, shown)
         np.maximum.at(objects, object_ids, sizes_bytes)
+        np.maximum.at(objects, object_ids, [reach_bytes(object_and_piece(key)[1]) for key in self.ids])
         largest: NDArray[Any] = objects[object_ids]
         return largest
 
@@ -305,6 +306,30 @@ class Columns:
         return (
             sum(int(counts[id_]) for id_, _ in pieces),
             sum(int(counts[id_]) for id_, piece in pieces if shows_no_offset(piece)),
+        )
+
+    def unsized_ranges(self, key_id: int | None = None) -> int:
+        """Return how many requests, of one key or all, read a piece of an object whose size no row shows.
+
+        It is asked before sizes are filled in.
+        """
+        _, _, sizes_bytes, _, object_bytes = self.arrays()
+        assert sizes_bytes is not None
+        pieces = [object_and_piece(key) for key in self.ids]
+        if not any(piece for _, piece in pieces):
+            return 0
+        wholes = self._largest(sizes_bytes)
+        shown = wholes * 0 + UNKNOWN_BYTES if object_bytes is None else self._largest(object_bytes)
+        sized = {
+            name
+            for (name, piece), whole, object_ in zip(pieces, wholes.tolist(), shown.tolist(), strict=True)
+            if object_ != UNKNOWN_BYTES or (not piece and whole != UNKNOWN_BYTES)
+        }
+        counts = self.counts().tolist()
+        return sum(
+            counts[id_]
+            for id_, (name, piece) in enumerate(pieces)
+            if piece and name not in sized and key_id in (None, id_)
         )
 
     def take_trace(

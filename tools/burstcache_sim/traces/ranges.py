@@ -15,6 +15,7 @@ from typing import NamedTuple
 UNKNOWN_BYTES = -1  # neither a 304 nor a part of an object shows the object's size
 WHOLE_OBJECT_STATUSES = frozenset((b"200", b"203"))
 _PART, _NOT_MODIFIED = b"206", b"304"
+_HEADERS_BYTES = 16 * 1024  # some logs count headers, too, which seldom are larger
 _SEPARATOR = b"\0"
 _UNKNOWN_PIECE = b"?"
 _RANGE = regex(rb"(?:bytes[= ])?(\d{0,18})-(\d{0,18})(?:/(?:\d+|\*))?")
@@ -43,13 +44,18 @@ def answer_of(
 
     Args:
         status: The HTTP status.
-        body_bytes: Length of the body as announced or, where the log has nothing else, as sent.
+        body_bytes: Length of the body as announced or, where the log has nothing else, as sent. If it is much longer
+            than the range, it is the object's.
         sent_bytes: Bytes of the body that were sent, if the log shows them apart: fewer if the client left early.
         object_bytes: Size of the whole object.
         range_: `bytes=0-65535` as requested, `0-65535`, or `p3` for the third part; empty if the log shows none.
     """
     if status == _NOT_MODIFIED:
         return Answer(b"", object_bytes, 0, UNKNOWN_BYTES)
+    if status == _PART and (most_bytes := _most_bytes(range_)) is not None:
+        if object_bytes == UNKNOWN_BYTES and body_bytes > most_bytes + _HEADERS_BYTES:
+            object_bytes = body_bytes  # no body is as long: the length is the object's
+        body_bytes, sent_bytes = min(body_bytes, most_bytes), min(sent_bytes, most_bytes)
     shown = _first_known(body_bytes, sent_bytes or UNKNOWN_BYTES)  # nothing sent shows no size
     sent_bytes = _first_known(sent_bytes, body_bytes)
     if status == _PART:
@@ -68,6 +74,14 @@ def answer_of(
 def names_range(text: bytes) -> bool:
     """Return whether a field for ranges has one, and no word for none."""
     return _DIGIT.search(text) is not None
+
+
+def _most_bytes(range_: bytes) -> int | None:
+    """Return how long the body of one range can be; None if the range does not say."""
+    match = _RANGE.fullmatch(range_)
+    if match is None or not match[2]:
+        return None
+    return max(0, int(match[2]) - int(match[1]) + 1) if match[1] else int(match[2])
 
 
 def _first_known(*amounts: int) -> int:
@@ -121,6 +135,12 @@ def object_and_piece(key: bytes) -> tuple[bytes, bytes]:
 def shows_no_offset(piece: bytes) -> bool:
     """Return whether a piece is known by its length alone."""
     return piece.isdigit() or piece == _UNKNOWN_PIECE
+
+
+def reach_bytes(piece: bytes) -> int:
+    """Return how large an object is at least that has a piece, by the piece's offset [bytes]."""
+    match = _RANGE.fullmatch(piece)
+    return int(match[2]) + 1 if match and match[1] and match[2] else 0
 
 
 def piece_text(piece: bytes) -> str:

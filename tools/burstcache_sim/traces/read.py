@@ -137,6 +137,7 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
     objects = (
         object_names(columns.ids, format_)[slice(key_id, None if key_id is None else key_id + 1)] if ranges else ()
     )
+    unsized = columns.unsized_ranges(key_id) if ranges else 0
     unsized_keys = columns.fill_in_sizes() if format_.has_keys else 0
     trace = columns.take_trace(
         names,
@@ -146,7 +147,13 @@ def _log(reading: Reading, sources: Sources, rank: int | None) -> Log:
         has_sizes=unsized_keys < len(names),
     )
     return Log(
-        trace=replace(trace, sample=sample if rank is None else None, objects=objects, assumed_ranges=assumed),
+        trace=replace(
+            trace,
+            sample=sample if rank is None else None,
+            objects=objects,
+            assumed_ranges=assumed,
+            unsized_ranges=unsized,
+        ),
         format_name=format_.name,
         files=len(sources.files),
         rows=counts.rows,

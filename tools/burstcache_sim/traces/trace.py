@@ -48,6 +48,7 @@ class Trace:
     object_bytes: NDArray[np.int64] | None = None  # of the whole object that a range belongs to; None: the sizes
     objects: tuple[str, ...] = ()  # which each key is of, where some are of ranges; empty: the keys
     assumed_ranges: int = 0  # requests for ranges without an offset: equal lengths of an object count as the same range
+    unsized_ranges: int = 0  # requests for ranges of objects whose size no row shows: as large as their ranges reach
 
     @classmethod
     def of_times(cls, arrivals_us: Sequence[int] | NDArray[np.int64]) -> Self:
