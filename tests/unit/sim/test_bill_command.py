@@ -111,3 +111,14 @@ def test_zones_and_an_address_of_the_relay_are_items_if_asked_for(
     found = json.loads(printed(capsys, "bill", trace, "--far-readers", "1", "--relay-ipv4", "--json"))
 
     assert {"transfer between zones", "public IPv4 addresses"} <= {line["item"] for line in found["lines"]}
+
+
+def test_a_period_shorter_than_the_log_is_noted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("t,key,size\n0,a,9\n86400,a,9\n")
+
+    for hours in ("23", "24"):
+        assert main(["sim", "bill", str(path), "--period-hours", hours]) == 0
+
+    noted = "note: the log lasts 24 hours, so it is repeated back to back (--period-hours)\n"
+    assert capsys.readouterr().err.count(noted) == 1

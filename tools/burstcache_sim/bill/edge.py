@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 KIB = 1024
 READER_SIZES = ("64MB", "256MB", "1024MB", "4096MB")
 CONFIRMED_US = US_PER_S
+_EDGE_LARGEST_BYTES = 50 * BYTES_PER_GB  # "maximum cacheable file size", quotas in CloudFront's developer guide
 
 
 def s3_only(market: Market, _: str) -> Offer:
@@ -35,9 +36,10 @@ def cloudfront(market: Market, _: str) -> Offer:
         "cloudfront",
         ("cloudfront-transfer", Fraction(market.demand.body_bytes, BYTES_PER_GB), "transfer to clients"),
         ("cloudfront-request", market.demand.requests, "HTTPS requests"),
-        misses=market.lru_misses(EVERYTHING_BYTES),
+        misses=market.lru_misses(EVERYTHING_BYTES, largest_bytes=_EDGE_LARGEST_BYTES),
         note="one edge, nothing expires",
         reached="edge",
+        largest_bytes=_EDGE_LARGEST_BYTES,
     )
 
 

@@ -23,6 +23,7 @@ from burstcache_sim.traces.read import Log, read_log
 from burstcache_sim.traces.store import default_folder
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import UNITS_PER_USD, US_PER_H
+from burstcache_terminal.text import number_text
 
 _DEFAULTS = Setup()
 _MOST_PROCESSES = 8  # more would only wait for the one that joins what they have read
@@ -57,7 +58,17 @@ def log_of(args: argparse.Namespace) -> Log:
 
 def trace_of(args: argparse.Namespace) -> Trace:
     """Return the trace that the options name; a log of one object is a trace of one key."""
-    return trace_in(log_of(args))
+    trace = trace_in(log_of(args))
+    _tell_short_period(trace, getattr(args, "period_hours", None))
+    return trace
+
+
+def _tell_short_period(trace: Trace, period_hours: Fraction | None) -> None:
+    """Say on standard error that a log does not come again before it has ended."""
+    lasts_us = int(trace.arrivals_us[-1] - trace.arrivals_us[0]) if len(trace) else 0
+    if period_hours is not None and period_hours * US_PER_H < lasts_us:
+        lasts_h = number_text(lasts_us / US_PER_H)
+        print(f"note: the log lasts {lasts_h} hours, so it is repeated back to back (--period-hours)", file=sys.stderr)
 
 
 def trace_in(log: Log) -> Trace:

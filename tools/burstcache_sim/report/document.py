@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _SERVED = ("served by", "requests", "share %")
 _LATENCY = ("", "mean ms", "50 % within", "90 %", "95 %", "99 %")
 _STEPS = 12  # of the run in numbers
+_LONG_MS = 100_000  # from which on nobody counts hundredths
 # What the picture shows, for readers who cannot see it; the tables have the numbers.
 _PARETO = (
     "Cost of each setting of all policies against the share of requests that it serves from memory, and one point"
@@ -218,7 +219,7 @@ def _alternative(result: RunResult) -> str:
 def _latency_rows(report: Report) -> list[tuple[str, ...]]:
     def row(name: str, found: LatencySummary) -> tuple[str, ...]:
         values = (found.mean_ms, found.p50_ms, found.p90_ms, found.p95_ms, found.p99_ms)
-        return (name, *(f"{ms:.2f}" for ms in values))
+        return (name, *(f"{ms:.2f}" if ms < _LONG_MS else f"{ms:,.0f}" for ms in values))
 
     return [row("with Burstcache", report.latency), row("S3 alone", report.latency_without)]
 

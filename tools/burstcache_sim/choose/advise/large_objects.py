@@ -138,9 +138,10 @@ def large_objects(
 def large_objects_lines(large: LargeObjects) -> list[str]:
     """Return the verdict in sentences."""
     demand, pool = large.demand, large.pool
+    stored_gb = number_text(demand.stored_bytes / BYTES_PER_GB, digits=3)
     what = (
         f"Large objects: {100 * large.request_share:.1f} % of the requests and {100 * large.byte_share:.1f} % of the "
-        f"bytes are of objects that are too large for the tiers above, {demand.stored_bytes / BYTES_PER_GB:,.3g} GB."
+        f"bytes are of objects that are too large for the tiers above, {stored_gb} GB."
     )
     best = large.best_buy
     verdict = "For them a pool is worth it."
