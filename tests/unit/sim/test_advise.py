@@ -36,7 +36,7 @@ from burstcache_sim.choose.advise.samconfig import (
     setup_parameters,
     template_parameters,
 )
-from burstcache_sim.choose.advise.systems import Weighing, choices
+from burstcache_sim.choose.advise.systems import Weighing, choices, competitors
 from burstcache_sim.choose.advise.text import advice_text, best_of_each_kind, month_text, shown, the_rest
 from burstcache_sim.choose.advise.verdict import change_lines, verdict_lines
 from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, pays
@@ -46,6 +46,7 @@ from burstcache_sim.latency import TierLatencies
 from burstcache_sim.policies.registry import SIMULATED
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
+from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 from support.project import ROOT
 from support.runs import run
@@ -417,6 +418,77 @@ def test_a_readers_memory_of_ours_has_a_rivals_hits_and_costs_the_digest() -> No
     reads = next(line for line in ours.month.lines if line.text == "DynamoDB reads")
     variable_usd = float(ours.month.variable_usd_exact)
     assert variable_usd - reads.usd == pytest.approx(rival.usd_per_month, rel=0.05)
+
+
+@pytest.mark.parametrize("years", [1, 10])
+def test_a_month_of_few_requests_has_the_hits_of_a_library_with_the_same_memory(years: int) -> None:
+    ids = np.random.default_rng(2).integers(60, size=500).astype(np.int32)
+    trace = Trace(np.arange(500) * 63_072_000_000 * years, ids, np.full(500, 300_000), tuple(map(str, range(60))))
+    weighing = Weighing(workload_of(trace, PRICES, Setup()), CLOCK, Value(usd_per_hit=1e3))
+
+    bare = [choice for choice in standing(weighing) if not (choice.setup.nodes or choice.setup.express)]
+    ours = {choice.setup.reader_memory_bytes: choice.system for choice in bare}
+
+    (_, theirs) = competitors(weighing, names=("s3-only", "reader-memory:64MB"))
+    assert ours[64 * 1024**2].in_memory_pct == theirs.in_memory_pct == 88.0
+    assert ours[64 * 1024**2].gain.net_usd(weighing.value) < theirs.gain.net_usd(weighing.value)  # by the digest
+    assert ours[0].month.lines[0].usd == pytest.approx(4e-7 * weighing.requests)
+
+
+def test_a_rival_behind_own_memory_is_no_choice_if_one_of_the_two_answers_nothing() -> None:
+    def why_not(objects: int, name: str) -> str:
+        ids = np.arange(400, dtype=np.int32) % objects
+        trace = Trace(np.arange(400) * 600 * US_PER_S, ids, np.full(400, 2**28), tuple(map(str, range(objects))))
+        weighing = Weighing(workload_of(trace, PRICES, Setup()), CLOCK, Value(usd_per_hit=1e-9))
+        return competitors(weighing, names=("s3-only", name))[1].why_not
+
+    assert why_not(100, "reader-memory+s3-express-all") == "own memory answers no request"
+    assert why_not(100, "reader-memory+s3-express") == "answers no request"
+    never_again = np.concatenate([np.zeros(300), np.arange(1, 101)]).astype(np.int32)
+    trace = Trace(np.arange(400) * 600 * US_PER_S, never_again, np.full(400, 2**28), tuple(map(str, range(101))))
+    weighing = Weighing(workload_of(trace, PRICES, Setup(), period_us=730 * US_PER_H), CLOCK, Value(usd_per_hit=1e-9))
+    below = competitors(weighing, names=("s3-only", "reader-memory+s3-express"))[1]
+    assert below.why_not == "s3-express answers no request that own memory leaves"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [Value(usd_per_hit=1e-4), Value(usd_per_ms=1e-6), Value()])
+@pytest.mark.parametrize("without", [(), ("reader-memory",), ("reader-memory", "s3-express")])
+def test_what_would_change_the_verdict_begins_at_the_verdict(value: Value, without: tuple[str, ...]) -> None:
+    # Two reads of each object: the rule of copies for 10 USD per million drops them sooner, and is better at 100, too.
+    ids = np.arange(4_000, dtype=np.int32) // 2
+    trace = Trace(np.arange(4_000) * 200 * US_PER_S, ids, np.full(4_000, 100_000), tuple(map(str, range(2_000))))
+
+    found = advise(workload_of(trace, PRICES, Setup()), value, Clock(), candidates=8, without=without)
+
+    def best_at(spans: tuple[Span, ...], at: float) -> str:
+        return next(span.name for span in reversed(spans) if span.start <= at)
+
+    spans = found.sensitivity
+    if not value.usd_per_ms:
+        assert best_at(spans.by_hit_value, value.usd_per_hit) == found.winner.name
+    if not value.usd_per_hit:
+        assert best_at(spans.by_ms_value, value.usd_per_ms) == found.winner.name
+    if value.is_known:
+        assert best_at(spans.by_s3_ms, 25) == found.winner.name
+
+
+def test_values_of_a_hit_in_one_sentence_have_one_unit() -> None:
+    spans = (Span("s3-only", 0.0, 1e-4), Span("cloudfront", 1e-4, 5.5), Span(OURS, 5.5, None))
+    found = usual()
+
+    line = change_lines(replace(found, sensitivity=replace(found.sensitivity, by_hit_value=spans)))[0]
+
+    assert "S3 alone up to 100 USD per million, cloudfront up to 5,500,000 USD per million, then the stack" in line
+
+
+def test_who_says_what_a_millisecond_is_worth_hears_at_which_values_of_one_the_verdict_changes() -> None:
+    spans = (Span("s3-express", 0.0, 2e-5), Span("efs", 2e-5, None))
+    found = replace(usual(), value=Value(usd_per_ms=1e-3))
+
+    line = change_lines(replace(found, sensitivity=replace(found.sensitivity, by_ms_value=spans)))[0]
+
+    assert line.startswith("Value of a millisecond saved: s3-express up to 20 USD per million, then efs.")
 
 
 @pytest.mark.slow

@@ -16,7 +16,11 @@ from burstcache_sim.bill.ladder import past_memory, past_own_memory
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.setup import Setup
+from burstcache_sim.choose.advise.advice import advise
 from burstcache_sim.choose.advise.large_objects import large_objects
+from burstcache_sim.choose.advise.steps import steps
+from burstcache_sim.choose.advise.verdict import verdict_lines
+from burstcache_sim.choose.advise.worth import Value
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.traces.trace import Trace
 from unit.sim.test_traces_formats import log_of, s3_row
@@ -91,6 +95,42 @@ def test_burstcache_keeps_no_range_of_an_object_that_it_would_not_keep(lake: Wor
     assert past_memory(locality, setup).again.all()
     assert lake.redirected == REQUESTS
     assert not past_memory(replace(locality, whole_bytes=None), setup).again.any()
+
+
+def test_ranges_in_memory_of_ones_own_are_kept_and_not_bought(lake: Workload) -> None:
+    found = advise(lake, Value(usd_per_hit=1e-4), Clock(), candidates=8)
+
+    assert (found.verdict, found.winner.name) == ("keep ranges", "range-memory:64MB")
+    said, (sentence, lines) = " ".join(verdict_lines(found)), steps(found)
+    assert said.startswith(
+        "KEEP RANGES IN MEMORY, 64 MB in each reader, with nothing to buy: <0.01 USD a month, 99.9 %"
+    )
+    assert "BUY" not in said
+    assert sentence.startswith("The library keeps whole objects")
+    assert lines == ""
+    assert found.confidence.shares[0].memory_bytes == 64 * MIB
+
+
+@pytest.mark.parametrize(("unsized", "is_stated"), [(REQUESTS // 2, True), (REQUESTS // 1_000, False)])
+def test_the_answer_says_what_it_takes_for_granted_of_objects_without_a_size(
+    lake: Workload, unsized: int, is_stated: bool
+) -> None:
+    small = replace(lake.trace, object_bytes=None, unsized_ranges=unsized)
+    workload = workload_of(small, TODAY, Setup(), period_us=lake.demand.period_us)
+
+    said = " ".join(verdict_lines(advise(workload, Value(usd_per_hit=1e-4), Clock(), candidates=8)))
+
+    assert said.startswith("USE THE LIBRARY")
+    assert (f"{unsized:,} requests read ranges of objects whose size the log does not show" in said) == is_stated
+
+
+def test_cloudfront_keeps_no_file_above_its_limit() -> None:
+    ids, sizes_bytes = np.arange(100, dtype=np.int32) % 2, np.array([50 * BYTES_PER_GB, 51 * BYTES_PER_GB])
+    trace = Trace(np.arange(100) * DAY_S * 1_000_000, ids, sizes_bytes[ids], ("a", "b"))
+
+    found = offer(market_of(workload_of(trace, TODAY, Setup())), "cloudfront")
+
+    assert found.in_memory_pct == 49.0
 
 
 def test_a_range_takes_its_own_time_and_not_its_file_s(lake: Workload) -> None:

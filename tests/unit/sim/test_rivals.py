@@ -13,7 +13,7 @@ import pytest
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.allowances import free_usd
-from burstcache_sim.bill.clock import Clock
+from burstcache_sim.bill.clock import NOT_MODIFIED_SHARE, Clock
 from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
 from burstcache_sim.bill.competitors import offer_names, offers
 from burstcache_sim.bill.cost import Bill, bill_line
@@ -22,7 +22,7 @@ from burstcache_sim.bill.ladder import month_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market, Offer
 from burstcache_sim.bill.setup import Setup
-from burstcache_sim.choose.advise.worth import best_buys
+from burstcache_sim.choose.advise.worth import Yield, best_buys
 from burstcache_sim.latency import TierLatencies
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -300,6 +300,28 @@ def test_the_best_buy_at_each_value_is_the_upper_envelope() -> None:
     assert [span.name for span in spans] == ["s3", "ours", "node"]
     assert [span.start for span in spans] == pytest.approx([0, 30 / 900, 0.7])
     assert (best_buys(lines, 0.5)[0].name, best_buys(lines, 0.5)[0].start) == ("ours", 0.5)
+
+
+def test_of_equal_lines_the_first_is_the_best_buy() -> None:
+    rounded = 0.1 + 0.2
+    lines = [("s3", 0.0, 0.0), ("64MB", 1_000.0, 0.3), ("256MB", 1_000.0 * rounded / 0.3, rounded), ("least", 2.0, 9.0)]
+
+    assert [span.name for span in best_buys(lines)] == ["s3", "64MB"]
+
+
+def test_hits_that_differ_by_rounding_alone_change_no_verdict() -> None:
+    lines = [("cheap", 89_462.95, 0.02), ("dear", 89_462.950001, 4.0)]
+
+    assert [span.name for span in best_buys(lines)] == ["cheap"]
+
+
+def test_what_s3_confirms_is_saved_in_proportion_to_its_latency() -> None:
+    confirmed_ms = 1_000 * (1 - NOT_MODIFIED_SHARE) * 25
+
+    gain = Yield(0.0, 0.0, 2_000 * 25 + confirmed_ms, 2_000, 1_000)
+
+    assert gain.at_s3_ms(-25).saved_ms == pytest.approx(0)
+    assert gain.at_s3_ms(25).saved_ms == pytest.approx(2 * gain.saved_ms)
 
 
 @pytest.mark.parametrize("seed", seeds(20))

@@ -65,7 +65,7 @@ _MB_PER_S = {
     "infinicache": 780.0,
     "pool": 780.0,
 }
-_NOT_MODIFIED_SHARE = 0.4  # of S3's first byte that a 304 takes: 10 of 26 ms (sirupsen/napkin-math#39)
+NOT_MODIFIED_SHARE = 0.4  # of S3's first byte that a 304 takes: 10 of 26 ms (sirupsen/napkin-math#39)
 _WITHOUT_DOOR = ("s3-only", "cloudfront")  # they speak HTTP themselves
 _BYTES_PER_MS = 1e3  # of 1 MB/s
 
@@ -186,7 +186,7 @@ class Clock:
             own * (self._answer_ms("reader-memory", own_bytes) + self._door_ms(kind))
             + asked_ms
             + (hit + confirmed) * self._way_ms(kind, hit_bytes)
-            + confirmed * _NOT_MODIFIED_SHARE * self.tiers.s3_ms
+            + confirmed * NOT_MODIFIED_SHARE * self.tiers.s3_ms
             + missed * self._s3_ms(left)
             + self.tiers.network_ms
         )

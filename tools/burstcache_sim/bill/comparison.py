@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING
 
 from burstcache.core.prices import PriceSheet
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
 
 OURS = "burstcache"
+_REQUESTS_OF_A_RUN = 10**9  # at least, so that a share of them is exact to more digits than are shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,22 +106,26 @@ class Comparison:
     def of_months(
         self, setup: Setup, month_of: Callable[[Market], RunResult], *, note: str
     ) -> tuple[Compared, RunResult]:
-        """Return this system under a setup whose rungs stay as they are when the log comes again, and its month's run.
+        """Return this system under a setup whose rungs stay as they are when the log comes again, and its run.
+
+        A run has whole requests. It is that of many months at once, so that none of its shares is rounded to them.
 
         Args:
             setup: How it is deployed.
-            month_of: Returns the run of a market's repetitions.
+            month_of: Returns the run of a market's months.
             note: What it is.
 
         Raises:
             PriceMissingError: The sheet has no price for something that it takes.
         """
-        times = Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
-        runs = [month_of(replace(self._market(self.demand, repeats), setup=setup)) for repeats in (Fraction(1), times)]
-        once, month = (
-            own_bill(run, self.demand.repeated(repeats), self.prices, setup)
-            for run, repeats in zip(runs, (Fraction(1), times), strict=True)
-        )
+        times, runs, bills = self.repeats, [], []
+        for repeats in (Fraction(1), times):
+            months = ceil(_REQUESTS_OF_A_RUN / (self.demand.requests * repeats))
+            market = replace(self._market(self.demand, repeats), setup=setup, months=months)
+            runs.append(month_of(market))
+            billed = own_bill(runs[-1], self.demand.repeated(market.all_repeats), self.prices, setup)
+            bills.append(billed.month(periods=Fraction(1, months), repeats=Fraction(1, months)))
+        once, month = bills
         shares = [round(100 * (1 - run.n_s3 / run.n), 6) for run in runs]
         compared = Compared(
             name=OURS,

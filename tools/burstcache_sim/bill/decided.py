@@ -44,7 +44,7 @@ _GUESTS = tuple(field.name for field in fields(GuestUse))
 
 
 def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> RunResult:
-    """Return a month's run of a setup whose nodes a policy starts and stops.
+    """Return the run of a market's months of a setup whose nodes a policy starts and stops.
 
     Args:
         market: The log and how often it comes, the prices, the setup.
@@ -53,7 +53,7 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     """
     import numpy as np
 
-    locality, repeats = market.locality, market.repeats
+    locality, repeats = market.locality, market.all_repeats
     asked, policy = past_memory(locality, market.setup), policy.of_sample(locality.rate)
     too_large, (once, again), _ = _met(locality, asked, LARGEST_OBJECT_BYTES[market.setup.front_door])
     first, both = _once_and_twice(locality, market.setup, policy)
@@ -62,7 +62,8 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     left = Asked(is_left[: len(locality.ids)], is_left[len(locality.ids) :])
 
     def in_proportion(once: int, twice: int) -> Fraction:
-        return mean(once, twice - once, repeats) * repeats  # a log longer than a month comes in part, from its start
+        # A log longer than a month comes in part, from its start.
+        return mean(once, twice - once, market.repeats) * repeats
 
     def in_month(name: str, once: object, twice: object) -> int:
         amount = in_proportion(int(getattr(once, name)), int(getattr(twice, name)))
@@ -74,9 +75,9 @@ def month_under(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> 
     most = round(market.demand.busy_s * readers * repeats)
     guests["told_batches"] = min(guests["told"], readers * guests["told_batches"], most)
     requests = round(market.demand.requests * repeats)
-    reached = min(requests, round(asked.count(repeats) * repeats / locality.rate))
+    reached = min(requests, round(asked.count(market.repeats) * repeats / locality.rate))
     reached = reached if market.setup.reader_memory_bytes else requests
-    n_too_large = round(too_large.count(repeats) * repeats / locality.rate)
+    n_too_large = round(too_large.count(market.repeats) * repeats / locality.rate)
     counts["n_s3"] = n_s3 = min(counts["n_s3"] + n_too_large, reached)
     served = counts["n_lambda"] + counts["n_redis"]
     n_lambda = (reached - n_s3) * counts["n_lambda"] // served if served else 0

@@ -90,22 +90,23 @@ def past_nodes(locality: Locality, setup: Setup) -> Asked:
 
 
 def month_of(market: Market, rule: CopyRules | None) -> RunResult:
-    """Return a month's run of a setup in which nothing is decided.
+    """Return the run of a market's months of a setup in which nothing is decided.
 
     Args:
         market: The log and how often it comes, the prices, the setup.
         rule: When objects are copied to S3 Express; None: never, there is no bucket.
     """
-    locality, repeats, demand, setup = market.locality, market.repeats, market.demand, market.setup
+    locality, demand, setup = market.locality, market.demand, market.setup
     asked, left_asked = past_memory(locality, setup), past_nodes(locality, setup)
 
     def most(asked: Asked, above: Fraction) -> Fraction:
         """Return how many requests a rung leaves: of a sample an estimate, and the rest of a known number are hits."""
-        return min(asked.count(repeats) / locality.rate, above)
+        return min(asked.count(market.repeats) / locality.rate, above)
 
     requests = Fraction(demand.requests)
     reached = most(asked, requests) if setup.reader_memory_bytes else requests
     left = most(left_asked, reached) if setup.always_on_nodes else reached
+    repeats = market.all_repeats
     n, n_redis = round(requests * repeats), round((reached - left) * repeats)
     n_s3 = round(left * repeats)
     run = RunResult(
@@ -129,7 +130,7 @@ def month_of(market: Market, rule: CopyRules | None) -> RunResult:
 
 
 def _told(market: Market, left: Asked, missed: int) -> GuestUse:
-    """Return what readers bring in a month to nodes that never stop, and tell of it, at the ceiling.
+    """Return what readers bring to nodes that never stop, and tell of it, at the ceiling.
 
     A reader's report follows the one before ten seconds later at the soonest, and a key is noted as seen again after an
     hour: no more of them begin than there are such spans with a miss.
@@ -148,7 +149,7 @@ def _told(market: Market, left: Asked, missed: int) -> GuestUse:
         return _runs(hours[is_left[order]]) / locality.rate
 
     def in_month(count: Callable[[NDArray[np.bool_]], Fraction]) -> int:
-        return min(missed, ceil(mean(count(left.first), count(left.again), repeats) * repeats))
+        return min(missed, ceil(mean(count(left.first), count(left.again), repeats) * market.all_repeats))
 
     batches = min(missed, market.setup.reader_processes * in_month(reports))
     return GuestUse(fills=missed, told=missed, told_batches=batches, seen_writes=in_month(sights))
@@ -185,9 +186,9 @@ def with_express(
     """
     if rule is None:
         return month
-    repeats = market.repeats
+    repeats = market.all_repeats
     use = totals(market, rule, asked.first, asked.again)
-    missed = asked.count(repeats) / market.locality.rate - use.served
+    missed = asked.count(market.repeats) / market.locality.rate - use.served
     served = reached - min(max(missed, Fraction(0)), reached)
     n_express = min(round(served * repeats), month.n_s3)
     express = ExpressUse(

@@ -50,6 +50,12 @@ class Market:
     repeats: Fraction = Fraction(1)  # how often the trace comes in a row; what is always on stays warm
     usd_per_hit: Fraction = Fraction(0)  # what an answer without S3 is worth, for those who can choose what to keep
     own_memory_mb: int = 4096  # the largest memory that a reader may have
+    months: int = 1  # in a run whose counts are whole: many where a month has few requests
+
+    @property
+    def all_repeats(self) -> Fraction:
+        """How often the trace comes in all months of a run."""
+        return self.repeats * self.months
 
     @property
     def hours(self) -> Fraction:

@@ -49,11 +49,12 @@ _OTHER_VALUES_USD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # of a hit: S3 Express copies
 _LEAST_S3_MS = 5.0  # below it there is nothing to save
 
 
-Verdict = Literal["use the library", "deploy", "buy", "s3 alone", "too short to say"]
+Verdict = Literal["use the library", "deploy", "buy", "keep ranges", "s3 alone", "too short to say"]
 _VERDICTS: dict[str, Verdict] = {
     "s3-only": "s3 alone",
     "reader-memory": "use the library",
     "reader-memory-confirmed": "use the library",
+    "range-memory": "keep ranges",
 }
 
 
@@ -225,6 +226,10 @@ def advise(
     has_hits = [choice for choice in tried if shown_pct(choice.system.in_memory_pct)]
     buys = [*real, *([ours.system] if ours in has_hits else [])]
     winner = _winner(buys, value, is_free=free_tiers)
+    # The rule of copies for another value may be the better one at this value, too: that is nothing to deploy.
+    most_usd = winner.gain.net_usd(value)
+    gains = [gain for gain in gains if gain.net_usd(value) <= most_usd]
+    rivals = [rival for rival in rivals if rival.gain.net_usd(value) <= most_usd]
     held_out = None
     if ours is decided:
         held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
@@ -258,7 +263,7 @@ def advise(
 def _memory_bytes(winner: System, ours: Choice) -> int:
     """Return the memory that the answer rests on: the best buy's, or the stack's if S3 alone is [bytes]."""
     kind, _, of = winner.name.partition(":")
-    if winner is not ours.system and kind in ("reader-memory", "reader-memory-confirmed"):
+    if winner is not ours.system and kind in ("reader-memory", "reader-memory-confirmed", "range-memory"):
         return memory_bytes_of(of)
     if winner is not ours.system and kind == "ec2":
         nodes = ec2_nodes(of)
@@ -289,7 +294,7 @@ def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System
 def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rivals: Sequence[System]) -> Sensitivity:
     value, s3_ms, first_byte_ms = weighing.value, weighing.clock.s3_ms, weighing.clock.tiers.s3_ms
     way_ms = s3_ms - first_byte_ms
-    lines = [(ours.name, gain) for gain in gains] + [(rival.name, rival.gain) for rival in rivals]
+    lines = [(rival.name, rival.gain) for rival in rivals] + [(ours.name, gain) for gain in gains]
     by_s3_ms: tuple[Span, ...] = ()
     if (
         value.usd_per_hit and first_byte_ms
@@ -300,7 +305,7 @@ def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rival
     elif value.usd_per_ms:
         at_zero = [(name, gain.at_s3_ms(-first_byte_ms)) for name, gain in lines]
         slopes = [
-            (name, gain.served * value.usd_per_ms, gain.extra_usd - gain.saved_ms * value.usd_per_ms)
+            (name, gain.s3_waits * value.usd_per_ms, gain.extra_usd - gain.saved_ms * value.usd_per_ms)
             for name, gain in at_zero
         ]
         by_s3_ms = best_buys(slopes, _LEAST_S3_MS)

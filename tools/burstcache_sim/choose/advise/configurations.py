@@ -39,7 +39,7 @@ class Choice:
     """A way to deploy Burstcache, and what it gives."""
 
     setup: Setup
-    result: RunResult  # of the log, with details, under tuned parameters; or of a month
+    result: RunResult  # of the log, with details, under tuned parameters; or of many months
     system: System
     policy: str = ""  # what decides; empty: nothing is decided
     tried: Tried | None = None  # the thesis's policy under its best parameters
@@ -101,8 +101,8 @@ def judged(weighing: Weighing, policies: Sequence[type[WorthPolicy]], still: Seq
 
     def bridged_usd(choice: Choice) -> float:
         run, clock = choice.result, weighing.clock
-        lacking, waits_ms = run.n - clock.hits(run), clock.with_burstcache(run).mean_ms * run.n
-        left_usd = value.usd_per_hit * lacking + value.usd_per_ms * waits_ms
+        lacking, mean_ms = 1 - clock.hits(run) / run.n, clock.with_burstcache(run).mean_ms
+        left_usd = weighing.requests * (value.usd_per_hit * lacking + value.usd_per_ms * mean_ms)
         return choice.system.gain.net_usd(value) + left_usd - relay_usd
 
     relay, relay_usd = weighing.workload.setup.relay, _relay_usd(weighing)

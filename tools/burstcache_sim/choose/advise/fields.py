@@ -44,6 +44,7 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "value": asdict(advice.value),
         "redirected_requests": workload.redirected,
         "assumed_ranges": workload.trace.assumed_ranges,
+        "unsized_ranges": workload.trace.unsized_ranges,
         "candidates": advice.tuned.candidates,
         "best_buy_of_bounded_age": advice.bounded_winner.name,
         "burstcache": _choice_fields(advice, advice.ours),

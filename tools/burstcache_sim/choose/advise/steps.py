@@ -38,7 +38,8 @@ def steps(advice: Advice) -> tuple[str, str]:
         return "Install the library and wrap the client of S3:", library_lines(winner)
     if kind == "range-memory":
         return (
-            f"Keep ranges in {of} of each reader's memory by a cache of your own: the library keeps whole objects.",
+            "The library keeps whole objects, of at most an eighth of its memory, and nothing that is sold does better"
+            f" here. Put an LRU cache of {of.removesuffix('MB')} MB into the reader, by object, ETag and range.",
             "",
         )
     if kind.removeprefix("reader-memory+") == "s3-express":

@@ -80,6 +80,11 @@ class Weighing:
         """How often the log comes in a month."""
         return float(self.workload.repeats_per_month)
 
+    @property
+    def requests(self) -> float:
+        """How many requests a month has."""
+        return self.workload.demand.requests * self.repeats
+
     @cached_property
     def s3_usd(self) -> float:
         """What S3 alone costs a month, nothing deducted [USD]."""
@@ -167,17 +172,17 @@ def our_system(weighing: Weighing, result: RunResult, s3: Compared) -> System:
 def month_system(
     weighing: Weighing, setup: Setup, month_of: Callable[[Market], RunResult], *, note: str
 ) -> tuple[System, RunResult]:
-    """Return this system under a setup whose rungs stay as they are when the log comes again, and its month's run.
+    """Return this system under a setup whose rungs stay as they are when the log comes again, and a run of it.
 
     Args:
         weighing: By what it is weighed.
         setup: How it is deployed.
-        month_of: Returns the run of a market's repetitions.
+        month_of: Returns the run of a market's months.
         note: What it is.
     """
     clock, workload = weighing.clock, weighing.workload
     ours, run = weighing.comparison(workload.own_demand).of_months(setup, month_of, note=note)
-    requests = workload.demand.requests * weighing.repeats
+    requests = weighing.requests
 
     def share(count: float) -> float:
         """Return a part of the requests, rounded as a rival's."""
@@ -253,12 +258,12 @@ def choices(systems: Sequence[System]) -> list[System]:
 def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: Sequence[str]) -> System:
     clock, name, kind = weighing.clock, compared.name, compared.name.partition(":")[0]
     timed = _Timed.of_offer(clock, compared)
-    requests = weighing.workload.demand.requests * weighing.repeats
+    requests = weighing.requests
     served = compared.month_in_memory_pct / 100 * requests
     saved_ms = (clock.s3_ms + clock.tiers.network_ms - timed.mean_ms) * requests
     hits = served if clock.is_hit(name) else compared.own_memory_pct / 100 * requests
     gains = [
-        Yield(extra_usd, hits, saved_ms, served)
+        Yield(extra_usd, hits, saved_ms, served, compared.confirmed_pct / 100 * requests)
         for extra_usd in (
             compared.usd_per_month - s3.usd_per_month,
             compared.free_usd_per_month - s3.free_usd_per_month,
@@ -270,7 +275,17 @@ def _competitor(weighing: Weighing, compared: Compared, s3: Compared, without: S
     why_not = "left out by --without" if is_out else _NOT_FOR_SALE.get(kind, "")
     if name != "s3-only" and not (shown_pct(compared.month_in_memory_pct) or shown_pct(compared.confirmed_pct)):
         why_not = why_not or "answers no request"
+    if "+" in kind:
+        why_not = why_not or _idle_half(compared)
     return _system(weighing, compared, gains, timed, why_not=why_not)
+
+
+def _idle_half(compared: Compared) -> str:
+    """Return which half of a rival behind own memory is of no use; empty if both answer requests."""
+    own_pct, pct = shown_pct(compared.own_memory_pct), shown_pct(compared.month_in_memory_pct)
+    if not own_pct:
+        return "own memory answers no request"
+    return f"{compared.name.partition('+')[2]} answers no request that own memory leaves" if own_pct == pct else ""
 
 
 def _system(

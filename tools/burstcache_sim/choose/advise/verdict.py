@@ -17,6 +17,7 @@ _SPOKEN = {"s3-only": "S3 alone", OURS: "the stack"}
 _LIBRARY = {"reader-memory": "any age", "reader-memory-confirmed": "confirmed within 1 s"}
 _LONG_WAY = 2  # times its first byte
 _MOST_SPANS = 3  # in a sentence
+_FEW_RANGES = 0.01  # of the requests: whatever they count as, the verdict is the same
 _SLOWEST_MS = 10_000  # S3 never takes longer in the mean
 
 
@@ -28,7 +29,8 @@ def verdict_lines(advice: Advice) -> list[str]:
             f"TOO SHORT TO SAY: {too_short}. What follows is what such a month would be, no forecast.",
             f"If every month were like it: {lines[0]}",
         ]
-    return [*lines, *_age(advice), *_never_stops(advice), *_others(advice), *_sure(advice), _readers(advice)]
+    further = (_age, _never_stops, _others, _unsized_ranges, _sure)
+    return [*lines, *(line for of in further for line in of(advice)), _readers(advice)]
 
 
 def _verdict_text(advice: Advice) -> str:
@@ -39,6 +41,8 @@ def _verdict_text(advice: Advice) -> str:
         return f"DEPLOY {advice.ours.form}: {_made_of(advice)}. {usd}, {share}."
     if advice.verdict_if_it_lasts == "use the library":
         return f"USE THE LIBRARY, with nothing to deploy: {memory_mb} MB of each reader's memory. {usd}, {share}."
+    if advice.verdict_if_it_lasts == "keep ranges":
+        return f"KEEP RANGES IN MEMORY, {memory_mb} MB in each reader, with nothing to buy: {usd}, {share}."
     if advice.verdict_if_it_lasts == "s3 alone":
         return f"S3 ALONE IS ENOUGH: {usd}. No cache is worth more than it costs."
     return f"BUY {winner.name}: {usd}, {share}."
@@ -111,6 +115,19 @@ def _sure(advice: Advice) -> list[str]:
     ]
 
 
+def _unsized_ranges(advice: Advice) -> list[str]:
+    """Return what the answer takes for granted of objects of which the log shows ranges and no size."""
+    trace = advice.workload.trace
+    is_seldom = trace.unsized_ranges < _FEW_RANGES * len(trace)
+    if is_seldom or advice.verdict_if_it_lasts not in ("use the library", "deploy"):
+        return []
+    return [
+        f"{count_text(trace.unsized_ranges, 'request')} read ranges of objects whose size the log does"
+        " not show. They count as large as these ranges reach, and the library keeps whole objects: if they are larger"
+        " than an eighth of its memory, it keeps none of them (--fields object=NAME)."
+    ]
+
+
 def _readers(advice: Advice) -> str:
     count = advice.workload.setup.reader_processes
     if count == 1:
@@ -121,15 +138,18 @@ def _readers(advice: Advice) -> str:
 def change_lines(advice: Advice) -> list[str]:
     """Return what would change the verdict: the value of a hit, S3's latency, free tiers."""
     found = advice.sensitivity
-    lines = [f"Value of a hit: {_spans_text(found.by_hit_value, advice.value.usd_per_hit, each_usd_text)}."]
-    if all(span.name != advice.ours.system.name for span in found.by_hit_value):
-        over_s3 = advice.per_hit.over_s3_usd
+    what, spans, usd, per = "hit", found.by_hit_value, advice.value.usd_per_hit, advice.per_hit
+    if advice.value.usd_per_ms:
+        what, spans, usd, per = "millisecond saved", found.by_ms_value, advice.value.usd_per_ms, advice.per_ms
+    lines = [f"Value of a {what}: {_spans_text(spans, usd, _per_million_text)}."]
+    if all(span.name != advice.ours.system.name for span in spans):
+        over_s3 = per.over_s3_usd
         worth = "" if over_s3 is None else f" The stack is worth more than S3 alone {_from(over_s3)}, but"
         lines[0] += f"{worth} at no value the best buy." if worth else " At no value is it the stack."
     if found.by_s3_ms:
         assumed_ms = advice.clock.tiers.s3_ms
-        spans = [span for span in found.by_s3_ms if span.start < _SLOWEST_MS]
-        by_ms = _spans_text(spans, assumed_ms, lambda ms: f"{number_text(ms, digits=3)} ms")
+        likely = [span for span in found.by_s3_ms if span.start < _SLOWEST_MS]
+        by_ms = _spans_text(likely, assumed_ms, lambda ms: f"{number_text(ms, digits=3)} ms")
         instead = ", the value of a hit in proportion" if advice.value.usd_per_hit else ""
         lines.append(f"Latency of S3 ({assumed_ms:g} ms to its first byte assumed){instead}: {by_ms}.")
     if advice.verdict_differs:
@@ -172,6 +192,8 @@ def name_text(system: System) -> str:
 def spoken(name: str) -> str:
     """Return a system in a sentence, by its name."""
     kind, _, of = name.partition(":")
+    if kind == "range-memory":
+        return f"ranges in memory of your own ({of.removesuffix('MB')} MB, any age)"
     if kind in _LIBRARY:
         return f"the library alone ({of.removesuffix('MB')} MB, {_LIBRARY[kind]})"
     return _SPOKEN.get(name, name)
@@ -221,6 +243,11 @@ def _spans_text(spans: Sequence[Span], at: float, text_of: Callable[[float], str
     parts = [f"others up to {text_of(shown[0].start)}"] if first else []
     parts += [f"{name} up to {text_of(span.to)}" for name, span in zip(names, shown, strict=True) if span.to]
     return f"{', '.join(parts)}, then {names[-1] if shown[-1].to is None else 'others'}"
+
+
+def _per_million_text(usd: float) -> str:
+    """Return a value in the one unit of a sentence that compares several."""
+    return f"{number_text(usd * 1e6, digits=3)} USD per million"
 
 
 def _frequency_text(system: System, advice: Advice) -> str:

@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import isclose
+
+from burstcache_sim.bill.clock import NOT_MODIFIED_SHARE
+
+_SAME = 1e-7  # shares of hits are rounded to 1e-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +37,16 @@ class Yield:
     hits: float  # answers fast enough to count as hits
     saved_ms: float  # over all requests; below 0 if it makes requests slower
     served: float = 0.0  # answers without S3, however fast
+    confirmed: float = 0.0  # answers that S3 only confirms
 
     def at_s3_ms(self, extra_ms: float) -> Yield:
         """Return what it would give if S3 took this much longer; shorter if below 0 [ms]."""
-        return replace(self, saved_ms=self.saved_ms + self.served * extra_ms)
+        return replace(self, saved_ms=self.saved_ms + self.s3_waits * extra_ms)
+
+    @property
+    def s3_waits(self) -> float:
+        """How many times as long as S3's first byte takes it saves."""
+        return self.served + (1 - NOT_MODIFIED_SHARE) * self.confirmed
 
     def net_usd(self, value: Value) -> float:
         """Return what the system is worth above its bill [USD a month]."""
@@ -92,17 +103,19 @@ def best_buys(lines: Sequence[tuple[str, float, float]], least: float = 0.0) -> 
     """Return what is the best buy at each value, in their order.
 
     Args:
-        lines: Names, what each gains per unit of the value, and what it costs; a name may come several times.
+        lines: Names, what each gains per unit of the value, and what it costs; a name may come several times. Of equal
+            ones the first counts.
         least: The lowest value that is looked at.
     """
     spans: list[Span] = []
     at = least
+    lines = _different(lines)
     name, slope, cost = min(lines, key=lambda line: (line[2] - line[1] * at, line[2]))
     while True:
         crossings = [
             ((other_cost - cost) / (other_slope - slope), -other_slope, other_cost, other)
             for other, other_slope, other_cost in lines
-            if other_slope > slope
+            if other_slope - slope > _SAME * abs(other_slope)
         ]
         later = [crossing for crossing in crossings if crossing[0] >= at]
         if not later:
@@ -113,6 +126,15 @@ def best_buys(lines: Sequence[tuple[str, float, float]], least: float = 0.0) -> 
             at = following[0]
         name, slope, cost = following[3], -following[1], following[2]
     return (*spans, Span(name, at, None))
+
+
+def _different(lines: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
+    """Return the lines without those that an earlier one equals, but for rounding."""
+    found: list[tuple[str, float, float]] = []
+    for line in lines:
+        if not any(all(isclose(*pair, rel_tol=_SAME) for pair in zip(line[1:], one[1:], strict=True)) for one in found):
+            found.append(line)
+    return found
 
 
 def _best_lines(lines: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

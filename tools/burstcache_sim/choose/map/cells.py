@@ -88,7 +88,7 @@ def _cell(load: Load, usd_per_million: float, weighing: Weighing) -> Cell:
     other_sizes = [f"{kind}:{mb}MB" for kind in _MEMORIES for mb in (64, 1024, 4096)]
     rivals = choices(competitors(weighing, without=other_sizes))
     coherent = [rival for rival in rivals if rival.freshness != "any age"]
-    requests = weighing.workload.demand.requests * weighing.repeats
+    requests = weighing.requests
     waits_usd = weighing.s3_usd + requests * usd_per_million / 1e6
 
     def best(systems: Sequence[System]) -> Buy:
