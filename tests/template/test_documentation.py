@@ -107,6 +107,17 @@ def test_every_benchmark_and_make_target_that_is_named_exists(document: Path) ->
     assert named - targets == set()
 
 
+@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs/evidence/measurements").glob("*.md")))
+def test_every_table_of_measurements_names_its_commit(page: str) -> None:
+    sections = re.split(r"^(?=##+ )", _page(f"docs/evidence/measurements/{page}"), flags=re.MULTILINE)
+    with_figures = [section for section in sections if re.search(r"^\|.*\d.*\|$", section, re.MULTILINE)]
+
+    assert with_figures
+    assert [
+        each.partition("\n")[0] for each in with_figures if not re.search(r"^Measured at `[0-9a-f]{8}`\.$", each, re.M)
+    ] == []
+
+
 def test_every_page_is_two_clicks_from_the_readme_at_most() -> None:
     first = _linked_from(Path("README.md"))
     second = set().union(*(_linked_from(page) for page in first))
