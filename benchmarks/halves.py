@@ -19,7 +19,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.support.common import environment
 from burstcache.core.prices import PriceSheet, price_sheet
@@ -110,7 +109,7 @@ def report(trace: Trace, usd_per_hit: Fraction) -> str:
     middle = half(whole)
     if min(middle, len(whole.ids) - middle) == 0:
         return "all requests are in one half"
-    first = _locality(_part(trace, np.arange(len(trace)) < middle))
+    first = _locality(trace.part(slice(middle)))
     sizes = [mb * 1024**2 for mb in _MEMORIES_MB] + [EVERYTHING_BYTES]
     sure = {size: sure_within_points(found) for size, found in forecasts(first, sizes).items()}
     shares, bills = _shares(whole, first, middle, sure), _bills(trace, middle, usd_per_hit, sure[EVERYTHING_BYTES])
@@ -160,8 +159,8 @@ def _shares(whole: Locality, first: Locality, middle: int, stated: dict[int, flo
 
 def _bills(trace: Trace, middle: int, usd_per_hit: Fraction, sure_points: float | None) -> str:
     """Return a row per system; a bill is as sure as its misses, each at what the next one costs."""
-    prices, is_first = price_sheet("today-us-east-1"), np.arange(len(trace)) < middle
-    first, second = (_part(trace, kept) for kept in (is_first, ~is_first))
+    prices = price_sheet("today-us-east-1")
+    first, second = trace.part(slice(middle)), trace.part(slice(middle, None))
     span_us = int(trace.arrivals_us[-1] - trace.arrivals_us[0])
     market = _market(first, prices, usd_per_hit, span_us // 2)
     whole = _market(trace, prices, usd_per_hit, span_us)
@@ -219,15 +218,6 @@ def _spent(market: Market) -> dict[str, Spent]:
 def _locality(trace: Trace) -> Locality:
     span_us = int(trace.arrivals_us[-1] - trace.arrivals_us[0])
     return locality_of(trace, object_bytes=_OBJECT_BYTES, period_us=span_us)
-
-
-def _part(trace: Trace, is_kept: NDArray[np.bool_]) -> Trace:
-    return replace(
-        trace,
-        arrivals_us=trace.arrivals_us[is_kept],
-        key_ids=None if trace.key_ids is None else trace.key_ids[is_kept],
-        sizes_bytes=None if trace.sizes_bytes is None else trace.sizes_bytes[is_kept],
-    )
 
 
 if __name__ == "__main__":
