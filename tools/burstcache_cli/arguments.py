@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,13 @@ def deployment(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which stack", "What is not given here is read from samconfig.toml.")
     add = group.add_argument
     add("--file", type=Path, default=Path("samconfig.toml"), metavar="FILE", help="(default: samconfig.toml)")
-    add("--config-env", default="default", metavar="NAME", help="environment in that file (default: default)")
+    add(
+        "--config-env",
+        type=_environment,
+        default="default",
+        metavar="NAME",
+        help="environment in that file (default: default)",
+    )
     add("--stack-name", action=_Named, metavar="NAME", default="", help="name of the stack")
     add("--region", default="", help="its region")
     add("--profile", default="", help="profile of the AWS configuration to use")
@@ -145,6 +152,12 @@ class _Named(argparse.Action):
             told = "'': expected the name of a deployed stack; leave the option out for the local run"
             raise argparse.ArgumentError(self, told)
         setattr(namespace, self.dest, values)
+
+
+def _environment(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected letters, digits, - and _, such as prod")
+    return text
 
 
 def _key(text: str) -> str:

@@ -104,6 +104,8 @@ _NO_CREDENTIALS = {
     "SignatureDoesNotMatch": "AWS does not accept these credentials",
 }
 
+_NO_ANSWER = ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "ProxyConnectionError", "SSLError")
+
 
 def _credentials_problem(error: BaseException | None) -> str:
     """Return what is wrong with the credentials, if that is what an error comes of."""
@@ -119,6 +121,10 @@ def _credentials_problem(error: BaseException | None) -> str:
 def _line(error: Exception, words: Sequence[str]) -> str:
     if problem := _credentials_problem(error):
         return f"burstcache: {problem}: {_SIGN_IN}"
+    if type(error).__name__ in _NO_ANSWER:
+        return (
+            f"burstcache: {error}: check the network, the region and AWS_ENDPOINT_URL, or whether the local run ended"
+        )
     if isinstance(error, UsageError):
         return str(error)
     if isinstance(error, BurstcacheError):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 from burstcache.core.errors import BurstcacheError
 from burstcache_cli.account import Account, account_of
 from burstcache_cli.monthly import MONTH_H, Prices, idle_items
-from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, read_samconfig, settings_of
+from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, read_samconfig, settings_of, toml_text
 from burstcache_local.errors import RuleError, TemplateError
 from burstcache_local.template.parameters import accepted, declared_values, parameter_value
 from burstcache_local.template.read import read
@@ -50,6 +55,8 @@ def config(args: argparse.Namespace) -> ExitCode:
         NotConfiguredError: The answers were not confirmed.
     """
     former = read_samconfig(args)
+    if not args.check:
+        _check_writable(args.file)
     account = account_of(region=former.region, profile=former.profile)
     try:
         wizard = Wizard(read(args.template), account.region, dict(former.overrides))
@@ -72,6 +79,8 @@ def config(args: argparse.Namespace) -> ExitCode:
 
 def _print_target(former: SamConfig, account: Account) -> None:
     print(f"Stack {former.stack_name} in {account.region}, account {account.number} ({account.arn}).")
+    if (sheet := Prices(account.region).sheet).region != account.region:
+        print(f"No prices of {account.region} are known: those of {sheet.region} are shown.")
 
 
 def _write(args: argparse.Namespace, former: SamConfig, account: Account, given: Mapping[str, str]) -> None:
@@ -79,12 +88,34 @@ def _write(args: argparse.Namespace, former: SamConfig, account: Account, given:
     settings = {"stack_name": former.stack_name, "region": account.region}
     text = former.with_settings(**settings, profile=former.profile, overrides=given)
     found = settings_of(text, former.environment)
-    if not (found.items() >= settings.items() and overrides_of(str(found.get("parameter_overrides"))) == given):
+    if not (found.items() >= settings.items() and overrides_of(found["parameter_overrides"]) == given):
         raise UsageError(
             f"burstcache config: {args.file} is not laid out as SAM CLI does; write there yourself:"
-            f" parameter_overrides = '{overrides_text(given)}'"
+            f" parameter_overrides = {toml_text(overrides_text(given))}"
         )
-    args.file.write_text(text, "utf-8")
+    _replace(args.file.resolve(), text.encode())
+
+
+def _check_writable(file: Path) -> None:
+    """Raise UsageError if the answers could not be kept, before anybody gives them."""
+    if not file.resolve().parent.is_dir():
+        raise UsageError(f"burstcache config: {file}: there is no folder {file.parent}")
+    if not os.access(file if file.exists() else file.resolve().parent, os.W_OK):
+        raise UsageError(
+            f"burstcache config: {file} may not be written: change its permissions, or give another --file"
+        )
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    new = file.with_name(f".{file.name}.new")
+    try:
+        new.write_bytes(content)
+        if file.exists():
+            shutil.copymode(file, new)
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 class Wizard:
@@ -114,9 +145,12 @@ class Wizard:
             ask: Prints a question and returns what is typed.
 
         Raises:
-            TemplateError: A rule refuses what is not asked for, or the same answers once more.
+            TemplateError: What is not asked for is refused, or the same answers once more.
             NotConfiguredError: The input has ended.
         """
+        first = {*self._first, *_NEEDED}
+        declared_values(self._parameters, {name: text for name, text in self._given.items() if name not in first})
+        self._check_possible()
         refused = set[str]()
         asked = [*self._first, *_NEEDED]
         while True:
@@ -138,6 +172,28 @@ class Wizard:
                     raise
                 refused.add(overrides_text(self._given))
                 print(f"\n{wrapped_text(f'Not accepted: {error}')}")
+
+    def _check_possible(self) -> None:
+        """Raise RuleError if a rule refuses every answer, in this region or with what is not asked for."""
+        try:
+            self.check()
+        except RuleError as error:
+            meant = _refs(self._template["Rules"][error.rule])
+            asked = [name for name in (*self._first, *_NEEDED) if name in meant]
+            choices = [self._parameters[name].get("AllowedValues", ()) for name in asked]
+            if all(choices) and all(self._is_refused(error.rule, asked, each) for each in product(*choices)):
+                raise
+        except TemplateError:
+            pass  # of an answer that is asked for again
+
+    def _is_refused(self, rule: str, names: Sequence[str], answers: Sequence[Any]) -> bool:
+        try:
+            accepted(self._template, self._values(**dict(zip(names, map(str, answers), strict=True))), self._region)
+        except RuleError as error:
+            return error.rule == rule
+        except TemplateError:
+            pass
+        return False
 
     def bill_text(self) -> str:
         """Return what the answers cost, item by item, with the sum, and what is paid by use."""
@@ -172,16 +228,18 @@ class Wizard:
         """Ask until the template would accept the answer."""
         parameter = self._parameters[name]
         default = self._default(name)
+        hint = f"{default}; - for none" if default and parameter["Default"] == "" else default
         print(f"\n{wrapped_text(parameter['Description'])}")
         if costs := self._costs_text(name):
             print(costs)
         while True:
-            value = _asked(ask, f"{name} [{default}]: ").strip() or default
+            value = _asked(ask, f"{name} [{hint}]: ").strip() or default
+            value = "" if value == "-" and parameter["Default"] == "" else value
             try:
                 if {'"', "'"} & set(value):
                     raise TemplateError(f"parameter {name}: {value!r} has a quotation mark")
                 parameter_value(name, parameter, value)
-                return value
+                return f"{Decimal(value).normalize():f}" if parameter["Type"] == "Number" else value  # 0.0 is 0
             except TemplateError as error:
                 print(wrapped_text(f"Not accepted: {error}"))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, WaiterError
 
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import BurstcacheError, InvalidSettingError, ServiceError
 from burstcache_cli.account import account_of
 from burstcache_cli.operate import begin_pause
 from burstcache_cli.samconfig import read_samconfig
@@ -29,7 +29,8 @@ def delete(args: argparse.Namespace) -> ExitCode:
     """Delete the stack that the options name, once its name was typed; one that does not exist is deleted.
 
     Raises:
-        NotDeletedError: The name was not typed, or CloudFormation has failed.
+        InvalidSettingError: The stack is none of Burstcache.
+        NotDeletedError: The name was not typed, the stack is protected, or CloudFormation has failed.
     """
     named = read_samconfig(args)
     account = account_of(region=named.region, profile=named.profile)
@@ -37,6 +38,13 @@ def delete(args: argparse.Namespace) -> ExitCode:
     if absent_stack(stack):
         print(f"There is no stack {stack.name} in {account.region}, account {account.number}: nothing to delete.")
         return ExitCode.SUCCESS
+    if not stack.is_burstcache:
+        raise InvalidSettingError(f"--stack-name {stack.name}: that stack is none of Burstcache; it was left as it is")
+    if stack.is_protected:
+        raise NotDeletedError(
+            f"nothing was deleted: {stack.name} has termination protection; `aws cloudformation"
+            f" update-termination-protection --no-enable-termination-protection --stack-name {stack.name}` ends that"
+        )
     buckets = _kept_buckets(stack)
     print(f"Stack {stack.name} in {account.region}, account {account.number} ({account.arn}).")
     print(
@@ -76,7 +84,11 @@ def _kept_buckets(stack: Stack) -> list[str]:
 def _end_what_runs(stack: Stack) -> None:
     """Pause the stack and stop all executions: a machine is deleted only once they have ended, up to 30 days later."""
     if "TableName" in stack.outputs:
-        begin_pause(stack, "the stack is being deleted")
+        try:
+            begin_pause(stack, "the stack is being deleted")
+        except ServiceError as error:
+            if error.code != "ResourceNotFoundException":  # an earlier attempt has deleted the table
+                raise
     ended = sum(
         _stop_executions(stack.client("stepfunctions"), stack.outputs[name])
         for name in _MACHINES

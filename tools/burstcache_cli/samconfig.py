@@ -12,7 +12,9 @@ from typing import Any
 
 from burstcache_terminal.options import UsageError
 
-_OVERRIDE = re.compile(r'(\w+)=(?:"([^"]*)"|(\S*))')
+# In both of the forms that SAM CLI takes; within quotation marks a backslash keeps the next character.
+_OVERRIDE = re.compile(r'(?:ParameterKey=)?(\w+)(?:,ParameterValue)?=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?=\s|$)')
+_STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 _NEW = """version = 0.1
 
 [{environment}.global.parameters]
@@ -44,9 +46,11 @@ class SamConfig:
 
     def with_settings(self, *, stack_name: str, region: str, profile: str, overrides: Mapping[str, str]) -> str:
         """Return the file's text with these settings in the environment, and all else as it was."""
-        deploy = {"parameter_overrides": f"'{overrides_text(overrides)}'", "region": json.dumps(region)}
+        deploy = {"parameter_overrides": toml_text(overrides_text(overrides)), "region": json.dumps(region)}
         if profile:
             deploy["profile"] = json.dumps(profile)
+        if "stack_name" in _table(tomllib.loads(self.text), self.environment, "deploy", "parameters"):
+            deploy["stack_name"] = json.dumps(stack_name)
         text = _with_lines(self.text, f"[{self.environment}.deploy.parameters]", deploy)
         if stack_name != settings_of(text, self.environment).get("stack_name"):
             head = f"[{self.environment}.global.parameters]"
@@ -61,66 +65,107 @@ def read_samconfig(args: argparse.Namespace) -> SamConfig:
         UsageError: The file cannot be read, or has no such environment.
     """
     try:
-        text, is_new = args.file.read_text("utf-8"), False
+        text, is_new = args.file.read_bytes().decode(), False
     except FileNotFoundError:
         text, is_new = _NEW.format(environment=args.config_env), True
     except OSError as error:
         raise UsageError(f"burstcache: {error.filename}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"burstcache: {args.file} is not UTF-8: {error.reason} at byte {error.start}") from None
     try:
-        environments = tomllib.loads(text)
+        return _read(args, text, is_new=is_new)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"burstcache: {args.file} is no TOML: {error}") from None
-    settings = environments.get(args.config_env, {})
-    deploy = settings.get("deploy", {}).get("parameters")
-    if deploy is None:
+    except ValueError as error:
+        raise UsageError(f"burstcache: {args.file}: {error}") from None
+
+
+def _read(args: argparse.Namespace, text: str, *, is_new: bool) -> SamConfig:
+    """Return the environment of a file's text, or raise ValueError."""
+    environments = tomllib.loads(text)
+    deploy = _table(environments, args.config_env, "deploy", "parameters")
+    if not is_new and "parameters" not in _table(environments, args.config_env, "deploy"):
         known = [name for name, each in environments.items() if isinstance(each, dict) and "deploy" in each]
-        raise UsageError(
-            f"burstcache: {args.file} has no section [{args.config_env}.deploy.parameters];"
-            f" --config-env takes {', '.join(known) or 'none'}"
+        raise ValueError(
+            f"there is no section [{args.config_env}.deploy.parameters]; add it, or give another --config-env"
+            f" ({', '.join(known) or 'the file has none'})"
         )
-    given = settings.get("global", {}).get("parameters", {}) | deploy
-    former = given.get("parameter_overrides", "")
-    if not isinstance(former, str):
-        raise UsageError(f"burstcache: {args.file}: parameter_overrides is a list; expected a text")
+    given = _table(environments, args.config_env, "global", "parameters") | deploy
+    for name in ("stack_name", "region", "profile"):
+        if not isinstance(given.get(name, ""), str):
+            raise ValueError(f"{name} is {given[name]!r}; expected a text")
+    stack_name = args.stack_name or given.get("stack_name", "burstcache")
+    if not _STACK_NAME.fullmatch(stack_name):
+        raise ValueError(
+            f"the stack's name is {stack_name!r}; CloudFormation takes letters, digits and hyphens, a letter first"
+        )
     return SamConfig(
         text=text,
         environment=args.config_env,
         is_new=is_new,
-        stack_name=args.stack_name or str(given.get("stack_name", "burstcache")),
-        region=args.region or str(given.get("region", "")),
-        profile=args.profile or str(given.get("profile", "")),
-        overrides=overrides_of(former),
+        stack_name=stack_name,
+        region=args.region or given.get("region", ""),
+        profile=args.profile or given.get("profile", ""),
+        overrides=overrides_of(given.get("parameter_overrides", "")),
     )
 
 
-def overrides_of(text: str) -> dict[str, str]:
-    """Return names and values of `parameter_overrides`."""
-    return {name: quoted or plain for name, quoted, plain in _OVERRIDE.findall(text)}
+def _table(environments: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return a table of the file, empty if it is absent; raise ValueError if something else has its name."""
+    table: Any = environments
+    for depth, name in enumerate(names, 1):
+        table = table.get(name, {})
+        if not isinstance(table, dict):
+            raise ValueError(f"{'.'.join(names[:depth])} is {table!r}; expected a table")
+    return dict(table)
+
+
+def overrides_of(given: Any) -> dict[str, str]:
+    """Return names and values of `parameter_overrides`: a text, a list of such texts, or a table.
+
+    Raises:
+        ValueError: Part of it is no NAME=VALUE.
+    """
+    if isinstance(given, dict):
+        return {name: str(value) for name, value in given.items()}
+    text = " ".join(map(str, given)) if isinstance(given, list) else str(given)
+    if rest := _OVERRIDE.sub("", text).split():
+        raise ValueError(f"parameter_overrides has {rest[0]!r}; expected NAME=VALUE, a value with blanks in quotes")
+    found = _OVERRIDE.findall(text)
+    return {name: re.sub(r"\\(.)", r"\1", quoted) or plain for name, quoted, plain in found}
 
 
 def overrides_text(given: Mapping[str, str]) -> str:
     """Return `parameter_overrides` with these names and values."""
-    return " ".join(f'{name}="{value}"' for name, value in given.items())
+    escaped = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in given.items()}
+    return " ".join(f'{name}="{value}"' for name, value in escaped.items())
+
+
+def toml_text(text: str) -> str:
+    """Return a text as TOML has it, in the quotation marks that need the fewest escapes."""
+    return json.dumps(text, ensure_ascii=False) if "'" in text else f"'{text}'"
 
 
 def settings_of(text: str, environment: str) -> dict[str, Any]:
     """Return what SAM CLI reads of an environment; nothing if the text is no TOML or lacks it."""
     try:
-        found = tomllib.loads(text)[environment]
-    except (tomllib.TOMLDecodeError, KeyError):
+        found = tomllib.loads(text)
+        return _table(found, environment, "global", "parameters") | _table(found, environment, "deploy", "parameters")
+    except ValueError:
         return {}
-    return {**found.get("global", {}).get("parameters", {}), **found.get("deploy", {}).get("parameters", {})}
 
 
 def _with_lines(text: str, head: str, settings: Mapping[str, str]) -> str:
-    """Return TOML with these lines in a section, which is added if there is none."""
-    if head not in text.splitlines():
-        text = f"{text.rstrip()}\n\n{head}\n"
+    """Return TOML with these lines in a section, which is added if there is none; line ends stay as they are."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    former = text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    if head not in former:
+        former += ["", head]
     lines, section = [], ""
-    for line in text.splitlines():
+    for line in former:
         section = line if line.startswith("[") else section
         if section != head or line.partition("=")[0].strip() not in settings:
             lines.append(line)
         if line == head:
             lines += [f"{name} = {value}" for name, value in settings.items()]
-    return "\n".join(lines) + "\n"
+    return end.join(lines) + end

@@ -71,7 +71,10 @@ def watch(args: argparse.Namespace) -> ExitCode:
         raise InvalidSettingError(f"--until {args.until!r}: expected one of {', '.join(states)}")
     stack = stack_of(args)
     system = stack.system()
-    watcher = key_watcher(system, args.key) if args.node is None else node_watcher(system, stack.node_name(args.node))
+    if args.node is None:
+        watcher = key_watcher(system, args.key, max_object_bytes=max_object_bytes_of(stack))
+    else:
+        watcher = node_watcher(system, stack.node_name(args.node))
     lines = Lines(as_json=args.json)
     try:
         for entered in follow(watcher, system.clock, until=args.until, timeout_s=0 if args.once else args.timeout_s):

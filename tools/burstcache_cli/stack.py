@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from botocore.exceptions import ClientError, ProfileNotFound
+from botocore.exceptions import ClientError, InvalidRegionError, ProfileNotFound
 from botocore.session import Session
+from botocore.utils import validate_region_name
 
 from burstcache.access import parse_nodes
 from burstcache.adapters.clients import Clients
@@ -68,6 +69,16 @@ class Stack:
         """When it was made, since 1970 [s]; raises InvalidSettingError if there is no stack of that name."""
         created: datetime = self._described["CreationTime"]
         return created.timestamp()
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether CloudFormation refuses to delete it."""
+        return bool(self._described.get("EnableTerminationProtection", False))
+
+    @property
+    def is_burstcache(self) -> bool:
+        """Whether it is a stack of this template, by outputs, or by parameters where it was never made whole."""
+        return "TableName" in self.outputs or {"OriginBucketName", "HitValueUsdPerMillion"} <= self.parameters.keys()
 
     @cached_property
     def parameters(self) -> Mapping[str, str]:
@@ -214,7 +225,7 @@ def session_of(*, region: str, profile: str) -> Any:
     """Return a session of a profile and a region, empty for those of the AWS configuration.
 
     Raises:
-        InvalidSettingError: There is no such profile, or no region is named.
+        InvalidSettingError: There is no such profile, or no region is named, or none can have that name.
     """
     try:
         session = boto3.Session(profile_name=profile or None, region_name=region or None)
@@ -225,6 +236,10 @@ def session_of(*, region: str, profile: str) -> Any:
         raise InvalidSettingError(f"--profile {named}: {remedy}") from error
     if not session.region_name:
         raise InvalidSettingError("--region is missing: neither the environment nor the profile names one")
+    try:
+        validate_region_name(session.region_name)
+    except InvalidRegionError as error:
+        raise InvalidSettingError(f"--region {session.region_name!r}: expected one such as eu-central-1") from error
     return session
 
 

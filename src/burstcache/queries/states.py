@@ -20,5 +20,5 @@ STATE_OF_NODE_PHASE: dict[NodePhase, str] = {
 }
 GUEST = "Guest"  # served by a node that runs, without a life of its own: no execution has this state
 # What a watch may wait for: a row at rest is in no execution, so its state has a name of its own.
-KEY_STATES = (STATE_OF_KEY_PHASE["s3"], *KEY_PHASE_OF_STATE)
+KEY_STATES = (STATE_OF_KEY_PHASE["s3"], GUEST, *KEY_PHASE_OF_STATE)
 NODE_STATES = (STATE_OF_NODE_PHASE["stopped"], *NODE_PHASE_OF_STATE)

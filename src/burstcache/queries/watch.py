@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
+from sys import maxsize
 from typing import Literal
 
 from burstcache.adapters.clock import Clock
@@ -12,7 +13,8 @@ from burstcache.core.errors import BurstcacheError, ServiceTransientError
 from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow
 from burstcache.queries.history import History
-from burstcache.queries.states import STATE_OF_KEY_PHASE, STATE_OF_NODE_PHASE
+from burstcache.queries.places import node_of, place_of
+from burstcache.queries.states import GUEST, STATE_OF_KEY_PHASE, STATE_OF_NODE_PHASE
 from burstcache.queries.system import System
 
 POLL_S = 0.5
@@ -29,7 +31,7 @@ class NotReachedError(BurstcacheError):
 class Life:
     """What a row says of its key or node at an instant."""
 
-    state: str
+    state: str  # at rest: that in which it is now, which no execution has
     is_at_rest: bool  # no execution owns it
     execution_name: str
     since_us: int
@@ -52,12 +54,14 @@ class Watcher:
 
     read_life: Callable[[], Life]
     open_history: Callable[[str], History]
-    rest_state: str
+    rest_state: str  # in which an execution leaves it
     _name: str = ""  # of the execution that is followed, or was last
     _history: History | None = None  # None: it is over
     _is_first: bool = True
     _is_superseded: bool = False  # the last look found a newer life, but no end of the one that is followed
     _last_state: str = ""
+    _resting: str = ""  # the state at rest that was reported last; empty: an execution was entered since
+    _last_at_us: int = 0
     _is_rest_due: bool = False  # the execution has ended, and nothing has shown yet that its key or node is at rest
     _found: list[Entered] = field(default_factory=list)  # by a look that has not ended, or has failed
 
@@ -81,19 +85,25 @@ class Watcher:
             if is_first and not self._found:
                 self._found.append(Entered(life.since_us, life.state, self._name, doubt="no_execution"))
         entered, self._found = self._found, []
+        for each in entered:
+            self._resting = "" if each.execution_name else each.state
+            self._last_at_us = max(self._last_at_us, each.at_us)
         return entered
 
     def _rest(self, life: Life, is_first: bool) -> list[Entered]:
         if is_first:
             self._name = life.execution_name
-            return [Entered(life.since_us, self.rest_state, "")]
+            return [Entered(life.since_us, life.state, "")]
         if self._is_rest_due:
             self._is_rest_due = False
-            return [Entered(0, self.rest_state, "")]
-        if self._history is None or not self._lets_go():
+            return [Entered(0, life.state, "")]
+        if self._history is None:  # a guest comes and goes with its node, without an execution of its own
+            since_us = life.since_us if life.since_us > self._last_at_us else 0
+            return [Entered(since_us, life.state, "")] if self._resting not in ("", life.state) else []
+        if not self._lets_go():
             return []
         self._history = None
-        return [Entered(0, self.rest_state, "", doubt="deadline_passed")]
+        return [Entered(0, life.state, "", doubt="deadline_passed")]
 
     def _lets_go(self) -> bool:
         """Whether to stop following: the execution has ended, or not reported its end within one look.
@@ -118,15 +128,26 @@ class Watcher:
         return entered
 
 
-def key_watcher(system: System, key: str) -> Watcher:
-    """Return a watcher of one key, which need not have been requested yet."""
+def key_watcher(system: System, key: str, *, max_object_bytes: int = maxsize) -> Watcher:
+    """Return a watcher of one key, which need not have been requested yet.
+
+    Args:
+        system: What is asked.
+        key: Name of the object.
+        max_object_bytes: What a faster tier takes [bytes].
+    """
     hash_ = key_hash(key)
 
     def read_life() -> Life:
         row = system.keys.read(hash_) or KeyRow(hash_, key)
         name = row.execution_name if row.epoch else ""
-        is_at_rest = not row.is_live(system.clock.now_us())
-        return Life(STATE_OF_KEY_PHASE[row.phase], is_at_rest, name, row.changed_at_us)
+        now_us = system.clock.now_us()
+        if row.is_live(now_us):
+            return Life(STATE_OF_KEY_PHASE[row.phase], False, name, row.changed_at_us)
+        node = node_of(row, [system.nodes.read(name) for name in system.node_names], now_us)
+        if node and place_of(row, node, now_us, max_object_bytes=max_object_bytes) == "guest":
+            return Life(GUEST, True, name, node.ready_at_us)
+        return Life(STATE_OF_KEY_PHASE["s3"], True, name, row.changed_at_us)
 
     return Watcher(read_life, system.key_history, STATE_OF_KEY_PHASE["s3"])
 

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from moto import mock_aws
 
 from burstcache_cli.cli import main
 from burstcache_cli.config import NotConfiguredError, Wizard
-from burstcache_cli.samconfig import SamConfig, overrides_of
+from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, toml_text
 from burstcache_local.errors import TemplateError
 from burstcache_local.template.parameters import accepted, declared_values
 from burstcache_local.template.read import read
@@ -286,7 +288,7 @@ def test_check_asks_nothing_and_refuses_what_the_template_refuses(
     [
         '[default.deploy.parameters] # mine\nparameter_overrides = "A=1"\n',
         '[default.deploy.parameters]\nparameter_overrides = """\nA=1\n"""\n',
-        '[default.deploy.parameters]\nparameter_overrides = ["A=1"]\n',
+        '[default.deploy.parameters]\nparameter_overrides = [\n  "A=1",\n]\n',
     ],
 )
 def test_a_file_that_would_not_get_the_answers_stays_as_it_is(
@@ -299,3 +301,158 @@ def test_a_file_that_would_not_get_the_answers_stays_as_it_is(
 
     assert "parameter_overrides" in capsys.readouterr().err
     assert file.read_text() == parameters.replace("A=1", "Relay=none")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "'Relay=none JwtAudience=\"a b=c\"'",
+        '["Relay=none", "JwtAudience=\\"a b=c\\""]',
+        '{Relay = "none", JwtAudience = "a b=c"}',
+        "'ParameterKey=Relay,ParameterValue=none ParameterKey=JwtAudience,ParameterValue=\"a b=c\"'",
+    ],
+)
+def test_every_form_of_parameters_that_sam_takes_is_read(written: str) -> None:
+    given = tomllib.loads(f"parameter_overrides = {written}")["parameter_overrides"]
+
+    assert overrides_of(given) == {"Relay": "none", "JwtAudience": "a b=c"}
+
+
+@given(st.dictionaries(st.sampled_from("ABC"), st.text(st.characters(exclude_categories=["Cs"]))))
+def test_parameters_are_read_as_they_were_written(given: dict[str, str]) -> None:
+    line = f"parameter_overrides = {toml_text(overrides_text(given))}"
+
+    try:
+        read = tomllib.loads(line)["parameter_overrides"]
+    except tomllib.TOMLDecodeError:  # a control character, which no parameter may have: the file is left as it is
+        return
+
+    assert overrides_of(read) == given
+
+
+@pytest.mark.parametrize("rest", ["Relay = none", "Relay none", "file://more.yaml", 'Relay="none', "A='x y'"])
+def test_parameters_that_would_be_lost_are_refused(rest: str) -> None:
+    with pytest.raises(ValueError, match="expected NAME=VALUE"):
+        overrides_of(rest)
+
+
+_SECTION = "[default.deploy.parameters]\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "told"),
+    [
+        (b"", "", "there is no section [default.deploy.parameters]"),
+        (b"version = 0.1\n", "--config-env version", "version is 0.1; expected a table"),
+        (b"[default]\ndeploy = 1\n", "", "default.deploy is 1; expected a table"),
+        (b"[default.deploy]\nparameters = 1\n", "", "default.deploy.parameters is 1; expected a table"),
+        (f"[default]\nglobal = 1\n{_SECTION}".encode(), "", "default.global is 1; expected a table"),
+        (f"{_SECTION}stack_name = 5\n".encode(), "", "stack_name is 5; expected a text"),
+        (f"# \xe9\n{_SECTION}".encode("latin-1"), "", "is not UTF-8"),
+        (_SECTION.encode(), "--stack-name a_b", "the stack's name is 'a_b'"),
+        (f"{_SECTION}parameter_overrides = 'Nope=1'\n".encode(), "", "no parameter 'Nope'"),
+        (f"{_SECTION}parameter_overrides = 'FrontDoor=alb'\n".encode(), "", "AlbNeedsCertificate"),
+        (_SECTION.encode(), "--config-env a.b", "--config-env 'a.b': expected letters"),
+        (_SECTION.encode(), "--region us_east_1", "--region 'us_east_1': expected one such as"),
+        (_SECTION.encode(), "--region xx-nowhere-1", "RegionHasDualStackEndpoints"),
+    ],
+)
+def test_what_no_answer_can_mend_is_refused_before_the_first_question(
+    content: bytes,
+    options: str,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "samconfig.toml"
+    file.write_bytes(content)
+
+    assert configure(monkeypatch, file, options=options) == 2
+
+    out, err = capsys.readouterr()
+    assert told in err
+    assert "Who may read" not in out
+    assert file.read_bytes() == content
+
+
+def test_a_folder_that_does_not_exist_is_refused_before_the_first_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert configure(monkeypatch, tmp_path / "none" / "new.toml") == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "there is no folder" in err
+
+
+def test_a_file_that_may_not_be_written_is_refused_before_the_first_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "samconfig.toml"
+    file.write_text(_SECTION)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+
+    assert configure(monkeypatch, file) == 2
+
+    assert "may not be written" in capsys.readouterr().err
+
+
+def test_a_disk_that_fills_up_leaves_the_former_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "samconfig.toml"
+    file.write_text(_SECTION)
+
+    def full(path: Path, content: bytes) -> int:
+        with path.open("wb") as half:
+            half.write(content[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+
+    assert configure(monkeypatch, file) == 1
+
+    assert file.read_text() == _SECTION
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_links_line_ends_and_the_place_of_a_name_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, link = tmp_path / "real.toml", tmp_path / "samconfig.toml"
+    file.write_bytes(b"# mine\r\n[default.deploy.parameters]\r\nstack_name = 'a'\r\nx = 1 # kept\r\n")
+    link.symlink_to(file)
+
+    assert configure(monkeypatch, link, options="--stack-name b") == 0
+
+    content = file.read_bytes()
+    assert link.is_symlink()
+    assert content.count(b"\n") == content.count(b"\r\n")
+    assert (b"# mine\r\n" in content, b"x = 1 # kept\r\n" in content) == (True, True)
+    assert tomllib.loads(content.decode())["default"]["deploy"]["parameters"]["stack_name"] == "b"
+
+
+@pytest.mark.parametrize("number", ["1_000", "inf", "nan", "1e3", "\u0661\u0662", "-1"])
+def test_a_number_that_cloudformation_does_not_read_is_asked_for_again(number: str) -> None:
+    assert answered({"MonthlyBudgetUsd": number})["MonthlyBudgetUsd"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"), [("0.0", "0"), ("00", "0"), ("010", "10"), ("1.50", "1.5"), ("10", "10")]
+)
+def test_a_number_is_written_as_the_template_compares_it(typed: str, written: str) -> None:
+    assert answered({"MonthlyBudgetUsd": typed})["MonthlyBudgetUsd"] == written
+
+
+def test_a_hyphen_takes_an_earlier_answer_back() -> None:
+    said = {"OriginBucketName": "mine", "ApiAuth": "iam", "AlarmEmail": "a@example.com"}
+
+    taken = answered({"OriginBucketName": "-", "AlarmEmail": "-", "Relay": "-"}, **said)
+
+    assert (taken["OriginBucketName"], taken["AlarmEmail"], taken["Relay"]) == ("", "", "none")
+
+
+@pytest.mark.parametrize(("region", "is_said"), [("us-east-1", False), ("eu-central-1", False), ("us-east-2", True)])
+def test_a_region_without_prices_of_its_own_is_named_with_those_that_are_shown(
+    region: str, is_said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert configure(monkeypatch, tmp_path / "new.toml", options=f"--check --region {region}") == 0
+
+    assert (f"No prices of {region} are known: those of us-east-1 are shown." in capsys.readouterr().out) is is_said

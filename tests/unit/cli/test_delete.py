@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from moto.s3 import models
 
 from burstcache_cli import delete
 from burstcache_cli.cli import main
+from burstcache_cli.stack import Stack
 from support.stack_in_moto import REGION, TEMPLATE, Aws
 
 _BUCKET = "mine-kept"
@@ -95,6 +97,59 @@ def test_a_stack_that_is_gone_is_deleted_again_without_a_question(
     assert deleted(monkeypatch, tmp_path, "") == 0
 
     assert "There is no stack mine" in capsys.readouterr().out
+
+
+def test_a_stack_that_an_earlier_attempt_left_without_its_table_is_deleted(
+    stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stack.client("dynamodb").delete_table(TableName=stack.table_name)
+    asked: list[Any] = []
+    monkeypatch.setattr(delete, "_delete_stack", asked.append)
+
+    assert deleted(monkeypatch, tmp_path, "mine") == 0
+
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("parameters", [{}, {"OriginBucketName": {"Type": "String", "Default": ""}}])
+def test_another_stack_of_the_account_is_left_as_it_is(
+    stack: Aws,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    parameters: dict[str, Any],
+) -> None:
+    table = {"Table": TEMPLATE["Resources"]["Table"]}  # type: ignore[index]
+    other = json.dumps({"Parameters": parameters, "Resources": table})
+    stack.client("cloudformation").create_stack(StackName="other", TemplateBody=other)
+
+    assert deleted(monkeypatch, tmp_path, "other", "--stack-name", "other") == 2
+
+    assert "other: that stack is none of Burstcache" in capsys.readouterr().err
+    assert sorted(stacks(stack)) == ["mine", "other"]
+    stack.client("cloudformation").delete_stack(StackName="other")
+
+
+def test_a_stack_that_was_never_made_whole_is_known_by_its_parameters(stack: Aws) -> None:
+    given = {name: {"Type": "String", "Default": ""} for name in ("OriginBucketName", "HitValueUsdPerMillion")}
+    table = {"Table": TEMPLATE["Resources"]["Table"]}  # type: ignore[index]
+    client = stack.client("cloudformation")
+    client.create_stack(StackName="half", TemplateBody=json.dumps({"Parameters": given, "Resources": table}))
+
+    assert Stack("half", boto3.Session(region_name=REGION), {}).is_burstcache
+
+    client.delete_stack(StackName="half")
+
+
+def test_a_protected_stack_is_refused_before_anything_of_it_is_stopped(
+    stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Stack, "is_protected", True)
+
+    assert deleted(monkeypatch, tmp_path, "mine") == 1
+
+    assert "termination protection" in capsys.readouterr().err
+    assert stack.client("dynamodb").scan(TableName=stack.table_name)["Items"] == []
 
 
 def test_nothing_starts_any_more_when_cloudformation_is_asked(

@@ -54,7 +54,7 @@ def test_stack_that_is_out_of_reach_is_one_line_and_no_trace(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
-    assert 'EndpointConnectionError: Could not connect to the endpoint URL: "http://127.0.0.1:1/"' in err
+    assert 'Could not connect to the endpoint URL: "http://127.0.0.1:1/": check the network' in err
 
 
 def test_defect_of_ours_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +125,7 @@ def test_trace_of_an_error_is_shown_to_those_who_ask(
         (["explain", "caf\udce9"], "KEY 'caf\\udce9': expected UTF-8"),
         (["watch"], "one of the arguments KEY --node is required"),
         (["watch", "a", "--node", "node-1"], "--node not allowed with argument KEY"),
-        (["watch", "a", "--until", "Moon"], "--until 'Moon': expected one of S3, Lambda, RestrictedLambda"),
+        (["watch", "a", "--until", "Moon"], "--until 'Moon': expected one of S3, Guest, Lambda"),
         (["watch", "--node", "n", "--until", "S3"], "--until 'S3': expected one of Stopped, BootNode"),
         (["watch", "a", "--timeout-s", "-1"], "--timeout-s '-1': expected a number of seconds of at least 0"),
         (["watch", "a", "--timeout-s", "nan"], "--timeout-s 'nan': expected a number of seconds of at least 0"),

@@ -119,6 +119,15 @@ QUERIES: dict[str, Callable[[System], Any]] = {
 }
 
 
+def test_a_watch_and_the_list_of_keys_tell_the_same_state_of_every_key(system: System) -> None:
+    views = read_keys(system, max_object_bytes=1 << 20)
+
+    at_rest = {view.key: view.state for view in views if view.state in ("S3", "Guest")}
+
+    assert at_rest
+    assert {key: key_watcher(system, key, max_object_bytes=1 << 20).look()[-1].state for key in at_rest} == at_rest
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_answer_is_the_golden_one(system: System, name: str) -> None:
     found = json.dumps([asdict(view) for view in QUERIES[name](system)], indent=2) + "\n"

@@ -136,7 +136,7 @@ def test_expired_row_of_a_zombie_is_back_on_s3_after_one_more_look() -> None:
     world = World(live("k-1"), {"k-1": [Step(1, "RedisRunning")]})
     watcher = world.watcher()
     watcher.look()
-    world.life = Life("RedisRunning", True, "k-1", 50)
+    world.life = Life("S3", True, "k-1", 50)
 
     assert watcher.look() == []
     assert watcher.look() == [Entered(0, "S3", "", doubt="deadline_passed")]
@@ -219,3 +219,26 @@ def test_aws_that_fails_for_a_minute_ends_a_watch() -> None:
         list(watch(_refusals(world, [False] + [True] * 1000), clock, poll_s=1))
 
     assert clock.now_s == pytest.approx(61)
+
+
+def test_a_guest_comes_and_goes_with_its_node_and_no_execution() -> None:
+    world = World()
+    watcher = world.watcher()
+    watcher.look()
+    world.life = guest = Life("Guest", True, "", 77)
+
+    assert watcher.look() == [Entered(77, "Guest", "")]
+    assert watcher.look() == []
+    world.life = S3
+    assert watcher.look() == [Entered(0, "S3", "")]
+    world.life = guest
+    assert world.watcher().look() == [Entered(77, "Guest", "")]
+
+
+def test_a_life_that_ends_while_its_node_runs_leaves_a_guest() -> None:
+    world = World(live("k-1"), {"k-1": [Step(1, "RedisRunning"), Step(9, "")]})
+    watcher = world.watcher()
+    assert states(watcher.look()) == ["RedisRunning", "S3"]
+    world.life = Life("Guest", True, "k-1", 5)
+
+    assert watcher.look() == [Entered(0, "Guest", "")]

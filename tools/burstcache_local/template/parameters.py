@@ -11,6 +11,7 @@ from burstcache.settings.policy import policy_in
 from burstcache_local.errors import TemplateError
 from burstcache_local.template.intrinsics import Conditions
 
+_NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 STAND_IN_AMI = "ami-0123456789abcdef0"  # for a parameter that names an image by a path in the parameter store
 
 
@@ -62,10 +63,9 @@ def parameter_value(name: str, parameter: Mapping[str, Any], text: str) -> Any:
 
 
 def _check_number(name: str, parameter: Mapping[str, Any], text: str) -> None:
-    try:
-        number = float(text)
-    except ValueError:
-        raise TemplateError(f"parameter {name}: {text!r} is not a number") from None
+    if not _NUMBER.fullmatch(text):  # Python takes more: 1_000, inf, the digits of any script
+        raise TemplateError(f"parameter {name}: {text!r} is not a number")
+    number = float(text)
     least, most = (float(parameter.get(bound, number)) for bound in ("MinValue", "MaxValue"))
     if not least <= number <= most:
         raise TemplateError(f"parameter {name}: {text} is not within {least:g} and {most:g}")
