@@ -12,7 +12,10 @@ SAM_VENV := .venv-sam
 SAM = SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(SAM_VENV)/bin:$$PATH" sam
 # The first of these that is a Python of 3.11 or newer; looked for only when .venv is made.
 PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.14 python; do \
-	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+	$$python $(IS_PYTHON) 2>/dev/null && echo $$python && break; done)
+
+IS_PYTHON := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+NO_PYTHON = { echo "make: $(if $(PYTHON),$(PYTHON) is no Python of 3.11 or newer,no Python of 3.11 or newer was found on the PATH)" >&2; exit 1; }
 
 # Where a shell has told Python to keep no bytecode, each of the many processes would compile all that it imports.
 export PYTHONDONTWRITEBYTECODE :=
@@ -37,11 +40,12 @@ help: ## show the targets
 
 setup: $(VENV)/.ready ## make .venv with the `burstcache` command (again only when pyproject.toml or the lock changes)
 
+# An environment of an older Python, or one that was left without pip, is made anew.
 # uv installs in a fifth of the time; where it cannot be had, pip alone does the same. Both take only what has a hash in the
 # lock, uv itself included.
 $(VENV)/.ready: pyproject.toml $(LOCK)
-	@test -n "$(PYTHON)" || { echo "make: no Python of 3.11 or newer was found on the PATH" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@{ $(BIN)/python $(IS_PYTHON) && $(BIN)/python -c 'import pip'; } 2>/dev/null || $(PYTHON) $(IS_PYTHON) 2>/dev/null || $(NO_PYTHON)
+	{ $(BIN)/python $(IS_PYTHON) && $(BIN)/python -c 'import pip'; } 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	awk '/^[^ #]/ { is_uv = /^uv==/ } is_uv' $(LOCK) > $(VENV)/uv.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock \
 	  && $(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r $(LOCK) \
@@ -124,7 +128,7 @@ chaos-evidence: setup ## write what `make chaos` has found into docs/evidence/fa
 
 # uv is what SAM builds packages with: for Lambda's Python and processor, without having either.
 $(SAM_VENV)/.sam-$(SAM_VERSION): $(SAM_LOCK)
-	@test -n "$(PYTHON)" || { echo "make: no Python of 3.11 or newer was found on the PATH" >&2; exit 1; }
+	@$(PYTHON) $(IS_PYTHON) 2>/dev/null || $(NO_PYTHON)
 	$(PYTHON) -m venv --clear $(SAM_VENV)
 	awk '/^[^ #]/ { is_uv = /^uv==/ } is_uv' $(SAM_LOCK) > $(SAM_VENV)/uv.lock
 	$(SAM_VENV)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $(SAM_VENV)/uv.lock
@@ -150,7 +154,7 @@ CONFIG_ENV ?= default
 CHOSEN = $(if $(STACK),--stack-name "$(STACK)") $(if $(REGION),--region "$(REGION)") $(if $(PROFILE),--profile "$(PROFILE)")
 define SAM_DEPLOY
 	$(MAKE) --no-print-directory $(SAM_VENV)/.sam-$(SAM_VERSION)
-	$(SAM) build
+	$(SAM) build --config-env $(CONFIG_ENV)
 	$(SAM) deploy --config-env $(CONFIG_ENV) $(CHOSEN)
 endef
 

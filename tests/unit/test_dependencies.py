@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -47,6 +50,44 @@ def named(*extras: str) -> list[str]:
     """Return the requirements that the project names for itself and for extras."""
     lines = [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
     return [line for line in (*PROJECT["dependencies"], *lines) if not line.startswith("burstcache[")]
+
+
+def made(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
+    shutil.copy(ROOT / "Makefile", folder)
+    for name in ("pyproject.toml", "requirements.lock"):
+        (folder / name).write_text("")
+    return subprocess.run(
+        ["make", "setup", f"PYTHON={python}"], cwd=folder, capture_output=True, text=True, check=False, timeout=20
+    )
+
+
+@pytest.mark.parametrize("python", ["", "no-such-python", "/bin/false"])
+def test_a_set_up_without_a_python_for_it_is_one_line_and_makes_nothing(tmp_path: Path, python: str) -> None:
+    done = made(tmp_path, python)
+
+    assert done.returncode == 2
+    assert (
+        f"make: {python or 'no Python of 3.11'} {'is no Python of 3.11' if python else 'or newer was found'}"
+        in done.stderr
+    )
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_an_environment_without_pip_is_made_anew(tmp_path: Path) -> None:
+    left = tmp_path / ".venv" / "bin" / "python"
+    left.parent.mkdir(parents=True)
+    left.symlink_to("/bin/false")
+
+    assert "no-such-python is no Python of 3.11" in made(tmp_path, "no-such-python").stderr
+
+
+def test_a_deployment_takes_build_and_deploy_from_the_same_environment_of_the_file() -> None:
+    recipe = MAKEFILE.partition("define SAM_DEPLOY\n")[2].partition("endef")[0]
+
+    calls = [line for line in recipe.splitlines() if line.startswith("\t$(SAM) ")]
+
+    assert len(calls) == 2
+    assert all("--config-env $(CONFIG_ENV)" in call for call in calls)
 
 
 def test_the_functions_are_packaged_with_the_versions_that_are_installed_here() -> None:

@@ -113,6 +113,7 @@ def measured_of(
                 billed_ms=round(total[f"Duration {name}"]),
                 memory_mb=memory,
                 errors=round(total[f"Errors {name}"]),
+                failed_at_s=max((at_s for at_s, count in series.get(f"Errors {name}", {}).items() if count), default=0),
                 throttles=round(total[f"Throttles {name}"]),
             )
             for name, memory in memory_mb.items()

@@ -7,6 +7,7 @@ import re
 import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
@@ -21,6 +22,7 @@ _SLOT_S, _SLOTS = 2, 450  # a quarter of an hour
 _MOST_REQUESTS = 200_000  # of all keys, remembered for receipts and for the reads of a key
 _MOST_BYTES = 16_000_000  # read of one file at a time
 _REPORT = re.compile(r"^REPORT .*\tBilled Duration: (\d+) ms\tMemory Size: (\d+) MB(.*)", re.MULTILINE)
+_TIME = re.compile(r"\tTime: (\S+)")
 _LOGICAL_ID = re.compile(r".*-(\w+)-[0-9A-F]{12}")  # in the name of a function, which is that of its log
 
 
@@ -127,11 +129,15 @@ class LocalLogs:
             self._count(sample)
         for billed_ms, memory_mb, rest in _REPORT.findall(text):
             former = self._functions.get(name, FunctionUse(0, 0, 0))
+            is_failed, at = "\tStatus: error" in rest, _TIME.search(rest)
             self._functions[name] = FunctionUse(
                 invocations=former.invocations + 1,
                 billed_ms=former.billed_ms + int(billed_ms),
                 memory_mb=int(memory_mb),
-                errors=former.errors + ("\tStatus: error" in rest),
+                errors=former.errors + is_failed,
+                failed_at_s=round(datetime.fromisoformat(at[1]).timestamp())
+                if is_failed and at
+                else former.failed_at_s,
             )
 
     def _count(self, sample: Sample) -> None:

@@ -61,6 +61,7 @@ class FunctionUse:
     billed_ms: int
     memory_mb: int
     errors: int = 0  # invocations that failed or ran out of time
+    failed_at_s: int = 0  # the newest of these, or when its five minutes began, since 1970 [s]; 0: none, or not known
     throttles: int = 0  # invocations that AWS refused; 0 where nobody counts them
 
 

@@ -143,7 +143,7 @@ def _series(measured: Measured, now_us: int) -> dict[str, Any]:
 
 
 def _failures(measured: Measured) -> list[dict[str, Any]]:
-    """Return what the figures say of what went wrong, which has no time."""
+    """Return what the figures say of what went wrong; of functions with the time of the newest failure."""
     found: list[dict[str, Any]] = []
     if measured.failed_reads:
         found.append({"atMs": 0, "what": f"answered with an error (5xx): {count_text(measured.failed_reads, 'read')}"})
@@ -153,7 +153,8 @@ def _failures(measured: Measured) -> list[dict[str, Any]]:
         )
     for name, use in measured.functions.items():
         if use.errors:
-            found.append({"atMs": 0, "what": f"{name}: {use.errors:,} of {use.invocations:,} invocations failed"})
+            at_ms = use.failed_at_s * 1000
+            found.append({"atMs": at_ms, "what": f"{name}: {use.errors:,} of {use.invocations:,} invocations failed"})
         if use.throttles:
             found.append({"atMs": 0, "what": f"{name}: {count_text(use.throttles, 'invocation')} throttled"})
     return found

@@ -449,10 +449,10 @@ def test_a_hyphen_takes_an_earlier_answer_back() -> None:
     assert (taken["OriginBucketName"], taken["AlarmEmail"], taken["Relay"]) == ("", "", "none")
 
 
-@pytest.mark.parametrize(("region", "is_said"), [("us-east-1", False), ("eu-central-1", False), ("us-east-2", True)])
+@pytest.mark.parametrize(("region", "is_printed"), [("us-east-1", False), ("eu-central-1", False), ("us-east-2", True)])
 def test_a_region_without_prices_of_its_own_is_named_with_those_that_are_shown(
-    region: str, is_said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    region: str, is_printed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert configure(monkeypatch, tmp_path / "new.toml", options=f"--check --region {region}") == 0
 
-    assert (f"No prices of {region} are known: those of us-east-1 are shown." in capsys.readouterr().out) is is_said
+    assert (f"No prices of {region} are known: those of us-east-1 are shown." in capsys.readouterr().out) is is_printed

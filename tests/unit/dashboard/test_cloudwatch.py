@@ -50,6 +50,14 @@ def test_reads_are_counted_by_tier_and_time() -> None:
     assert found.series == ((0, {"redis": 2}), (300, {"redis": 1}))
 
 
+def test_the_newest_failure_of_a_function_has_a_time() -> None:
+    series = {"Errors ProxyFunction": {0: 2.0, 300: 1.0, 600: 0.0}}
+
+    found = measured_of(series, {"ProxyFunction": 512, "CacheFunction": 256}, 900)
+
+    assert [(use.errors, use.failed_at_s) for use in found.functions.values()] == [(3, 300), (0, 0)]
+
+
 def test_functions_are_those_of_the_stack_with_their_memory() -> None:
     series = {"Invocations ProxyFunction": {0: 5.0}, "Duration ProxyFunction": {0: 70.4}}
 
@@ -67,7 +75,8 @@ def test_errors_and_throttles_are_those_of_the_stacks_functions(stack: Stack) ->
 
     found = CloudWatch(stack, _functions={"SchedulerFunction": ("mine", 256)}).read()
 
-    assert found.functions == {"SchedulerFunction": FunctionUse(0, 0, 256, errors=4, throttles=2)}
+    failed_at_s = int(at.timestamp()) // 300 * 300
+    assert found.functions == {"SchedulerFunction": FunctionUse(0, 0, 256, 4, failed_at_s, 2)}
 
 
 def test_lives_failures_and_node_time_are_those_of_the_stack(stack: Stack) -> None:

@@ -101,7 +101,8 @@ def test_invocations_that_failed_are_counted(logs: LocalLogs, tmp_path: Path) ->
     logs.read()
     append(tmp_path, _PROXY_LOG, report(111, "\tInit Duration: 100.00 ms\tStatus: error"))
 
-    assert logs.read().functions["ProxyFunction"].errors == 2
+    use = logs.read().functions["ProxyFunction"]
+    assert (use.errors, use.failed_at_s) == (2, 1_699_999_999)
 
 
 def test_metrics_are_taken_from_what_functions_print(logs: LocalLogs, tmp_path: Path) -> None:

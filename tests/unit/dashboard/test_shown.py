@@ -90,7 +90,7 @@ def test_failures_are_those_of_reads_nodes_and_tiers() -> None:
 
 def test_functions_that_fail_and_events_that_wait_are_failures() -> None:
     functions = {
-        "SchedulerFunction": FunctionUse(1200, 1, 256, errors=1200),
+        "SchedulerFunction": FunctionUse(1200, 1, 256, errors=1200, failed_at_s=1_700_000_000),
         "ProxyFunction": FunctionUse(9, 1, 512, throttles=3),
         "CacheFunction": FunctionUse(2, 1, 256),
     }
@@ -103,6 +103,7 @@ def test_functions_that_fail_and_events_that_wait_are_failures() -> None:
         "ProxyFunction: 3 invocations throttled",
         "queue FailedEvents: 400 events that a function failed on",
     ]
+    assert failed[0]["atMs"] == 1_700_000_000_000
 
 
 def test_slots_without_a_read_are_drawn_as_nothing() -> None:

@@ -19,8 +19,8 @@ def test_state_of_a_live_key_is_the_one_in_which_its_row_has_the_phase() -> None
     assert {phase: KEY_PHASE_OF_STATE[state] for phase, state in live.items()} == {phase: phase for phase in live}
 
 
-def test_states_to_wait_for_are_those_of_the_machines_and_the_one_at_rest() -> None:
-    assert set(KEY_STATES) == {"S3", *KEY_PHASE_OF_STATE}
+def test_states_to_wait_for_are_those_of_the_machines_and_those_at_rest() -> None:
+    assert set(KEY_STATES) == {"S3", "Guest", *KEY_PHASE_OF_STATE}
     assert set(NODE_STATES) == {"Stopped", *NODE_PHASE_OF_STATE}
     assert set(STATE_OF_KEY_PHASE.values()) <= set(KEY_STATES)
     assert set(STATE_OF_NODE_PHASE.values()) <= set(NODE_STATES)
