@@ -44,6 +44,8 @@ _BECAUSE: dict[ServedBy, str] = {
     "key_starts": "its own requests paid for a cache function",
     "wants_promotion": "its load lasted",
     "node_boots": "the requests for all keys of its node paid for the node, which takes it as a guest",
+    "held_by_hand": "a person holds the node, which takes it as a guest",
+    "always_on": "the node never stops (RedisAlwaysOnNodes), and takes it as a guest",
 }
 _RULES: dict[Rule, str] = {
     "is_hot": "its requests come close to each other",

@@ -24,7 +24,7 @@ from burstcache.queries.history import Step
 from burstcache.queries.key_costs import Cost, Ended, Month, costs_of, ended_of, month_of
 from burstcache.queries.keys import key_view
 from burstcache.queries.lives import KeyLife, lives_of
-from burstcache.queries.moves import Known, Move, StackRules, moves_of
+from burstcache.queries.moves import Known, Move, StackRules, moves_of, run_holds
 from burstcache.queries.places import Place, node_of, place_of
 from burstcache.queries.system import System
 from burstcache.settings.explain import PolicySettings
@@ -37,6 +37,8 @@ ServedBy = Literal[
     "key_starts",
     "wants_promotion",
     "node_boots",
+    "held_by_hand",  # a person holds the node that takes the key as a guest
+    "always_on",  # that node never stops
 ]
 
 
@@ -175,7 +177,7 @@ def _rule(known: Known, rules: StackRules, place: Place) -> tuple[ServedBy, tupl
     if place == "s3":
         return "", ()
     if place == "guest":
-        return "node_boots", ()
+        return _guest_rule(known, rules), ()
     if row.trigger and row.trigger.request_id == "by-hand":
         return "by_hand", ()
     if rules.settings.policy.use is not None:
@@ -187,6 +189,14 @@ def _rule(known: Known, rules: StackRules, place: Place) -> tuple[ServedBy, tupl
     span_us = policy.window_span_us(before, parameters)
     value_s = None if span_us is None else span_us / US_PER_S
     return "is_hot", (Compared("window_span_s", value_s, parameters.lambda_threshold_us / US_PER_S),)
+
+
+def _guest_rule(known: Known, rules: StackRules) -> ServedBy:
+    """Return why the node runs that takes a key as a guest: by what keeps it running now, else by its boot."""
+    holds = [hold.reason for hold in run_holds(known, rules, known.node)] if known.node else []
+    if "always_on" in holds:
+        return "always_on"
+    return "held_by_hand" if "held_by_hand" in holds else "node_boots"
 
 
 def _is_up_to(request: Request, trigger: Request | None) -> bool:

@@ -251,7 +251,7 @@ def _node_stops(known: Known, rules: StackRules, decides: UsePolicy, node: NodeR
         requests=_requests(needed, weight) if needed else None,
         at_us=stops_at_us(rule, use, since_us=since_us, look_at_us=look_at_us),
         known_at_us=max(known.use.looked_at_us, since_us),
-        holds=tuple(_run_holds(known, rules, node)),
+        holds=tuple(run_holds(known, rules, node)),
     )
 
 
@@ -293,7 +293,7 @@ def _boot_holds(known: Known, rules: StackRules) -> Iterator[Hold]:
     yield from _pause_holds(known)
 
 
-def _run_holds(known: Known, rules: StackRules, node: NodeRow) -> Iterator[Hold]:
+def run_holds(known: Known, rules: StackRules, node: NodeRow) -> Iterator[Hold]:
     """Yield what keeps a node running that does not pay any more."""
     held_until_us = max((lease.held_until_us for lease in known.leases), default=0)
     if held_until_us > known.now_us:

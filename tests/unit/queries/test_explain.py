@@ -174,9 +174,24 @@ def test_guest_is_served_by_its_running_node_until_a_look_finds_it_idle(policy: 
     )
 
     (move,) = found.moves
-    assert (found.tier, found.rule, found.since_us, found.size_bytes) == ("redis", "node_boots", NOW_US - 60 * S, 10)
+    assert (found.tier, found.rule, found.since_us, found.size_bytes) == ("redis", "always_on", NOW_US - 60 * S, 10)
     assert (move.rule, move.at_us >= NOW_US) == ("node_stops", True)
     assert [hold.reason for hold in move.holds] == ["held_by_hand", "always_on"]
+
+
+@pytest.mark.parametrize(
+    ("held_for_s", "always_on", "rule"),
+    [(9, "0", "held_by_hand"), (-9, "0", "node_boots"), (-9, "1", "always_on")],
+)
+def test_a_guest_is_where_it_is_by_what_keeps_its_node_running(held_for_s: int, always_on: str, rule: str) -> None:
+    hold = Lease(NODE, "by-hand", held_until_us=NOW_US + held_for_s * S)
+
+    found = explanation(
+        known(node=running(), is_served=True, leases=(hold,)),
+        rules(POLICY="breakeven", REDIS_ALWAYS_ON_NODES=always_on),
+    )
+
+    assert (found.state, found.rule) == ("Guest", rule)
 
 
 @pytest.mark.parametrize(("failures", "reason"), [(0, "node_hours"), (2, "node_cools_down")])
