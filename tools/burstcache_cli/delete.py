@@ -38,7 +38,7 @@ def delete(args: argparse.Namespace) -> ExitCode:
     if absent_stack(stack):
         print(f"There is no stack {stack.name} in {account.region}, account {account.number}: nothing to delete.")
         return ExitCode.SUCCESS
-    if not stack.is_burstcache:
+    if not stack.is_burstcache and stack.version[-1] != "REVIEW_IN_PROGRESS":  # whose change set nobody has confirmed
         raise InvalidSettingError(f"--stack-name {stack.name}: that stack is none of Burstcache; it was left as it is")
     if stack.is_protected:
         raise NotDeletedError(
@@ -121,14 +121,19 @@ def _delete_stack(stack: Stack) -> None:
     try:
         cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack.name, WaiterConfig=_WAIT)
     except WaiterError as error:
-        failed = [
-            f"{each['LogicalResourceId']}: {each.get('ResourceStatusReason', 'no reason was given')}"
-            for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack.name)
-            for each in page["StackEvents"]
-            if each["ResourceStatus"] == "DELETE_FAILED" and each["ResourceType"] != "AWS::CloudFormation::Stack"
-        ]
-        told = "; ".join(dict.fromkeys(failed)) or str(error)
+        told = "; ".join(dict.fromkeys(_failures(cloudformation, stack.name))) or str(error)
         raise NotDeletedError(f"{stack.name} is not deleted: {told}. Mend that and delete again") from error
+
+
+def _failures(cloudformation: Any, name: str) -> Iterator[str]:
+    """Yield what kept the newest deletion from a resource, and why; events come newest first."""
+    for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=name):
+        for each in page["StackEvents"]:
+            is_stack = each["ResourceType"] == "AWS::CloudFormation::Stack"
+            if is_stack and each["ResourceStatus"] == "DELETE_IN_PROGRESS":
+                return
+            if not is_stack and each["ResourceStatus"] == "DELETE_FAILED":
+                yield f"{each['LogicalResourceId']}: {each.get('ResourceStatusReason', 'no reason was given')}"
 
 
 def _delete_bucket(s3: Any, bucket: str) -> None:

@@ -199,3 +199,16 @@ def test_watch_follows_a_node(aws: Aws, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["watch", "--node", "node-1", "--once", *STACK]) == 0
 
     assert "RedisNodeRunning" in capsys.readouterr().out
+
+
+def test_a_guest_is_one_in_the_list_of_keys_and_in_a_watch(aws: Aws, capsys: pytest.CaptureFixture[str]) -> None:
+    aws.put_key("a.json", size_bytes=10)
+    run = {"generation": 9, "part": 1, "ready_at_us": 5, "deadline_at_us": in_an_hour_us(), "peers": ["node-1"]}
+    aws.put("NODE#node-1", "NODE", phase="running", **run)
+
+    assert main(["keys", "--json", *STACK]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert main(["watch", "a.json", "--until", "Guest", "--timeout-s", "1", *STACK]) == 0
+
+    assert listed["state"] == "Guest"
+    assert capsys.readouterr().out.split() == ["1970-01-01T00:00:00.000Z", "Guest"]

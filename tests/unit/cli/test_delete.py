@@ -152,6 +152,44 @@ def test_a_protected_stack_is_refused_before_anything_of_it_is_stopped(
     assert stack.client("dynamodb").scan(TableName=stack.table_name)["Items"] == []
 
 
+def test_a_stack_whose_first_change_set_was_not_confirmed_is_deleted(
+    stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    table = {"Table": TEMPLATE["Resources"]["Table"]}  # type: ignore[index]
+    stack.client("cloudformation").create_change_set(
+        StackName="planned", ChangeSetName="c", ChangeSetType="CREATE", TemplateBody=json.dumps({"Resources": table})
+    )
+    asked: list[Any] = []
+    monkeypatch.setattr(delete, "_delete_stack", asked.append)
+
+    assert deleted(monkeypatch, tmp_path, "planned", "--stack-name", "planned") == 0
+
+    assert len(asked) == 1
+    stack.client("cloudformation").delete_stack(StackName="planned")
+
+
+def test_only_failures_of_the_newest_deletion_are_reported() -> None:
+    client = boto3.client("cloudformation", REGION, aws_access_key_id="test", aws_secret_access_key="test")
+
+    def event(number: int, name: str, kind: str, status: str, **more: str) -> dict[str, Any]:
+        which = {"StackId": "s", "EventId": str(number), "StackName": "mine", "Timestamp": datetime(2026, 1, number)}
+        return {**which, "LogicalResourceId": name, "ResourceType": kind, "ResourceStatus": status, **more}
+
+    whole = "AWS::CloudFormation::Stack"
+    events = [
+        event(6, "mine", whole, "DELETE_FAILED"),
+        event(5, "Vpc", "AWS::EC2::VPC", "DELETE_FAILED", ResourceStatusReason="has dependencies"),
+        event(4, "mine", whole, "DELETE_IN_PROGRESS"),
+        event(3, "mine", whole, "DELETE_FAILED"),
+        event(2, "Group", "AWS::EC2::SecurityGroup", "DELETE_FAILED", ResourceStatusReason="in use"),
+        event(1, "mine", whole, "DELETE_IN_PROGRESS"),
+    ]
+    with Stubber(client) as stubber:
+        stubber.add_response("describe_stack_events", {"StackEvents": events})
+
+        assert list(delete._failures(client, "mine")) == ["Vpc: has dependencies"]
+
+
 def test_nothing_starts_any_more_when_cloudformation_is_asked(
     stack: Aws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
