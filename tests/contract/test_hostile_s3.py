@@ -198,9 +198,13 @@ def test_metadata_is_what_the_store_says(store: HostileS3, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["get", "wrap", "async get", "cat"])
 @pytest.mark.parametrize("kind", ["good", "chunked", "no-etag", "no-range"])
-def test_a_range_is_what_boto3_gets_for_it(store: HostileS3, kind: str, name: str) -> None:
+def test_a_range_is_cut_out_where_a_store_ignores_it_and_wrap_gives_what_boto3_gives(
+    store: HostileS3, kind: str, name: str
+) -> None:
     key, asked = f"{kind}/range-{name}", "bytes=3-9"
-    right = connect(store).get_object(Bucket="bucket", Key=key, Range=asked)["Body"].read()
+    right = body_of(key)[3:10]
+    if name == "wrap":
+        right = connect(store).get_object(Bucket="bucket", Key=key, Range=asked)["Body"].read()
     readers: dict[str, Callable[[], bytes]] = {
         "get": lambda: client(store).get(key, range=asked).body,
         "wrap": lambda: (

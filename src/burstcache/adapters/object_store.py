@@ -30,6 +30,7 @@ from burstcache.core.errors import (
     PreconditionFailedError,
     UnidentifiedObjectError,
     WriteConflictError,
+    in_one_line,
 )
 from burstcache.web.dates import parse_http_date
 from burstcache.web.entry import Entry, entry_from_s3
@@ -107,7 +108,7 @@ class ObjectAnswer:
     def length_bytes(self) -> int:
         """Length of the body that S3 sends (of HEAD: would send)."""
         length = self.headers.get("content-length", "")
-        return int(length) if length.isdigit() else 0
+        return int(length) if length.isdecimal() else 0
 
     @property
     def is_passing(self) -> bool:
@@ -130,9 +131,9 @@ class ObjectAnswer:
             data: bytes = self._stream.read() if self._stream is not None else b""
             return data
         except FlexibleChecksumError as error:
-            raise OriginUnavailableError(f"S3's answer did not arrive as it was sent: {error}") from error
+            raise OriginUnavailableError(f"S3's answer did not arrive as it was sent: {in_one_line(error)}") from error
         except (BotoCoreError, OSError) as error:
-            raise OriginUnavailableError(f"S3's answer broke off: {error}") from error
+            raise OriginUnavailableError(f"S3's answer broke off: {in_one_line(error)}") from error
 
     def read_into(self, buffer: memoryview) -> None:
         """Read the whole body, which is as long as `buffer`, or raise OriginUnavailableError if it breaks off."""
@@ -144,7 +145,7 @@ class ObjectAnswer:
             while count := self._stream.readinto(buffer[read_bytes:]):
                 read_bytes += count
         except (BotoCoreError, OSError) as error:
-            raise OriginUnavailableError(f"S3's answer broke off: {error}") from error
+            raise OriginUnavailableError(f"S3's answer broke off: {in_one_line(error)}") from error
 
     def hurry(self, wait_s: float) -> None:
         """Let the body break off where S3 pauses for longer than this."""
@@ -302,7 +303,9 @@ class ObjectStore:
         except (BotoCoreError, OSError, ValueError) as error:
             failure = _unasked(error)
             if isinstance(failure, OriginUnavailableError):
-                failure = OriginUnavailableError(f"S3 does not say whether it has written {key!r}: {error}")
+                failure = OriginUnavailableError(
+                    f"S3 does not say whether it has written {key!r}: {in_one_line(error)}"
+                )
             raise failure from error
         return Written(answer.get("ETag", ""), answer.get("VersionId", ""))
 
@@ -362,12 +365,12 @@ def _unasked(error: Exception) -> OriginError:
         accepted = (
             "accepted: the environment's (AWS_PROFILE, AWS_ACCESS_KEY_ID), a role's, or session=boto3.Session(...)"
         )
-        return OriginError(f"there are no valid credentials to ask S3 with ({error}); {accepted}")
+        return OriginError(f"there are no valid credentials to ask S3 with ({in_one_line(error)}); {accepted}")
     if isinstance(error, (HTTPClientError, NoConnectionError, OSError)):
-        return OriginUnavailableError(f"S3 cannot be reached: {error}")
+        return OriginUnavailableError(f"S3 cannot be reached: {in_one_line(error)}")
     if isinstance(error, BotoCoreError):
-        return OriginError(f"S3 cannot be asked: {error}")
-    return OriginError(f"S3's answer cannot be read: {error}")
+        return OriginError(f"S3 cannot be asked: {in_one_line(error)}")
+    return OriginError(f"S3's answer cannot be read: {in_one_line(error)}")
 
 
 def _error_answer(error: ClientError) -> ObjectAnswer:
@@ -378,5 +381,5 @@ def _error_answer(error: ClientError) -> ObjectAnswer:
         status=int(metadata.get("HTTPStatusCode", 0)),
         headers=metadata.get("HTTPHeaders", {}),
         code=str(details.get("Code", "")),
-        actual_size_bytes=int(size) if size.isdigit() else None,
+        actual_size_bytes=int(size) if size.isdecimal() else None,
     )

@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.adapters.clients import Clients
-from burstcache.core.errors import InvalidSettingError
+from burstcache.core.errors import InvalidSettingError, in_one_line
 
 _LOCAL_FILE = "local.json"
 _OF_EVERY_STACK = "ReaderSettings"
@@ -35,9 +35,13 @@ def outputs_with(output: str, stack_name: str, session: Any, endpoint_urls: Mapp
         if error.response.get("Error", {}).get("Code") == "ValidationError":
             region = clients.make("cloudformation").meta.region_name
             raise InvalidSettingError(f"stack_name={stack_name!r}: there is no such stack in {region}") from error
-        raise InvalidSettingError(f"stack_name={stack_name!r}: its outputs cannot be read: {error}") from error
+        raise InvalidSettingError(
+            f"stack_name={stack_name!r}: its outputs cannot be read: {in_one_line(error)}"
+        ) from error
     except BotoCoreError as error:
-        raise InvalidSettingError(f"stack_name={stack_name!r}: its outputs cannot be read: {error}") from error
+        raise InvalidSettingError(
+            f"stack_name={stack_name!r}: its outputs cannot be read: {in_one_line(error)}"
+        ) from error
     outputs: dict[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
     if output in _PARAMETERS and output not in outputs and _OF_EVERY_STACK in outputs:
         raise InvalidSettingError(f"stack {stack_name!r} has no output {output}: {_PARAMETERS[output]}")

@@ -57,6 +57,9 @@ _Send = Callable[[], _Answer]
 
 _READS = ("GetObject", "HeadObject")
 _EXACT = (200, 206, 304)  # in other answers S3 has more to say
+# Headers of a request that the cache answers: those that it follows, and those that change no answer.
+_UNDERSTOOD = frozenset({"range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"})
+_WITHOUT_EFFECT = frozenset({"user-agent", "x-amzn-trace-id", "traceparent", "tracestate", "baggage"})
 _CHECKSUM_MODE = "x-amz-checksum-mode"
 # What the context of a call carries from its parameters to its request.
 _PARAMETERS, _WANTS_CHECKSUM = "burstcache-parameters", "burstcache-wants-checksum"
@@ -124,9 +127,10 @@ class _CachedBucket:
 
     def request(self, method: str, key: str, headers: Mapping[str, str]) -> Request | None:
         """Return the read that S3 would be asked for; None if S3 alone can answer it."""
-        conditions = {name.lower(): value for name, value in headers.items() if name.lower().startswith("if-")}
+        lower = {name.lower(): value for name, value in headers.items()}
+        conditions = {name: value for name, value in lower.items() if name.startswith("if-")}
         try:
-            request = self._client.requests.read(method, key, conditions, range=headers.get("Range"))
+            request = self._client.requests.read(method, key, conditions, range=lower.get("range"))
         except RefusedRequestError:  # S3 has its own way with it
             return None
         return None if self._is_written(request.hash) else request
@@ -485,11 +489,11 @@ def _checked(body: Any) -> Callable[[bytes], bool]:
 
 
 def _has_parameters_of_s3(request: Mapping[str, Any], wants_checksum: bool) -> bool:
-    """Whether a GET or HEAD asks for more than HTTP's own parameters."""
-    names = {name.lower() for name in request["headers"]}
+    """Whether a GET or HEAD asks for more than HTTP's own parameters, or a handler has added a header."""
+    names = {name.lower() for name in request["headers"]} - _WITHOUT_EFFECT
     if not wants_checksum:
         names.discard(_CHECKSUM_MODE)
-    return bool(request["query_string"]) or any(name.startswith("x-amz-") for name in names)
+    return bool(request["query_string"]) or not names <= _UNDERSTOOD
 
 
 def _keys(parameters: Mapping[str, Any]) -> list[str]:

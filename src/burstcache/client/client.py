@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import inspect
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,14 +23,14 @@ from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.object_store import Written
 from burstcache.adapters.single_flight import never
 from burstcache.client.configuration import Configuration, configure, local_run, with_pool
-from burstcache.client.keeping import MAX_STALE_MS, MEMORY_BYTES, Bounds, Freshness, Keeping
+from burstcache.client.keeping import MAX_STALE_MS, MEMORY_BYTES, Bounds, Freshness, Keeping, is_number
 from burstcache.client.large import LargeObjects
 from burstcache.client.objects import Object, object_in
 from burstcache.client.parts import Parts
 from burstcache.client.pool import PoolOpener
 from burstcache.client.requests import Requests, checked_body, checked_key, checked_write
 from burstcache.client.streams import ObjectFile
-from burstcache.core.errors import BurstcacheError, InvalidSettingError, WrongTypeError
+from burstcache.core.errors import BurstcacheError, InvalidSettingError, WrongTypeError, in_one_line
 from burstcache.forks import Lock
 from burstcache.serve.reader import Reader, question
 from burstcache.web.request import Request
@@ -104,12 +105,14 @@ class Client:
         Raises:
             InvalidSettingError: An argument or the environment does not say what to read.
         """
+        names = {"stack_name": stack_name, "bucket": bucket, "express_bucket": express_bucket}
+        _check_types(names, session=session, endpoint_urls=endpoint_urls, s3=s3, pool=pool)
         if express_bucket and freshness != "immutable":
             raise InvalidSettingError(
                 f"express_bucket={express_bucket!r} with freshness={freshness!r}; accepted: immutable. Without a stack"
                 " nobody learns of writes"
             )
-        if not hit_value_usd_per_million >= 0:
+        if not (is_number(hit_value_usd_per_million) and hit_value_usd_per_million >= 0):
             raise InvalidSettingError(f"hit_value_usd_per_million={hit_value_usd_per_million!r}; accepted: 0 or more")
         bounds = Bounds.of(freshness, max_stale_ms, memory_bytes)
         with _settings_checked():
@@ -392,7 +395,24 @@ def _settings_checked() -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ValueError) as error:
-        raise InvalidSettingError(f"no client of AWS can be made: {error}") from error
+        raise InvalidSettingError(f"no client of AWS can be made: {in_one_line(error)}") from error
+
+
+def _check_types(names: Mapping[str, object], **parts: Any) -> None:
+    """Raise WrongTypeError for an argument of `Client` that would fail later, where nobody knows it any more."""
+    for name, text in names.items():
+        if not isinstance(text, str):
+            raise WrongTypeError.of(name, text, "str")
+    urls, pool, session, s3 = (parts[name] for name in ("endpoint_urls", "pool", "session", "s3"))
+    if urls is not None and not isinstance(urls, Mapping):
+        raise WrongTypeError.of("endpoint_urls", urls, "dict of URLs by service")
+    if pool is not None and not callable(pool) and not isinstance(pool, bool):
+        raise WrongTypeError.of("pool", pool, "bool, or what opens a pool")
+    if session is not None and not callable(getattr(session, "client", None)):
+        raise WrongTypeError.of("session", session, "boto3.Session")
+    is_asynchronous = inspect.iscoroutinefunction(getattr(s3, "_make_api_call", None))
+    if s3 is not None and (is_asynchronous or not callable(getattr(s3, "get_object", None))):
+        raise WrongTypeError.of("s3", s3, "boto3.client('s3')")
 
 
 def distinct(keys: Iterable[str]) -> list[str]:
@@ -401,7 +421,7 @@ def distinct(keys: Iterable[str]) -> list[str]:
     Raises:
         WrongTypeError: It is one text, or has what is no text.
     """
-    if isinstance(keys, str | bytes):
+    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
         raise WrongTypeError.of("keys", keys, "an iterable of str")
     wanted = list(keys)
     for key in wanted:

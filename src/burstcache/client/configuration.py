@@ -33,7 +33,9 @@ VARIABLE = "BURSTCACHE_READER"
 OUTPUT = "ReaderSettings"
 POOL_VARIABLE = "BURSTCACHE_POOL"
 POOL_OUTPUT = "PoolSettings"
-_ACCEPTED = f"accepted: stack_name=…, bucket=…, or the environment variable {VARIABLE} (the stack's output {OUTPUT})"
+_ACCEPTED = (
+    f"accepted: stack_name=..., bucket=..., or the environment variable {VARIABLE} (the stack's output {OUTPUT})"
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def configure(
         raise InvalidSettingError(f"stack_name={stack_name!r} and bucket={bucket!r} exclude each other; {_ACCEPTED}")
     urls = dict(endpoint_urls or {})
     if express_bucket and not bucket:
-        raise InvalidSettingError(f"express_bucket={express_bucket!r} without bucket=…; a stack names its own")
+        raise InvalidSettingError(f"express_bucket={express_bucket!r} without bucket=...; a stack names its own")
     if bucket:
         session = session or boto3.Session()
         express = ExpressAccess(express_bucket, f"{hit_value_usd_per_million:f}", session.region_name or "")

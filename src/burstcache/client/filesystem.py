@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar
 
 from botocore.exceptions import ClientError
 from fsspec.asyn import AsyncFileSystem, get_loop, get_running_loop
@@ -29,7 +29,7 @@ from burstcache.client.boto3_wrapper import wrap
 from burstcache.client.client import Client
 from burstcache.client.configuration import VARIABLE
 from burstcache.client.files import LargeFile, WholeFile
-from burstcache.client.keeping import MAX_STALE_MS, MEMORY_BYTES, Freshness
+from burstcache.client.keeping import MAX_STALE_MS, MEMORY_BYTES, Bounds, Freshness, is_number
 from burstcache.client.paths import (
     Info,
     as_os_errors,
@@ -39,9 +39,10 @@ from burstcache.client.paths import (
     is_file,
     split_path,
 )
-from burstcache.client.storage_options import StorageOptions
+from burstcache.client.storage_options import REFUSED, StorageOptions
 from burstcache.core.errors import InvalidSettingError
 from burstcache.forks import Lock
+from burstcache.web.ranges import ByteRange, is_part_sent, parse_range
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -51,7 +52,7 @@ T = TypeVar("T")
 
 _REQUESTS = 32  # of one call that are under way at a time
 _CHUNK_BYTES = 1 << 20
-_PARTIAL, _RANGE_NOT_SATISFIABLE = 206, 416
+_OK, _PARTIAL, _RANGE_NOT_SATISFIABLE = 200, 206, 416
 _HEAD_REFUSED = (403, 405, 501)  # by stores and policies that do let objects be read
 
 
@@ -123,8 +124,11 @@ class BurstcacheFileSystem(AsyncFileSystem):
         """
         self._pid = os.getpid()
         self._options = StorageOptions.of(storage_options)
-        if default_block_size is not None and default_block_size <= 0:
+        Bounds.of(freshness, max_stale_ms, memory_bytes)
+        if default_block_size is not None and not (is_number(default_block_size) and default_block_size > 0):
             raise InvalidSettingError(f"default_block_size={default_block_size!r}; accepted: above 0 (bytes)")
+        if listings_expiry_time is not None and not is_number(listings_expiry_time):
+            raise InvalidSettingError(f"listings_expiry_time={listings_expiry_time!r}; accepted: a number (seconds)")
         super().__init__(
             asynchronous=asynchronous,
             loop=loop,
@@ -145,13 +149,21 @@ class BurstcacheFileSystem(AsyncFileSystem):
             SystemClock(), partial(instant, SystemClock()), next_after_s=PATIENT_NEXT_AFTER_S
         )
 
-    def info(self, path: str, **_: Any) -> Info:
+    def info(self, path: str, refresh: bool = False, **options: Any) -> Info:
         """Return what is known of an object, or of a directory: what keys have in common up to a slash.
+
+        Args:
+            path: Its path.
+            refresh: Whether remembered listings are passed over; a copy in memory is as fresh as `freshness` says.
+            options: s3fs's own; a version is refused.
 
         Raises:
             FileNotFoundError: There is neither.
         """
+        _check_version(options)
         path = self._strip_protocol(path)
+        if refresh:
+            self.invalidate_cache(path)
         listed = [each for each in self._listing(self._parent(path)) if each["name"] == path]
         if listed:  # an object, and perhaps a directory of the same name
             return next(filter(is_file, listed), listed[0])
@@ -190,27 +202,28 @@ class BurstcacheFileSystem(AsyncFileSystem):
         """Return what lies in a directory, or the object of that path; `refresh` asks S3 in any case."""
         if refresh:
             self.invalidate_cache(path)
-            self.invalidate_cache(self._parent(path))  # which may know it as an object
         infos = self._entries(self._strip_protocol(path))
         return infos if detail else [info["name"] for info in infos]
 
-    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
         """Return an object's bytes, or a slice of them by Python's rules."""
+        _check_version(options)
         path = self._strip_protocol(path)
         start = start or 0
         if end is None:
             if start == 0:
                 return self._read(path)
-            return self._read(path, Range=f"bytes={start}" if start < 0 else f"bytes={start}-")
+            return self._read(path, ByteRange(None, -start) if start < 0 else ByteRange(start, None))
         if start < 0 or end < 0:
             size_bytes = self.info(path)["size"]
             if size_bytes is None:  # the store says it when it has sent the object
                 return self._read(path)[start:end]
             start, end, _step = slice(start, end).indices(size_bytes)
-        return self._read(path, Range=f"bytes={start}-{end - 1}") if start < end else b""
+        return self._read(path, ByteRange(start, end - 1)) if start < end else b""
 
-    def get_file(self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, **_: Any) -> None:
+    def get_file(self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, **options: Any) -> None:
         """Copy an object to a local path or into a file open for writing; for a directory, make one."""
+        _check_version(options)
         rpath = self._strip_protocol(rpath)
         is_open = isfilelike(lpath)
         if not is_open and os.path.isdir(lpath):
@@ -239,21 +252,28 @@ class BurstcacheFileSystem(AsyncFileSystem):
         return info["LastModified"]
 
     def invalidate_cache(self, path: str | None = None) -> None:
-        """Forget the listing of a directory, or all of them."""
+        """Forget all listings, or those that a path is in: its own, and those of the directories above it."""
         if path is None:
             self.dircache.clear()
         else:
-            self.dircache.pop(self._strip_protocol(path), None)
+            path = listed = self._strip_protocol(path)
+            while listed:
+                self.dircache.pop(listed, None)
+                listed = self._parent(listed)
+            self.dircache.pop("", None)  # of all buckets
         super().invalidate_cache(path)
 
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **options: Any) -> io.IOBase:
         if mode != "rb":
             self._refuse(path)
+        _check_version(options)
+        options.pop("version_id", None)
         with as_os_errors(path):
             answer = self._ask(path)
             details = file_info(path, answer)
             size_bytes, etag = details["size"], details.get("ETag")
-            if size_bytes is None or not etag or size_bytes <= self.blocksize:
+            is_identified = etag is not None and etag != "" and not etag.startswith("W/")
+            if size_bytes is None or not is_identified or size_bytes <= self.blocksize:
                 body = answer["Body"].read()
                 details["size"] = len(body)
                 return WholeFile(self, details, body)
@@ -353,16 +373,31 @@ class BurstcacheFileSystem(AsyncFileSystem):
         self._cached.add(of_stack.bucket_name)
         return wrap(s3, client=of_stack)
 
-    def _ask(self, path: str, **conditions: Unpack[_Conditions]) -> GetObjectOutputTypeDef:
+    def _ask(self, path: str, part: ByteRange | None = None, if_match: str = "") -> GetObjectOutputTypeDef:
+        """Begin to read an object or a part of it; a store that sends another part is found out."""
         bucket, key = split_path(path)
         if not key:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return self._s3(bucket).get_object(Bucket=bucket, Key=key, **conditions)
+        conditions = _Conditions()
+        if part is not None:
+            conditions["Range"] = str(part)
+        if if_match:
+            conditions["IfMatch"] = if_match
+        answer = self._s3(bucket).get_object(Bucket=bucket, Key=key, **conditions)
+        sent = answer.get("ContentRange", "")
+        if sent and not is_part_sent(part, sent):
+            answer["Body"].close()
+            raise OSError(errno.EIO, f"the store sends {sent} for {part or 'the whole object'}", path)
+        return answer
 
-    def _read(self, path: str, **conditions: Unpack[_Conditions]) -> bytes:
+    def _read(self, path: str, part: ByteRange | None = None) -> bytes:
         with as_os_errors(path):
             try:
-                return self._ask(path, **conditions)["Body"].read()
+                answer = self._ask(path, part)
+                body = answer["Body"].read()
+                if part is None or answer["ResponseMetadata"]["HTTPStatusCode"] != _OK:
+                    return body
+                return body[slice(*(part.within(len(body)) or (0, 0)))]  # the store does not know Range
             except ClientError as error:
                 if http_status(error) != _RANGE_NOT_SATISFIABLE:
                     raise
@@ -371,12 +406,11 @@ class BurstcacheFileSystem(AsyncFileSystem):
     def _read_part(self, path: str, range_: str, etag: str) -> bytes:
         """Return a range of one version; a store that ignores conditions or ranges is found out."""
         with as_os_errors(path):
-            answer = self._ask(path, Range=range_, IfMatch=etag)
+            answer = self._ask(path, parse_range(range_), etag)
             if answer.get("ETag", etag) != etag:
                 raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
-            sent = answer.get("ContentRange", "").partition("/")[0].replace(" ", "=")
-            if answer["ResponseMetadata"]["HTTPStatusCode"] != _PARTIAL or sent not in ("", range_):
-                raise OSError(errno.EIO, f"the store sends {sent or 'the whole object'} for {range_}", path)
+            if answer["ResponseMetadata"]["HTTPStatusCode"] != _PARTIAL:
+                raise OSError(errno.EIO, f"the store sends the whole object for {range_}", path)
             return answer["Body"].read()
 
     def _entries(self, path: str) -> list[Info]:
@@ -466,3 +500,9 @@ class BurstcacheFileSystem(AsyncFileSystem):
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(_REQUESTS, thread_name_prefix="burstcache-fsspec")
+
+
+def _check_version(options: Mapping[str, Any]) -> None:
+    """Raise InvalidSettingError where s3fs would read an older version: the cache has current ones alone."""
+    if options.get("version_id") is not None:
+        raise InvalidSettingError(f"version_id={options['version_id']!r}; accepted: none, {REFUSED['version_aware']}")

@@ -130,4 +130,8 @@ def _http_date(name: str, value: datetime) -> str:
         raise RefusedRequestError(
             400, "MalformedHeader", f"{name}={value!r}: only a datetime with a time zone is accepted"
         )
-    return format_datetime(value.astimezone(UTC), usegmt=True)
+    try:
+        return format_datetime(value.astimezone(UTC), usegmt=True)
+    except OverflowError:
+        message = f"{name}={value!r}: only years 1 to 9999 in UTC are accepted"
+        raise RefusedRequestError(400, "MalformedHeader", message) from None

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 _NAMES = {"key": "key", "username": "key", "secret": "secret", "password": "secret", "token": "token"}
+_TYPES: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys((*_NAMES, "profile", "endpoint_url"), (str, "str")),
+    **dict.fromkeys(("client_kwargs", "config_kwargs"), (Mapping, "dict")),
+}
 _TAKEN = {"anon", "profile", "endpoint_url", "client_kwargs", "config_kwargs", "use_ssl", *_NAMES}
 # What changes how s3fs writes, or how it finds a bucket's region, which boto3 does by itself.
 _WITHOUT_EFFECT = frozenset({"cache_regions", "fixed_upload_size", "max_concurrency"})
-_REFUSED = {
+REFUSED = {
     "requester_pays": "a cache would give to others what one has paid for",
     "version_aware": "the cache has current versions alone",
     "s3_additional_kwargs": "reads by the cache have no more parameters than s3fs's own",
@@ -44,11 +48,15 @@ class StorageOptions:
             TypeError: There is no such option.
         """
         given = {name: value for name, value in options.items() if value not in (None, False, {})}
-        if unknown := sorted(options.keys() - _TAKEN - _WITHOUT_EFFECT - _REFUSED.keys()):
+        if unknown := sorted(options.keys() - _TAKEN - _WITHOUT_EFFECT - REFUSED.keys()):
             accepted = ", ".join(sorted(_TAKEN))
             raise TypeError(f"unexpected storage option {', '.join(unknown)}; accepted of s3fs's: {accepted}")
-        for name in given.keys() & _REFUSED.keys():
-            raise InvalidSettingError(f"storage option {name}={given[name]!r}: {_REFUSED[name]}")
+        for name, value in given.items():
+            accepted_type, said = _TYPES.get(name, (object, ""))
+            if not isinstance(value, accepted_type):
+                raise InvalidSettingError(f"storage option {name} is of type {type(value).__name__}; accepted: {said}")
+        for name in given.keys() & REFUSED.keys():
+            raise InvalidSettingError(f"storage option {name}={given[name]!r}: {REFUSED[name]}")
         credentials: dict[str, str] = {}
         for name in given.keys() & _NAMES.keys():
             if credentials.setdefault(_NAMES[name], given[name]) != given[name]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import operator
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -88,9 +89,12 @@ class ObjectFile(io.BufferedIOBase):
         return True
 
     def tell(self) -> int:
+        self._check_open()
         return self._position - self._start
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._check_open()
+        offset = operator.index(offset)
         bases = {io.SEEK_SET: self._start, io.SEEK_CUR: self._position, io.SEEK_END: self._end}
         if (base := bases.get(whence)) is None:
             raise ValueError(f"whence={whence!r}; accepted: SEEK_SET (0), SEEK_CUR (1), SEEK_END (2)")
@@ -101,6 +105,8 @@ class ObjectFile(io.BufferedIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Read that many bytes, fewer only at the end; all that is left without a number; errors as `readinto`."""
+        self._check_open()
+        size = None if size is None else operator.index(size)
         left = max(0, self._end - self._position)
         body = io.BytesIO(bytes(left if size is None or size < 0 else min(size, left)))
         with body.getbuffer() as into:
@@ -128,6 +134,7 @@ class ObjectFile(io.BufferedIOBase):
             ObjectNotFoundError: It was deleted.
             OriginUnavailableError: S3 cannot be reached or fails.
         """
+        self._check_open()
         into = memoryview(buffer).cast("B")[: max(0, self._end - self._position)]
         filled = 0
         try:
@@ -150,6 +157,10 @@ class ObjectFile(io.BufferedIOBase):
         if not self.closed:
             self._drop_parts()
         super().close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
 
     def _read_next(self, into: memoryview) -> int:
         """Read what comes next without going on, and return how much that is."""
@@ -175,8 +186,7 @@ class ObjectFile(io.BufferedIOBase):
 
     def _next(self) -> memoryview:
         """Return the bytes from the position to the end of a part, having waited for them; none at the end."""
-        if self.closed:
-            raise ValueError("read of a closed file")
+        self._check_open()
         if self._position >= self._end:
             return memoryview(b"")
         is_in_order = self._position == self._in_order_at

@@ -56,6 +56,11 @@ class BurstcacheError(Exception):
     """Base of all errors; its message names the culprit and the remedy."""
 
 
+def in_one_line(error: BaseException) -> str:
+    """Return another library's message without its line breaks."""
+    return " ".join(str(error).split())
+
+
 class InvalidSettingError(BurstcacheError):
     """A setting or parameter has a value that is not accepted."""
 

@@ -22,11 +22,13 @@ from burstcache.serve.tier import RETRY_WITHIN_S
 from burstcache.web.conditions import failed_condition, passed_on, range_applies
 from burstcache.web.entry import Entry
 from burstcache.web.headers import not_modified_headers, object_headers
+from burstcache.web.ranges import is_part_sent
 from burstcache.web.request import Request
 from burstcache.web.response import (
     Response,
     error_response,
     no_such_key,
+    object_response,
     origin_unavailable,
     precondition_failed,
     range_not_satisfiable,
@@ -44,6 +46,7 @@ Larger = Literal["redirect", "send", "leave"]
 _DECIDED_FIRST = frozenset({"if-match", "if-none-match", "if-range"})
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
 _KNOWN_TO_HEAD = frozenset({304, 404, 412, 416})
+_OK, _PARTIAL = 200, 206
 _CLIENT_S_OWN = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
 
@@ -134,10 +137,12 @@ class S3Tier:
             return Response(answer.status, _headers(answer), is_keepable=answer.is_identified)
         if self._larger != "redirect" and answer.status not in _KNOWN_TO_HEAD:
             # The answer to a HEAD has no code, and some stores refuse HEAD alone.
-            whole = self._store.get(request.key)
+            whole = _decided(request, self._store.get(request.key))
             whole.discard()
             if whole.is_success:
                 return Response(whole.status, _headers(whole), is_keepable=whole.is_identified)
+            if whole.status in _KNOWN_TO_HEAD:
+                return _other(request, whole)
             answer = replace(answer, code=whole.code)
         return _other(request, answer)
 
@@ -158,6 +163,11 @@ class S3Tier:
     def _deliver(self, request: Request, answer: ObjectAnswer, started_s: float) -> Response:
         if not answer.is_success:
             return _other(request, answer)
+        sent = answer.headers.get("content-range", "")
+        if answer.status == _PARTIAL and not is_part_sent(request.range, sent):
+            answer.discard()
+            wanted = request.range or "the whole object"
+            raise OriginError(f"the store sends {sent or 'a part'} of {request.key!r} where {wanted} was asked for")
         if self._larger != "send" and answer.length_bytes > self._max_object_bytes:
             answer.discard()
             if self._larger == "leave":
@@ -168,7 +178,11 @@ class S3Tier:
             answer.hurry(max(_BODY_WITHIN_S - waited_s, 1.0))
         body = answer.read()
         length = {"content-length": str(len(body))}
-        return Response(answer.status, length | _headers(answer), body, is_keepable=answer.is_identified)
+        headers = length | _headers(answer)
+        if request.range is not None and answer.status == _OK and self._larger != "redirect":  # it does not know Range
+            part = object_response(replace(request, headers={}), {"etag": ""} | headers, body)
+            return replace(part, is_keepable=answer.is_identified)
+        return Response(answer.status, headers, body, is_keepable=answer.is_identified)
 
     def _ask(self, request: Request) -> ObjectAnswer:
         """Return S3's answer; behind a front door one that fails early is asked for once more.

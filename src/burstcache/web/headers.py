@@ -92,22 +92,29 @@ def object_size_bytes(headers: Mapping[str, str]) -> int:
     Args:
         headers: Of an answer with the object, names in lower case.
     """
-    for size in (headers.get("content-range", "").rpartition("/")[2], headers.get("content-length", "")):
-        if size.isascii() and size.isdigit():
-            return int(size)
-    return 0
+    size = _size(headers)
+    return int(size) if size.isascii() and size.isdigit() else 0
 
 
 def is_identified(headers: Mapping[str, str]) -> bool:
     """Whether a store says all that tells one version of an object from another: ETag, size and time of the write.
 
-    S3 always does. Stores and gateways that do not are read, and their objects are never kept.
+    S3 always does. Stores and gateways that do not are read, and their objects are never kept. A weak ETag stands for
+    several bodies (RFC 9110, 8.8.1), so it tells none.
 
     Args:
         headers: Of an answer with the object, or with a part of it, names in lower case.
     """
     is_dated = parse_http_date(headers.get("last-modified", "")) is not None
-    return bool(headers.get("etag")) and is_dated and headers.get("content-length", "").isdigit()
+    etag = headers.get("etag", "")
+    is_strong = bool(etag) and not etag.startswith("W/")
+    has_sizes = headers.get("content-length", "").isdecimal() and _size(headers).isdecimal()
+    return is_strong and is_dated and has_sizes
+
+
+def _size(headers: Mapping[str, str]) -> str:
+    """Return the size of the whole object as an answer writes it: of a part it may be `*`, which is unknown."""
+    return headers.get("content-range", headers.get("content-length", "")).rpartition("/")[2]
 
 
 def age_s(headers: Mapping[str, str], *, at_us: int) -> int:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 _RANGE = re.compile(r"bytes=(?:([0-9]+)-([0-9]*)|-([0-9]+))", re.IGNORECASE)
+_SENT = re.compile(r"bytes[ =]([0-9]+)-([0-9]+)/([0-9]+|\*)", re.IGNORECASE)
 _LARGEST = 2**63 - 1  # positions beyond are the same as this one: no object is that large
 
 
@@ -44,6 +45,25 @@ def parse_range(text: str) -> ByteRange | None:
     if first is None:
         return ByteRange(None, suffix)
     return None if last is not None and last < first else ByteRange(first, last)
+
+
+def is_part_sent(asked: ByteRange | None, content_range: str) -> bool:
+    """Return whether a 206 has the bytes that were asked for; stores and gateways have sent others.
+
+    Args:
+        asked: What was asked for; None: the whole object.
+        content_range: The answer's header. Where it is missing, a part that was asked for is taken for granted.
+    """
+    if not content_range:
+        return asked is not None
+    if not (match := _SENT.fullmatch(content_range.strip())):
+        return False
+    first, last = int(match[1]), int(match[2])
+    if match[3] != "*":
+        return (asked or ByteRange(0, None)).within(int(match[3])) == (first, last + 1)
+    if asked is None or asked.first is None:  # the store does not say where the object ends
+        return asked is not None
+    return asked.first == first and (asked.last is None or last <= asked.last)
 
 
 def _position(digits: str | None) -> int | None:

@@ -94,7 +94,11 @@ def test_a_bucket_needs_no_stack() -> None:
 @pytest.mark.parametrize(
     ("arguments", "variable", "message"),
     [
-        ({}, None, "nothing says what to read; accepted: stack_name=…, bucket=…, or the environment variable"),
+        (
+            {},
+            None,
+            "nothing says what to read; accepted: stack_name=..., bucket=..., or the environment variable",
+        ),
         ({"stack_name": "cache", "bucket": "photos"}, None, "exclude each other"),
         ({"stack_name": "absent"}, None, "stack_name='absent': there is no such stack in "),
         ({"stack_name": "other"}, None, "there is no such stack in "),
