@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from threading import get_ident
 from typing import Generic, TypeVar
 
 from burstcache.adapters.clock import Clock
@@ -54,11 +55,13 @@ class Flight(Generic[T, K]):
         ticket: What was known before it began; None: it has not begun.
         outcome: None once it is done means that its leader was interrupted.
         is_followed: Whether another caller waits for the outcome.
+        thread: The thread that reads. A read within this one, by a callback, must not wait for it.
     """
 
     ticket: K | None = None
     outcome: Future[_Outcome[T] | None] = field(default_factory=Future)
     is_followed: bool = False
+    thread: int | None = None
 
 
 def never(_: object) -> bool:
@@ -166,7 +169,8 @@ class SingleFlight(Generic[T, K]):
         """Return the read to share, and whether the caller is its leader, who must call `lead` at once."""
         with self._lock:
             flight = self._under_way.get(key)
-            if flight is None or flight.ticket is None or not may_follow(flight.ticket):
+            is_within = flight is not None and flight.thread == get_ident()
+            if flight is None or flight.ticket is None or is_within or not may_follow(flight.ticket):
                 flight = self._next.get(key)
             if flight is not None:
                 flight.is_followed = True
@@ -215,7 +219,8 @@ class SingleFlight(Generic[T, K]):
     def _begin(self, key: Hashable, flight: Flight[T, K]) -> None:
         with self._lock:
             before = self._under_way.get(key)
-        if before is not None and self._next_after_s:
+        flight.thread = get_ident()
+        if before is not None and before.thread != flight.thread and self._next_after_s:
             with contextlib.suppress(TimeoutError):
                 self._clock.wait_for(before.outcome, self._next_after_s)
         ticket = self._ticket()

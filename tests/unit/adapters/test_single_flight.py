@@ -250,3 +250,20 @@ def test_a_read_for_which_nobody_waits_can_be_left() -> None:
     is_left, _ = flights.fly("a", lambda flight: flights.leave("a", flight), lambda: False)
 
     assert is_left
+
+
+def test_a_read_within_a_read_of_the_same_thing_does_not_wait_for_itself() -> None:
+    clock = VirtualClock()
+    flights: SingleFlight[str, float] = SingleFlight(clock, clock.monotonic_s)
+
+    def inner() -> str:
+        return "inner"
+
+    def outer() -> str:
+        value, _ = flights.run("key", inner, may_follow=lambda _: True)
+        return f"outer of {value}"
+
+    began_s = clock.monotonic_s()
+
+    assert flights.run("key", outer)[0] == "outer of inner"
+    assert clock.monotonic_s() == began_s
