@@ -17,7 +17,7 @@ from burstcache.client import AsyncClient, Client
 from burstcache.client.filesystem import BurstcacheFileSystem
 from burstcache.core import errors
 from burstcache.web.headers import is_identified
-from support.hostile_s3 import FAILING, READABLE, HostileS3, body_of, hostile_s3
+from support.hostile_s3 import FAILING, READABLE, HostileS3, body_of, etag_of, hostile_s3
 
 Read = Callable[[str], bytes]
 _OPEN: list[Any] = []  # clients of the test under way
@@ -138,7 +138,16 @@ def test_only_what_a_store_identifies_is_kept(store: HostileS3) -> None:
         assert ("memory" in tiers) == is_identified(headers), kind
         kept |= {kind} if "memory" in tiers else set()
 
-    unidentified = {"chunked", "closed", "no-etag", "no-last-modified", "nothing", "gzip-chunked", "empty-etag", "weak-etag"}
+    unidentified = {
+        "chunked",
+        "closed",
+        "no-etag",
+        "no-last-modified",
+        "nothing",
+        "gzip-chunked",
+        "empty-etag",
+        "weak-etag",
+    }
     assert set(READABLE) - kept == unidentified | {"error-as-200"}
 
 
@@ -236,3 +245,55 @@ def test_a_checksum_that_is_wrong_is_never_kept(store: HostileS3) -> None:
         with pytest.raises(errors.OriginUnavailableError, match="did not arrive as it was sent"):
             reader.get("bad-crc32/a")
     assert store.asked["GET", "bad-crc32/a"] == 4  # each read once more, since the next try may come through
+
+
+@pytest.mark.parametrize("name", ["get", "async get", "open", "cat", "slice", "fs.open"])
+@pytest.mark.parametrize("kind", ["part-of-whole", "other-part", "no-such-part"])
+def test_a_part_that_was_not_asked_for_is_an_error(store: HostileS3, kind: str, name: str) -> None:
+    key = f"{kind}/{name}"
+    fs, reader = file_system(store), client(store)
+    readers: dict[str, Callable[[], object]] = {
+        "get": lambda: reader.get(key, range="bytes=3-9"),
+        "async get": lambda: asyncio.run(client(store, AsyncClient).get(key, range="bytes=3-9")),
+        "open": lambda: reader.open(key, range="bytes=3-9").read(),
+        "cat": lambda: fs.cat_file(f"bucket/{key}"),
+        "slice": lambda: fs.cat_file(f"bucket/{key}", 3, 10),
+        "fs.open": lambda: fs.open(f"bucket/{key}").read(),
+    }
+
+    with pytest.raises((errors.OriginError, OSError), match="the store sends bytes "):
+        readers[name]()
+
+
+@pytest.mark.parametrize("size", ["*", "1000"])
+def test_a_size_that_a_part_does_not_say_is_unknown(store: HostileS3, size: str) -> None:
+    key = f"part-of-{'any' if size == '*' else 'thousand'}/a"
+    part = client(store).get(key, range="bytes=3-9")
+
+    assert part.body == body_of(key)[3:10]
+    assert part.size_bytes == (0 if size == "*" else 1000)
+
+
+@pytest.mark.parametrize("kind", ["no-head", "forbidden-head"])
+def test_conditions_of_a_head_hold_where_a_store_answers_gets_alone(store: HostileS3, kind: str) -> None:
+    key = f"{kind}/conditions"
+    reader = client(store)
+    etag = etag_of(body_of(key))
+
+    assert reader.head(key, if_match=etag).etag == etag
+    with pytest.raises(errors.NotModifiedError):
+        reader.head(key, if_none_match=etag)
+    with pytest.raises(errors.PreconditionFailedError):
+        reader.head(key, if_match='"other"')
+
+
+def test_parts_of_a_large_object_are_not_told_from_one_another_by_a_weak_etag(store: HostileS3) -> None:
+    key = "weak-etag/large"
+    store.objects[key] = body = bytes(range(256)) * 36_000  # above 8 MiB
+    with file_system(store).open(f"bucket/{key}") as file:
+        file.seek(8_500_000)
+        assert file.read(10) == body[8_500_000:8_500_010]
+
+    with client(store).open(key) as file:
+        file.seek(8_500_000)
+        assert file.read(10) == body[8_500_000:8_500_010]

@@ -101,6 +101,14 @@ READABLE: Mapping[str, Callable[[Answer], Answer]] = {
     "no-head": lambda good: good,  # HEAD is refused with a 405
     "forbidden-head": lambda good: good,
 }
+# Parts that were not asked for, or that say too little: the `Content-Range` of what is always the same part.
+PARTS: Mapping[str, str] = {
+    "part-of-whole": "bytes 0-9/20",
+    "other-part": "bytes 4-10/200",
+    "no-such-part": "bytes none",
+    "part-of-any": "bytes 3-9/*",
+    "part-of-thousand": "bytes 3-9/1000",
+}
 # Failures: the error that a program gets, and S3's status and code, 0 and empty where S3 did not answer.
 FAILING: Mapping[str, tuple[Callable[[Answer], Answer], str, int, str]] = {
     "301": (error(301, "PermanentRedirect", x_amz_bucket_region="eu-west-1"), "OriginError", 301, "PermanentRedirect"),
@@ -151,6 +159,8 @@ class HostileS3:
             return error(403, "AccessDenied")(Answer(200, {}))
         body = self.objects.get(key, body_of(key))
         good = Answer(200, {"ETag": etag_of(body), "Last-Modified": _WRITTEN, "Content-Type": "text/plain"}, body)
+        if kind in PARTS:
+            return replace(good, status=206, body=body[3:10], headers=good.headers | {"Content-Range": PARTS[kind]})
         make = FAILING[kind][0] if kind in FAILING else READABLE[kind]
         made = make(good)
         if made.status != 200 or kind == "no-range":
@@ -158,7 +168,8 @@ class HostileS3:
         etag = made.headers.get("ETag", "")
         if etag and headers.get("If-None-Match") == etag:
             return replace(made, status=304, body=b"")
-        if etag and headers.get("If-Match", etag) != etag:
+        is_weak = etag.startswith("W/") and "If-Match" in headers  # no weak ETag matches it
+        if etag and (is_weak or headers.get("If-Match", etag) != etag):
             return error(412, "PreconditionFailed")(good)
         if match := re.fullmatch(r"bytes=(\d+)-(\d*)", headers.get("Range", "")):
             size = len(made.body)

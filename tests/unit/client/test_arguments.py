@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import re
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,13 @@ from botocore.client import BaseClient
 
 import burstcache
 from burstcache.client import AsyncClient, Client
-from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError, WrongTypeError
+from burstcache.core.errors import (
+    BurstcacheError,
+    InvalidSettingError,
+    OriginError,
+    RefusedRequestError,
+    WrongTypeError,
+)
 
 _KEYS = [None, b"key", 5, 1.5, Path("key"), ["key"], object(), True]
 _CALLS: dict[str, Callable[[Client, Any], object]] = {
@@ -147,3 +155,66 @@ def test_a_misspelt_argument_is_refused_in_the_name_of_the_call() -> None:
         burstcache.wrap(s3, bucket="b", s3=s3)
     with pytest.raises(InvalidSettingError, match="accepted: a burstcache.client.Client"):
         burstcache.wrap(s3, client="b")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("bucket", 5),
+        ("bucket", None),
+        ("bucket", b"b"),
+        ("stack_name", 5),
+        ("express_bucket", 5),
+        ("endpoint_urls", "http://localhost"),
+        ("session", "default"),
+        ("s3", "s3"),
+        ("pool", "yes"),
+    ],
+)
+def test_an_argument_of_a_client_that_is_of_a_wrong_type_is_refused_by_name(name: str, value: object) -> None:
+    arguments: dict[str, Any] = {"bucket": "b", name: value}
+
+    with pytest.raises(WrongTypeError, match=f"^{name} is of type {type(value).__name__}; accepted: "):
+        Client(**arguments)
+
+
+@pytest.mark.parametrize("name", ["max_stale_ms", "memory_bytes", "freshness", "hit_value_usd_per_million"])
+@pytest.mark.parametrize("value", ["5", None, [], float("nan"), True], ids=repr)
+def test_a_bound_of_a_wrong_kind_is_refused_by_name(name: str, value: object) -> None:
+    arguments: dict[str, Any] = {"bucket": "b", name: value}
+
+    with pytest.raises(InvalidSettingError, match=f"^{name}={re.escape(repr(value))}; accepted: "):
+        Client(**arguments)
+
+
+def test_a_client_of_s3_for_asyncio_is_refused() -> None:
+    class Asynchronous:
+        async def _make_api_call(self) -> None: ...
+
+        async def get_object(self) -> None: ...
+
+    with pytest.raises(WrongTypeError, match="s3 is of type Asynchronous; accepted: boto3"):
+        Client(bucket="b", s3=Asynchronous())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("keys", [None, 5])
+def test_keys_that_cannot_be_gone_through_are_refused(client: Client, keys: Any) -> None:
+    with pytest.raises(WrongTypeError, match="keys is of type"):
+        client.get_many(keys)
+
+
+def test_a_time_that_no_date_of_http_can_be_is_refused(client: Client) -> None:
+    first = datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))
+
+    with pytest.raises(RefusedRequestError, match="if_modified_since="):
+        client.get("key", if_modified_since=first)
+
+
+@pytest.mark.parametrize("bucket", ["Bad Bucket!", "bucket/prefix"])
+def test_a_name_that_no_bucket_has_is_refused_in_one_line(bucket: str) -> None:
+    session = boto3.Session("id", "secret", region_name="eu-central-1")
+
+    with pytest.raises(OriginError, match="Invalid bucket name") as raised:
+        Client(bucket=bucket, session=session).get("key")
+
+    assert "\n" not in str(raised.value)

@@ -265,14 +265,32 @@ def test_handlers_of_events_decide_which_object_is_read(plain: S3Client, wrapped
     assert read(wrapped) == read(wrapped) == b"tenant's"
 
 
-def test_what_handlers_add_to_a_request_reaches_s3(wrapped: S3Client, sent: Requests) -> None:
+@pytest.mark.parametrize(
+    "headers", [{"x-amz-request-payer": "requester"}, {"X-Tenant": "b"}, {"Cache-Control": "no-cache"}]
+)
+def test_what_handlers_add_to_a_request_reaches_s3(wrapped: S3Client, sent: Requests, headers: dict[str, str]) -> None:
     read(wrapped)
-    wrapped.meta.events.register(
-        "before-call.s3.GetObject", lambda params, **_: params["headers"].update({"x-amz-request-payer": "requester"})
-    )
+    wrapped.meta.events.register("before-call.s3.GetObject", lambda params, **_: params["headers"].update(headers))
     read(wrapped)
 
     assert sent == ["GetObject", "GetObject"]
+
+
+@pytest.mark.parametrize("headers", [{"range": "bytes=2-4"}, {"RANGE": "bytes=2-4"}])
+def test_a_range_that_a_handler_adds_is_followed(wrapped: S3Client, headers: dict[str, str]) -> None:
+    read(wrapped)
+    wrapped.meta.events.register("before-call.s3.GetObject", lambda params, **_: params["headers"].update(headers))
+
+    assert read(wrapped) == BODY[2:5]
+
+
+def test_headers_that_trace_a_request_change_no_answer(wrapped: S3Client, sent: Requests) -> None:
+    wrapped.meta.events.register(
+        "before-call.s3.GetObject", lambda params, **_: params["headers"].update({"X-Amzn-Trace-Id": "Root=1"})
+    )
+
+    assert read(wrapped) == read(wrapped) == BODY
+    assert sent == ["GetObject"]
 
 
 def test_handlers_see_the_answer_of_a_hit(wrapped: S3Client) -> None:
