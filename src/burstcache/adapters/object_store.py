@@ -380,6 +380,6 @@ def _error_answer(error: ClientError) -> ObjectAnswer:
     return ObjectAnswer(
         status=int(metadata.get("HTTPStatusCode", 0)),
         headers=metadata.get("HTTPHeaders", {}),
-        code=str(details.get("Code", "")),
+        code=in_one_line(details.get("Code", "")),
         actual_size_bytes=int(size) if size.isdecimal() else None,
     )

@@ -224,6 +224,7 @@ class _CachedBucket:
 
     def _stream(self, request: Request, head: Entry) -> tuple[Response, io.RawIOBase] | None:
         response, file = self._client.large.stream(request, head)
+        file.client = self._client
         return (response, _Body(file)) if response.status in _EXACT else None
 
     def _note_written(self, hashes: Iterable[str]) -> None:

@@ -206,6 +206,7 @@ class Client:
         request = self.requests.make("GET", key, range=range, if_match=if_match)
         response, file = self.large.open(request)
         file.head = object_in(key, replace(response, body=b""))
+        file.client = self  # which must not be closed while the file is read, even if nobody else has it
         return file
 
     def head(

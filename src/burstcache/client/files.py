@@ -21,7 +21,6 @@ class WholeFile(io.BytesIO):
     """An object of which all bytes are here."""
 
     mode = "rb"
-    blocksize = 8 << 20  # [bytes]; fsspec's file systems that keep blocks on disk ask for it
 
     def __init__(self, fs: AbstractFileSystem, details: Info, body: bytes) -> None:
         super().__init__(body)
@@ -34,10 +33,6 @@ class WholeFile(io.BytesIO):
     def info(self) -> Info:
         """Return what was known of the object when it was opened."""
         return self.details
-
-    def _fetch_range(self, start: int, end: int) -> bytes:
-        """Return bytes as `LargeFile` does, for file systems that keep blocks on disk."""
-        return self.getvalue()[start:end]
 
     def writable(self) -> bool:
         """Return False, which `BytesIO` does not."""

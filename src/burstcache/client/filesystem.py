@@ -169,6 +169,20 @@ class BurstcacheFileSystem(AsyncFileSystem):
             return next(filter(is_file, listed), listed[0])
         return self._info_in_s3(path)
 
+    def isfile(self, path: str) -> bool:
+        """Whether a path is an object's; False if S3 refuses to say so. Raises OSError if S3 fails."""
+        return self._is_of_type("file", path)
+
+    def isdir(self, path: str) -> bool:
+        """Whether a path is a directory's; False if S3 refuses to say so. Raises OSError if S3 fails."""
+        return self._is_of_type("directory", path)
+
+    def _is_of_type(self, type_: str, path: str) -> bool:
+        try:
+            return self.info(path)["type"] == type_
+        except (FileNotFoundError, PermissionError):
+            return False
+
     def _info_in_s3(self, path: str) -> Info:
         bucket, key = split_path(path)
         if not key:
@@ -273,7 +287,9 @@ class BurstcacheFileSystem(AsyncFileSystem):
             details = file_info(path, answer)
             size_bytes, etag = details["size"], details.get("ETag")
             is_identified = etag is not None and etag != "" and not etag.startswith("W/")
-            if size_bytes is None or not is_identified or size_bytes <= self.blocksize:
+            # Whoever names no cache, as fsspec's `blockcache::` does, has one of its own for blocks.
+            is_small = size_bytes is not None and size_bytes <= self.blocksize and options.get("cache_type") != "none"
+            if size_bytes is None or not is_identified or is_small:
                 body = answer["Body"].read()
                 details["size"] = len(body)
                 return WholeFile(self, details, body)
@@ -287,6 +303,12 @@ class BurstcacheFileSystem(AsyncFileSystem):
 
     async def _info(self, path: str, **options: Any) -> Info:
         return await self._in_thread(self.info, path, **options)
+
+    async def _isfile(self, path: str) -> bool:
+        return await self._in_thread(self.isfile, path)
+
+    async def _isdir(self, path: str) -> bool:
+        return await self._in_thread(self.isdir, path)
 
     async def _ls(self, path: str, detail: bool = True, **options: Any) -> list[Info] | list[str]:
         return await self._in_thread(self.ls, path, detail, **options)

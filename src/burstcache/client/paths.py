@@ -10,6 +10,8 @@ from typing import Any, Literal, TypedDict
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from burstcache.core.errors import in_one_line
+
 _ERRNO_BY_STATUS = {403: errno.EACCES, 404: errno.ENOENT, 412: errno.ESTALE}
 
 
@@ -64,9 +66,9 @@ def as_os_errors(path: str) -> Iterator[None]:
         yield
     except ClientError as error:
         number = _ERRNO_BY_STATUS.get(http_status(error), errno.EIO)
-        raise OSError(number, str(error), path) from error
+        raise OSError(number, in_one_line(error), path) from error
     except (BotoCoreError, ValueError) as error:  # boto3 cannot read the answer: a date that is none
-        raise OSError(errno.EIO, str(error), path) from error
+        raise OSError(errno.EIO, in_one_line(error), path) from error
 
 
 def http_status(error: ClientError) -> int:

@@ -41,6 +41,7 @@ class ObjectFile(io.BufferedIOBase):
     """
 
     head: Object
+    client: Any = None
 
     def __init__(self, begin: Begin, start: int, end: int) -> None:
         """Begin at the start of a part of an object; nothing is read yet.
@@ -74,7 +75,7 @@ class ObjectFile(io.BufferedIOBase):
     def again(self) -> ObjectFile:
         """Return a file of the same version and part, at its start, that shares nothing that is under way."""
         file = ObjectFile(self._begin, self._start, self._end)
-        file.head, file._is_pooled = self.head, self._is_pooled
+        file.head, file.client, file._is_pooled = self.head, self.client, self._is_pooled
         return file
 
     @property

@@ -51,14 +51,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+_MOST_CHARACTERS = 1000  # of what others say in a message
+
 
 class BurstcacheError(Exception):
     """Base of all errors; its message names the culprit and the remedy."""
 
 
-def in_one_line(error: BaseException) -> str:
-    """Return another library's message without its line breaks."""
-    return " ".join(str(error).split())
+def in_one_line(said: object) -> str:
+    """Return another library's message without line breaks, and not at any length."""
+    return " ".join(str(said).split())[:_MOST_CHARACTERS]
 
 
 class InvalidSettingError(BurstcacheError):

@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 import fsspec
 import pytest
-from botocore.exceptions import ResponseStreamingError
+from botocore.exceptions import ClientError, ResponseStreamingError
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 from fsspec.implementations.local import LocalFileSystem
@@ -433,3 +433,88 @@ def test_what_s3_refuses_is_an_error_of_the_file(status: int, error: type[OSErro
             fs.cat(url("top.txt"))
         with pytest.raises(error, match=f"Refused.*{BUCKET}/data/"):
             fs.find(url("data"))
+
+
+# What s3fs's programs do
+
+
+def test_a_listing_that_names_an_object_is_forgotten_with_its_path() -> None:
+    fs = BurstcacheFileSystem(listings_expiry_time=100, skip_instance_cache=True)
+    folder = f"{BUCKET}/data/2026"
+    before = fs.ls(folder)
+    for path in (folder, f"{folder}/b.csv", f"{BUCKET}/data"):
+        fs.dircache[folder] = fs.dircache[f"{BUCKET}/data"] = before
+        fs.invalidate_cache(f"burstcache://{path}")
+        assert f"{BUCKET}/data" not in fs.dircache
+        assert (folder in fs.dircache) == (path == f"{BUCKET}/data")
+
+
+def test_info_passes_over_a_listing_on_request() -> None:
+    fs = BurstcacheFileSystem(listings_expiry_time=100, skip_instance_cache=True)
+    path = f"{BUCKET}/data/2026/b.csv"
+    fs.dircache[f"{BUCKET}/data/2026"] = [{"name": path, "size": 99, "type": "file"}]
+
+    assert fs.info(path)["size"] == 99
+    assert fs.info(path, refresh=True)["size"] != 99
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda fs, path: fs.open(path, version_id="v1"),
+        lambda fs, path: fs.open(path, "r", version_id="v1"),
+        lambda fs, path: fs.cat_file(path, version_id="v1"),
+        lambda fs, path: fs.cat(path, version_id="v1"),
+        lambda fs, path: fs.info(path, version_id="v1"),
+        lambda fs, path: fs.get_file(path, "never", version_id="v1"),
+    ],
+)
+def test_a_version_is_refused_and_not_read_as_the_current_one(
+    fs: BurstcacheFileSystem, read: Callable[[Any, str], Any]
+) -> None:
+    with pytest.raises(InvalidSettingError, match="version_id='v1'; accepted: none"):
+        read(fs, f"{BUCKET}/data/ab.csv")
+    assert fs.open(f"{BUCKET}/data/ab.csv", version_id=None).read() == fs.cat_file(f"{BUCKET}/data/ab.csv")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")  # fsspec's
+@pytest.mark.parametrize("protocol", ["simplecache", "filecache", "blockcache"])
+def test_fsspecs_caches_on_disk_read_through_it(fs: BurstcacheFileSystem, protocol: str, tmp_path: Path) -> None:
+    for path in (f"{BUCKET}/data/ab.csv", f"{OTHER}/large"):
+        cache = fsspec.filesystem(protocol, fs=fs, cache_storage=str(tmp_path), skip_instance_cache=True)
+        for _ in range(2):
+            with cache.open(path) as file:
+                assert file.read() == fs.cat_file(path)
+
+
+@pytest.mark.parametrize("ask", ["isfile", "isdir", "exists"])
+def test_a_store_that_fails_does_not_say_that_nothing_is_there(fs: BurstcacheFileSystem, ask: str) -> None:
+    def fail(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "SlowDown"}, "ResponseMetadata": {"HTTPStatusCode": 503}}, "HeadObject")  # type: ignore[typeddict-item]
+
+    events = fs._s3(BUCKET).meta.events
+    events.register("before-call.s3.HeadObject", fail)
+    try:
+        with pytest.raises(OSError, match="SlowDown"):
+            getattr(fs, ask)(f"{BUCKET}/data/ab.csv")
+    finally:
+        events.unregister("before-call.s3.HeadObject", fail)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_stale_ms": "2000"},
+        {"memory_bytes": -1},
+        {"freshness": "storng"},
+        {"listings_expiry_time": "1 s"},
+        {"default_block_size": "5MB"},
+        {"key": 5},
+        {"endpoint_url": 5},
+        {"client_kwargs": "x"},
+    ],
+    ids=str,
+)
+def test_an_option_of_a_wrong_kind_is_refused_before_anything_is_read(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSettingError, match=f"{next(iter(options))}.*; accepted: "):
+        BurstcacheFileSystem(**options, skip_instance_cache=True)
