@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -33,7 +34,7 @@ def server() -> Iterator[HostileS3]:
 def store(server: HostileS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostileS3]:
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
     server.asked.clear()
-    server.fails_first = 0
+    server.fails_first = server.cuts_first = 0
     yield server
     while _OPEN:
         _OPEN.pop().close()
@@ -297,3 +298,40 @@ def test_parts_of_a_large_object_are_not_told_from_one_another_by_a_weak_etag(st
     with client(store).open(key) as file:
         file.seek(8_500_000)
         assert file.read(10) == body[8_500_000:8_500_010]
+
+
+def test_a_file_keeps_the_client_that_it_reads_by(store: HostileS3) -> None:
+    key = "good/kept-client"
+    store.objects[key] = body = bytes(range(256)) * 36_000  # above 8 MiB
+    file = client(store).open(key)
+    gc.collect()
+
+    assert file.read() == body
+
+
+@pytest.mark.parametrize("kind", ["code-in-lines", "code-without-end"])
+def test_an_error_that_a_store_words_is_one_line(store: HostileS3, kind: str) -> None:
+    with pytest.raises(errors.OriginError) as raised:
+        client(store).get(f"{kind}/a")
+    with pytest.raises(OSError, match="Errno 5") as of_file:
+        file_system(store).cat_file(f"bucket/{kind}/a")
+
+    for message in (str(raised.value), str(of_file.value)):
+        assert "\n" not in message
+        assert len(message) < 3000
+
+
+@pytest.mark.parametrize("name", ["get", "open", "async get", "cat", "fs.open"])
+def test_a_body_that_breaks_off_is_asked_for_again(store: HostileS3, name: str) -> None:
+    store.cuts_first = 1
+    key = f"good/cut-{name}"
+
+    assert READERS[name](store)(f"bucket/{key}" if name == "cat" else key) == body_of(key)
+    assert store.asked["GET", key] == 2
+
+
+def test_a_copy_that_breaks_off_leaves_no_part_of_it_behind(store: HostileS3, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="Errno 5"):
+        file_system(store).get_file("bucket/cut/a", str(tmp_path / "a"))
+
+    assert list(tmp_path.iterdir()) == []

@@ -127,17 +127,23 @@ FAILING: Mapping[str, tuple[Callable[[Answer], Answer], str, int, str]] = {
     "cut": (lambda good: replace(good, cut=len(good.body) // 2), "OriginUnavailableError", 0, ""),
     "hung-up": (lambda good: replace(good, status=0), "OriginUnavailableError", 0, ""),
     "bad-last-modified": (_with(Last_Modified="yesterday"), "OriginError", 0, ""),
+    "code-in-lines": (error(400, "Bad\nThing"), "OriginError", 400, "Bad Thing"),
+    "code-without-end": (error(400, "a" * 100_000), "OriginError", 400, "a" * 1000),
     "bad-crc32": (_with(x_amz_checksum_crc32="AAAAAQ=="), "OriginUnavailableError", 0, ""),
 }
 
 
 @dataclass
 class HostileS3:
-    """A running store. `asked` counts its requests by method and key; `fails_first` is how often it says SlowDown."""
+    """A running store. `asked` counts its requests by method and key; `fails_first` is how often it says SlowDown.
+
+    `cuts_first` is how often the body of a GET breaks off half-way.
+    """
 
     url: str
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     fails_first: int = 0
+    cuts_first: int = 0
     objects: dict[str, bytes] = field(default_factory=dict)  # bodies other than `body_of`
     meanwhile: Callable[[str], None] = lambda _: None  # called with the key before an answer is sent
     lock: Any = field(default_factory=threading.Lock)
@@ -161,6 +167,8 @@ class HostileS3:
         good = Answer(200, {"ETag": etag_of(body), "Last-Modified": _WRITTEN, "Content-Type": "text/plain"}, body)
         if kind in PARTS:
             return replace(good, status=206, body=body[3:10], headers=good.headers | {"Content-Range": PARTS[kind]})
+        if method == "GET" and number <= self.cuts_first:
+            return replace(good, cut=len(body) // 2)
         make = FAILING[kind][0] if kind in FAILING else READABLE[kind]
         made = make(good)
         if made.status != 200 or kind == "no-range":

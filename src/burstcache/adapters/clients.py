@@ -76,7 +76,6 @@ _EXCEPTIONS: Mapping[tuple[Profile, str], Config] = {
     # Redis control may work up to its time-out of 90 s, and must not be invoked twice.
     ("patient", "lambda"): _config(read_timeout_s=100, tries=1),
 }
-_STANDARD_RETRIES = Config(retries={"mode": "standard"})  # as often as AWS_MAX_ATTEMPTS says, or three times in all
 # A function would compute checksums over bytes that TLS and the ETag protect already. A caller's reads of S3 check them
 # as boto3 does.
 _BUCKET_CONFIG = Config(response_checksum_validation="when_required")
@@ -167,7 +166,8 @@ class Clients:
             if self._profile != "caller":
                 config = config.merge(_BUCKET_CONFIG)
             elif not self._names_retries():
-                config = config.merge(_STANDARD_RETRIES)
+                # As often as AWS_MAX_ATTEMPTS says, or three times in all; botocore writes it into this very dict.
+                config = config.merge(Config(retries={"mode": "standard"}))
         elif service == "express":
             config = config.merge(_STAND_IN_CONFIG if endpoint_url else _EXPRESS_CONFIG)
             service = "s3"

@@ -18,7 +18,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from fsspec.asyn import AsyncFileSystem, get_loop, get_running_loop
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.utils import isfilelike
@@ -251,10 +251,15 @@ class BurstcacheFileSystem(AsyncFileSystem):
             os.makedirs(lpath)
             return
         callback.set_size(answer.get("ContentLength"))
-        with as_os_errors(rpath), nullcontext(lpath) if is_open else open(lpath, "wb") as file:
-            for chunk in answer["Body"].iter_chunks(_CHUNK_BYTES):
-                file.write(chunk)
-                callback.relative_update(len(chunk))
+        try:
+            with as_os_errors(rpath), nullcontext(lpath) if is_open else open(lpath, "wb") as file:
+                for chunk in answer["Body"].iter_chunks(_CHUNK_BYTES):
+                    file.write(chunk)
+                    callback.relative_update(len(chunk))
+        except BaseException:
+            if not is_open and os.path.isfile(lpath):  # nobody may take a part for the object
+                os.remove(lpath)
+            raise
 
     def modified(self, path: str) -> datetime:
         """Return when an object was written."""
@@ -290,7 +295,11 @@ class BurstcacheFileSystem(AsyncFileSystem):
             # Whoever names no cache, as fsspec's `blockcache::` does, has one of its own for blocks.
             is_small = size_bytes is not None and size_bytes <= self.blocksize and options.get("cache_type") != "none"
             if size_bytes is None or not is_identified or is_small:
-                body = answer["Body"].read()
+                try:
+                    body = answer["Body"].read()
+                except (BotoCoreError, OSError):  # it broke off
+                    answer, body = self._ask_whole(path)
+                    details = file_info(path, answer)
                 details["size"] = len(body)
                 return WholeFile(self, details, body)
 
@@ -412,11 +421,19 @@ class BurstcacheFileSystem(AsyncFileSystem):
             raise OSError(errno.EIO, f"the store sends {sent} for {part or 'the whole object'}", path)
         return answer
 
+    def _ask_whole(self, path: str, part: ByteRange | None = None) -> tuple[GetObjectOutputTypeDef, bytes]:
+        """Return an answer and its body, and ask once more if that breaks off."""
+        answer = self._ask(path, part)
+        try:
+            return answer, answer["Body"].read()
+        except (BotoCoreError, OSError):
+            answer = self._ask(path, part)
+            return answer, answer["Body"].read()
+
     def _read(self, path: str, part: ByteRange | None = None) -> bytes:
         with as_os_errors(path):
             try:
-                answer = self._ask(path, part)
-                body = answer["Body"].read()
+                answer, body = self._ask_whole(path, part)
                 if part is None or answer["ResponseMetadata"]["HTTPStatusCode"] != _OK:
                     return body
                 return body[slice(*(part.within(len(body)) or (0, 0)))]  # the store does not know Range

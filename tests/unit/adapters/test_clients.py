@@ -214,3 +214,17 @@ def test_a_directory_bucket_is_reached_in_a_session_over_its_own_endpoint(monkey
     assert (create_session.method, create_session.url) == ("GET", f"{host}/?session")
     assert (put.method, put.url) == ("PUT", f"{host}/hash")
     assert put.headers["x-amz-s3session-token"] == b"session-token"
+
+
+def test_how_often_one_environment_says_is_not_how_often_the_next_one_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for tries in ("1", "5", ""):
+        if tries:
+            monkeypatch.setenv("AWS_MAX_ATTEMPTS", tries)
+        else:
+            monkeypatch.delenv("AWS_MAX_ATTEMPTS")
+        session = boto3.Session("id", "secret", region_name="eu-central-1")
+        config: Any = Clients("caller", session=session).make("s3").meta.config
+        found.append(config.retries.get("total_max_attempts"))
+
+    assert found == [1, 5, None]

@@ -6,6 +6,7 @@ import asyncio
 import io
 import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -205,3 +206,37 @@ def test_a_seek_before_the_start_is_refused() -> None:
 def test_a_seek_from_nowhere_is_refused() -> None:
     with pytest.raises(ValueError, match="whence=7; accepted: SEEK_SET"):
         Source().open().seek(0, 7)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda file: file.read(),
+        lambda file: file.read(0),
+        lambda file: file.read1(),
+        lambda file: file.readinto(bytearray(0)),
+        lambda file: file.readline(),
+        lambda file: file.peek(),
+        lambda file: file.seek(0),
+        lambda file: file.tell(),
+        lambda file: list(file.parts()),
+    ],
+)
+@pytest.mark.parametrize("read_bytes", [0, 3])
+def test_a_closed_file_refuses_every_call(call: Callable[[ObjectFile], object], read_bytes: int) -> None:
+    file = ObjectFile.of(b"abc")
+    file.read(read_bytes)
+    file.close()
+
+    with pytest.raises(ValueError, match="closed file"):
+        call(file)
+
+
+@pytest.mark.parametrize("wrong", ["1", 1.5, b"1"])
+def test_positions_and_sizes_are_whole_numbers(wrong: Any) -> None:
+    file = ObjectFile.of(b"abc")
+
+    for call in (file.seek, file.read):
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            call(wrong)
+    assert file.read() == b"abc"
