@@ -290,8 +290,8 @@ class BurstcacheFileSystem(AsyncFileSystem):
         with as_os_errors(path):
             answer = self._ask(path)
             details = file_info(path, answer)
-            size_bytes, etag = details["size"], details.get("ETag")
-            is_identified = etag is not None and etag != "" and not etag.startswith("W/")
+            size_bytes, etag = details["size"], details.get("ETag", "")
+            is_identified = bool(etag) and not etag.startswith("W/")
             # Whoever names no cache, as fsspec's `blockcache::` does, has one of its own for blocks.
             is_small = size_bytes is not None and size_bytes <= self.blocksize and options.get("cache_type") != "none"
             if size_bytes is None or not is_identified or is_small:
