@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from fsspec.asyn import AsyncFileSystem, get_loop, get_running_loop
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
-from fsspec.utils import isfilelike
+from fsspec.utils import isfilelike, stringify_path
 
 from burstcache.adapters.clock import Instant, SystemClock, instant
 from burstcache.adapters.single_flight import PATIENT_NEXT_AFTER_S, SingleFlight
@@ -40,7 +40,7 @@ from burstcache.client.paths import (
     split_path,
 )
 from burstcache.client.storage_options import REFUSED, StorageOptions
-from burstcache.core.errors import InvalidSettingError
+from burstcache.core.errors import InvalidSettingError, WrongTypeError
 from burstcache.forks import Lock
 from burstcache.web.ranges import ByteRange, is_part_sent, parse_range
 
@@ -148,6 +148,13 @@ class BurstcacheFileSystem(AsyncFileSystem):
         self._listings: SingleFlight[Any, Instant] = SingleFlight(
             SystemClock(), partial(instant, SystemClock()), next_after_s=PATIENT_NEXT_AFTER_S
         )
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        given = stringify_path(path)
+        if not isinstance(given, str | list):
+            raise WrongTypeError.of("path", path, "str")
+        return super()._strip_protocol(path)
 
     def info(self, path: str, refresh: bool = False, **options: Any) -> Info:
         """Return what is known of an object, or of a directory: what keys have in common up to a slash.
@@ -292,7 +299,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
             details = file_info(path, answer)
             size_bytes, etag = details["size"], details.get("ETag", "")
             is_identified = bool(etag) and not etag.startswith("W/")
-            # Whoever names no cache, as fsspec's `blockcache::` does, has one of its own for blocks.
+            # fsspec's `blockcache::` reads with cache_type "none": it keeps the blocks itself.
             is_small = size_bytes is not None and size_bytes <= self.blocksize and options.get("cache_type") != "none"
             if size_bytes is None or not is_identified or is_small:
                 try:

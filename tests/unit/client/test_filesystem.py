@@ -19,7 +19,7 @@ from botocore.stub import Stubber
 from fsspec.implementations.local import LocalFileSystem
 
 from burstcache.client.filesystem import BurstcacheFileSystem
-from burstcache.core.errors import InvalidSettingError
+from burstcache.core.errors import InvalidSettingError, WrongTypeError
 from support.aws import BUCKET, REGION, clients, make_stack, mocked_aws
 
 TREE = {
@@ -518,3 +518,10 @@ def test_a_store_that_fails_does_not_say_that_nothing_is_there(fs: BurstcacheFil
 def test_an_option_of_a_wrong_kind_is_refused_before_anything_is_read(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidSettingError, match=f"{next(iter(options))}.*; accepted: "):
         BurstcacheFileSystem(**options, skip_instance_cache=True)
+
+
+@pytest.mark.parametrize("path", [5, None, b"bucket/key"])
+@pytest.mark.parametrize("call", ["info", "open", "cat_file", "ls", "exists", "isfile"])
+def test_a_path_that_is_no_text_is_refused_by_its_type(fs: BurstcacheFileSystem, call: str, path: Any) -> None:
+    with pytest.raises(WrongTypeError, match=f"path is of type {type(path).__name__}; accepted: str"):
+        getattr(fs, call)(path)
