@@ -14,6 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 import burstcache
+from burstcache.adapters.object_store import ObjectStore
 from burstcache.client import AsyncClient, Client
 from burstcache.client.filesystem import BurstcacheFileSystem
 from burstcache.core import errors
@@ -335,3 +336,13 @@ def test_a_copy_that_breaks_off_leaves_no_part_of_it_behind(store: HostileS3, tm
         file_system(store).get_file("bucket/cut/a", str(tmp_path / "a"))
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_is_never_kept_as_the_whole_object(store: HostileS3) -> None:
+    objects = ObjectStore("bucket", connect(store))
+    known = objects.fetch("good/a", max_bytes=10_000)
+
+    with pytest.raises(errors.OriginError, match="where the whole object was asked for"):
+        objects.fetch("part-of-whole/a", max_bytes=10_000)
+    with pytest.raises(errors.OriginError, match="where the whole object was asked for"):
+        objects.fetch_if_newer("part-of-whole/b", known, max_bytes=10_000)

@@ -35,6 +35,7 @@ from burstcache.core.errors import (
 from burstcache.web.dates import parse_http_date
 from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.headers import is_identified, object_size_bytes
+from burstcache.web.ranges import is_part_sent
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -329,6 +330,10 @@ def _refused_write(key: str, answer: ObjectAnswer, retries: int) -> BurstcacheEr
 def _entry(key: str, answer: ObjectAnswer, max_bytes: int) -> Entry:
     if not answer.is_success:
         raise origin_error(key, answer)
+    sent = answer.headers.get("content-range", "")
+    if answer.status == _PARTIAL and not is_part_sent(None, sent):
+        answer.discard()
+        raise OriginError(f"the store sends {sent or 'a part'} of {key!r} where the whole object was asked for")
     if answer.length_bytes > max_bytes:
         answer.discard()
         raise ObjectTooLargeError(f"{key!r} has {answer.length_bytes} bytes; a cache takes up to {max_bytes}")
