@@ -26,6 +26,7 @@ from burstcache_local.front.http_events import (
     http_api_answer,
     http_api_event,
 )
+from burstcache_local.moto import registry as moto_repairs
 from support.s3_itself import (
     DIFFERENCES,
     Answer,
@@ -103,6 +104,7 @@ def s3() -> Iterator[Doors]:
 def opened(make_stage: type[Stage]) -> Iterator[Doors]:
     with pytest.MonkeyPatch.context() as environment, mock_aws():
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        moto_repairs.apply()
         stage = make_stage()
         stage.clock.now_s = time.time() + 60
         for key, (body, more) in _OBJECTS.items():

@@ -298,11 +298,6 @@ DIFFERENCES = (
         Asked(if_modified_since=Date(_DAY_S)),
     ),
     Difference(
-        "14.1.1, 14.2: ranges of another unit, and what is none, are ignored (LocalStack's snapshot)",
-        lambda asked: asked.range is not None and asked.range.means is None,
-        Asked(range=Range("items=0-1")),
-    ),
-    Difference(
         "13.1.5: If-Range; S3's API reference does not have it",
         lambda asked: asked.range is not None and asked.if_range is not None,
         Asked(range=Range("bytes=0-0", (0, 0)), if_range=_OTHER),

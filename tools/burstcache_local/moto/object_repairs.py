@@ -13,7 +13,7 @@ from burstcache_local.moto.registry import repair
 _MOST_KEY_BYTES = 1_024
 _MOST_METADATA_BYTES = 2_048
 _METADATA = "x-amz-meta-"
-_RANGE = re.compile("bytes=[0-9]*-[0-9]*")
+_RANGE = re.compile("bytes=[0-9]*-[0-9]*", re.IGNORECASE)
 
 
 @repair
