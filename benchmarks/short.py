@@ -133,6 +133,7 @@ def _exit_code(command: list[str], printed: IO[str]) -> int | None:
                 process.wait(_GRACE_S)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 if __name__ == "__main__":
