@@ -11,9 +11,12 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from random import SystemRandom
 from typing import TypeVar
 
 T = TypeVar("T")
+_CHANCE = SystemRandom()  # a seed that two processes share would give both the same ports
 
 LIMIT_S = int(os.environ.get("BURSTCACHE_TEST_LIMIT_S", "300"))
 _LOOK_AFTER_S, _LOOK_EVERY_S = 0.001, 0.02  # at first, and later: most of what is waited for has nearly happened
@@ -51,8 +54,14 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports of 127.0.0.1 on which nothing listens."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Return different ports of 127.0.0.1 on which nothing listens.
+
+    They lie below those that the kernel gives to whoever asks for any: nobody is given one before its server binds it.
+    """
+    sockets: list[socket.socket] = []
+    while len(sockets) < count:
+        with suppress(OSError):  # somebody listens there
+            sockets.append(socket.create_server(("127.0.0.1", _CHANCE.randrange(10_000, 32_768))))
     ports = [int(each.getsockname()[1]) for each in sockets]
     for each in sockets:
         each.close()
