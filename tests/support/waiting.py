@@ -56,7 +56,7 @@ def free_port() -> int:
 def free_ports(count: int) -> list[int]:
     """Return different ports of 127.0.0.1 on which nothing listens.
 
-    They lie below the range from which the kernel takes ephemeral ports, so nothing else binds one before its server does.
+    They lie below the kernel's range of ephemeral ports, so nothing else binds one before its server does.
     """
     sockets: list[socket.socket] = []
     while len(sockets) < count:
