@@ -32,7 +32,7 @@ _SIZES_BYTES = 500_000, 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a command took."""
+    """The costs of one command."""
 
     cpu_s: float
     most_mb: float  # resident
@@ -96,7 +96,7 @@ _CODE = (
 
 
 def _take(*arguments: str | Path) -> Taken:
-    """Return what a command takes by itself."""
+    """Return the costs of one command, measured in a process of its own."""
     cpu_s, most_mb = _done(*arguments).stderr.splitlines()[-1].split()
     return Taken(float(cpu_s), float(most_mb))
 

@@ -1,4 +1,4 @@
-"""What `burstcache advise` expects of a log's second half, given the first half alone, next to what that half had.
+"""Forecast a log's second half from its first, as `burstcache advise` does, and compare it with that half.
 
     python -m benchmarks.halves LOG… [--hit-value-usd 1e-5]
 
@@ -51,7 +51,7 @@ _NEARLY_POINTS = 2.0  # that a share may be off without the answer having said s
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a system took of S3, and its bill: by the hour, by the request, by the byte."""
+    """The S3 GETs and the bill of one system: by the hour, by the request, by the byte."""
 
     hours_usd: Fraction
     requests_usd: Fraction

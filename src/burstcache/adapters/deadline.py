@@ -22,7 +22,7 @@ LEAST_BYTES_PER_S = 4_000_000
 
 
 class Deadline(threading.local):
-    """When this thread's operation has to be over.
+    """The deadline of this thread's operation.
 
     Args:
         clock: Tells the time.
@@ -50,7 +50,7 @@ class Deadline(threading.local):
             self._at_s = self._latest_s = math.inf
 
     def remaining_s(self) -> float:
-        """Return what is left, infinity outside of an operation; raise TimeoutError if nothing is."""
+        """Return the time left [s], infinity outside of an operation; raise TimeoutError past the deadline."""
         remaining_s = self._at_s - self._clock.monotonic_s()
         if remaining_s <= 0:
             raise TimeoutError("the operation's time is over")

@@ -63,7 +63,7 @@ class Patience:
 
     @property
     def most_wait_s(self) -> float:
-        """How long to wait for an answer whose bytes keep coming [s]: a read waits no longer than `most_s` in all."""
+        """Return the time-out of an answer whose bytes keep coming [s]; a read waits no longer than `most_s` in all."""
         return self.wait_s + self._most_s - self._whole_s
 
     @property

@@ -37,14 +37,12 @@ def codec() -> Any:
     return json_codec(ResultClasses(lambda: None))
 
 
-@pytest.mark.parametrize("name", forms.ALL_FORMS)
+# Some types are not of this system or version.
+@pytest.mark.parametrize("name", [name for name in forms.ALL_FORMS if not forms.values_of(name).is_empty])
 @search(20)
 @given(data=st.data())
 def test_each_type_has_a_form_from_which_a_value_comes_back(name: str, data: st.DataObject) -> None:
-    strategy = forms.values_of(name)
-    if strategy.is_empty:
-        pytest.skip("not of this system or version")
-    value, read = data.draw(strategy), codec()
+    value, read = data.draw(forms.values_of(name)), codec()
 
     found = read.decode(read.encode(value))
 
