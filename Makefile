@@ -22,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs pool-soak fuzz chaos chaos-evidence soak build layer validate deploy upgrade delete invoke test test-fast check audit lint format types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz chaos chaos-evidence soak wheels build layer validate deploy upgrade delete invoke test test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -35,28 +35,36 @@ FAST := $(filter-out %/__pycache__/,$(wildcard $(patsubst %,tests/%/,lifecycle c
 FAST_ASIDE := $(patsubst %,tests/%/,contract golden template) \
 	$(patsubst %,tests/unit/%/,adapters benchmarks cli client custom_resources sim)
 
-help: ## show the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
+# The comment of a target begins with its group.
+LIST = @for group in $(1); do echo "$$group"; \
+	sed -nE "s/^([a-z-]+):.*\#\# $$group: (.*)/  make \1\t\2/p" $(MAKEFILE_LIST) | expand -t 26; done
 
-setup: $(VENV)/.ready ## make .venv with the `burstcache` command (again only when pyproject.toml or the lock changes)
+help: ## develop: show the targets
+	$(call LIST,try decide deploy develop)
+
+help-evidence: ## develop: show the targets that reproduce what the documents claim
+	$(call LIST,evidence)
+
+setup: $(VENV)/.ready ## develop: make .venv with the `burstcache` command (again only when a pyproject.toml or the lock changes)
 
 # An environment of an older Python, or one that was left without pip, is made anew.
 # uv installs in a fifth of the time; where it cannot be had, pip alone does the same. Both take only what has a hash in the
 # lock, uv itself included.
-$(VENV)/.ready: pyproject.toml $(LOCK)
+$(VENV)/.ready: pyproject.toml tools/pyproject.toml $(LOCK)
 	@{ $(BIN)/python $(IS_PYTHON) && $(BIN)/python -c 'import pip'; } 2>/dev/null || $(PYTHON) $(IS_PYTHON) 2>/dev/null || $(NO_PYTHON)
 	{ $(BIN)/python $(IS_PYTHON) && $(BIN)/python -c 'import pip'; } 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	awk '/^[^ #]/ { is_uv = /^uv==/ } is_uv' $(LOCK) > $(VENV)/uv.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock \
 	  && $(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r $(LOCK) \
 	  || $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $(LOCK)
-	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . -e tools
 	touch $@
 
-# Versions stand in pyproject.toml, above, and in the requirements of packages of functions, which Python 3.14 runs; the rest, and all
+# Versions stand in both pyproject.toml, above, and in the requirements of packages of functions, which Python 3.14 runs; the rest, and all
 # hashes, follow from them. What a package no longer needs is taken out of its requirements by hand, as a test demands.
-lock: ## write the locks anew, after a version in pyproject.toml, a requirements.txt or the Makefile was changed
-	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --extra dev pyproject.toml -o $(LOCK)
+lock: ## develop: write the locks anew, after a version in pyproject.toml, a requirements.txt or the Makefile was changed
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group dev --no-emit-package burstcache \
+	  pyproject.toml tools/pyproject.toml -o $(LOCK)
 	for folder in src cloudformation examples/thumbnails/src; do $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.14 --no-header \
 	  --no-annotate --no-strip-extras -c $(LOCK) $$folder/requirements.txt -o $$folder/requirements.txt || exit 1; done
 	for python in $(PYTHONS); do for processor in x86_64 aarch64; do $(BIN)/uv pip install -q --dry-run --only-binary :all: --target build/wheels \
@@ -64,37 +72,44 @@ lock: ## write the locks anew, after a version in pyproject.toml, a requirements
 	printf '%s\n' aws-sam-cli==$(SAM_VERSION) uv==$(UV_VERSION) | $(BIN)/uv pip compile -q --universal --generate-hashes \
 	  --python-version 3.11 --no-header --no-annotate - -o $(SAM_LOCK)
 
-run: setup ## start the whole system on this machine, without Docker or AWS; Ctrl-C ends it
+run: setup ## try: start the whole system on this machine, without Docker or AWS; Ctrl-C ends it
 	$(BIN)/burstcache local up --dashboard-port 8082
 
-stop: setup ## end the local run from another terminal
+stop: setup ## try: end the local run from another terminal
 	$(BIN)/burstcache local down
 
-picture: setup ## record a burst on this machine and draw it: docs/images/burst.png
+picture: setup ## evidence: record a burst on this machine and draw it: docs/images/burst.png
 	$(BIN)/python -m benchmarks.picture docs/images/burst.png
 
-demo: setup ## a scripted burst on this machine: S3, Lambda, Redis and S3 again
+advise: setup ## decide: say what an access log needs, and what that costs; LOG=FILE
+	@test -n "$(LOG)" || { echo "make advise: LOG=FILE is missing; examples/logs/bursts.csv.gz is one" >&2; exit 2; }
+	$(BIN)/burstcache advise "$(LOG)"
+
+demo: setup ## try: a scripted burst on this machine: S3, Lambda, Redis and S3 again
 	$(BIN)/python -m benchmarks.demo
 
-thesis: setup ## reproduce the thesis's evaluation; RUNS=DIR replays its own runs, LOG=FILE an access log in their place
-	$(BIN)/burstcache sim thesis $(if $(RUNS),--runs "$(RUNS)") $(if $(LOG),--log "$(LOG)")
+thesis: setup ## evidence: reproduce the thesis's evaluation; RUNS=DIR replays its own runs, LOG=FILE an access log in their place
+	$(BIN)/burstcache research thesis $(if $(RUNS),--runs "$(RUNS)") $(if $(LOG),--log "$(LOG)")
 
-paper: setup ## reproduce InfiniCache's evaluation, as far as it can be without its trace: build/paper
-	$(BIN)/burstcache sim paper
+paper: setup ## evidence: reproduce InfiniCache's evaluation, as far as it can be without its trace: build/paper
+	$(BIN)/burstcache research paper
 
-map: setup ## map the loads for which this is the best buy: table and pictures in build/map
-	$(BIN)/burstcache sim map
+map: setup ## evidence: map the loads for which this is the best buy: table and pictures in build/map
+	$(BIN)/burstcache research map
 
-load: setup ## load each tier to saturation, by the front door and the client: docs/images/load.png, a quarter of an hour
+load: setup ## evidence: load each tier to saturation, by the front door and the client: docs/images/load.png, a quarter of an hour
 	$(BIN)/python -m benchmarks.load docs/images/load.png
 
-benchmarks-short: setup $(VENV)/.browser ## run every benchmark in its short form, to see that it still runs: half an hour
+benchmarks-short: setup $(VENV)/.browser ## evidence: run every benchmark in its short form, to see that it still runs: half an hour
 	$(BIN)/python -m benchmarks.short $(ONLY)
 
-test-ends: setup ## run a program with the oldest and the newest versions of what the library depends on; PYTHONS="3.11 3.13"
-	PYTHONPATH=tests $(BIN)/python -m ends $(if $(PYTHONS),--python $(PYTHONS))
+# Of make's own PYTHONS only what the command line names counts here: this machine may not have the others.
+test-ends: ENDS = $(if $(filter command line,$(origin PYTHONS)),--python $(PYTHONS))
+test-ends: setup ## evidence: test the library with the oldest and newest dependencies, and next to its partners; PYTHONS="3.11 3.13"
+	PYTHONPATH=tests $(BIN)/python -m ends $(ENDS)
+	PYTHONPATH=tests $(BIN)/python -m ends.partners $(ENDS)
 
-evaluate: setup ## replay the thesis's spikes against the local run and hold them against the simulator: forty minutes
+evaluate: setup ## evidence: replay the thesis's spikes against the local run and hold them against the simulator: forty minutes
 	$(BIN)/python -m benchmarks.evaluate
 
 # The order of API writes is checked by a program in Go, all else without it.
@@ -105,26 +120,34 @@ $(CHECKER): $(wildcard tests/consistency/checker/*.go) tests/consistency/checker
 	@mkdir -p $(@D)
 	cd $(<D) && $(GO) build -o $(CURDIR)/$@ .
 
-consistency: setup $(CHECKER) ## a million reads and writes through every state, each answer checked, from where the last run ended; OPERATIONS=N
+consistency: setup $(CHECKER) ## evidence: a million reads and writes through every state, each answer checked, from where the last run ended; OPERATIONS=N
 	PYTHONPATH=tests $(BIN)/python -m consistency --checker $(CHECKER) $(if $(OPERATIONS),--operations $(OPERATIONS))
 
-consistency-bugs: setup $(CHECKER) ## plant eight bugs in copies of the project, and see that each is found
+consistency-bugs: setup $(CHECKER) ## evidence: plant nine bugs in copies of the project, and see that each is found
 	PYTHONPATH=tests $(BIN)/python -m consistency.bugs --checker $(CHECKER)
 
-pool-soak: setup ## 20,000 PUTs, GETs and deletes through the pool while members and hubs come and go; SEED=N
+consistency-ranges: setup ## evidence: 100,000 steps of writes, reads of any range by every interface and a pool, restarts and damage, each answer checked; STEPS=N
+	PYTHONPATH=tests $(BIN)/python -m consistency.ranges $(STEPS)
+
+pool-soak: setup ## evidence: 20,000 PUTs, GETs and deletes through the pool while members and hubs come and go; SEED=N
 	$(BIN)/python -m benchmarks.pool_soak $(if $(SEED),--seed $(SEED))
 
-fuzz: setup ## 100,000 requests of every kind to the local run's front door, from where the last run was cut off; REQUESTS=N
+fuzz: setup ## evidence: 100,000 requests of every kind to the local run's front door, from where the last run was cut off; REQUESTS=N
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(REQUESTS)
 
-soak: setup ## two hours of load with a fault every minute, in legs of an hour: build/soak, begins the leg that was cut off anew
+soak: setup ## evidence: two hours of load with a fault every minute, in legs of an hour: build/soak, begins the leg that was cut off anew
 	PYTHONPATH=tests $(BIN)/python -m chaos.soak
 
-chaos: setup ## break everything in turn under load, and see what readers notice: build/chaos, goes on where it was; FROM=FAULT, ONLY="FAULT …"
+chaos: setup ## evidence: break everything in turn under load, and see what readers notice: build/chaos, goes on where it was; FROM=FAULT, ONLY="FAULT …"
 	PYTHONPATH=tests $(BIN)/python -m chaos $(if $(FROM),--from $(FROM)) $(if $(ONLY),--only $(ONLY))
 
-chaos-evidence: setup ## write what `make chaos` has found into docs/evidence/faults.md, and its picture into docs/images
+chaos-evidence: setup ## evidence: write what `make chaos` has found into docs/evidence/faults.md, and its picture into docs/images
 	PYTHONPATH=tests $(BIN)/python -m chaos.evidence
+
+wheels: setup ## develop: build the distributions of the library and of the tools: build/wheels
+	rm -rf build/wheels
+	$(BIN)/uv build -q --no-build-isolation --python $(BIN)/python --out-dir build/wheels .
+	$(BIN)/uv build -q --no-build-isolation --python $(BIN)/python --out-dir build/wheels tools
 
 # uv is what SAM builds packages with: for Lambda's Python and processor, without having either.
 $(SAM_VENV)/.sam-$(SAM_VERSION): $(SAM_LOCK)
@@ -135,18 +158,18 @@ $(SAM_VENV)/.sam-$(SAM_VERSION): $(SAM_LOCK)
 	$(SAM_VENV)/bin/uv pip install -q --python $(SAM_VENV)/bin/python --require-hashes -r $(SAM_LOCK)
 	touch $@
 
-build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## build the functions' packages in .aws-sam, as they are deployed
+build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## deploy: build the functions' packages in .aws-sam, as they are deployed
 	$(SAM) build
 
 # For programs that are deployed without the stack, such as the examples.
-layer: setup ## build the library as a layer for Lambda functions: build/layer
+layer: setup ## deploy: build the library as a layer for Lambda functions: build/layer
 	rm -rf build/layer
 	$(BIN)/uv pip install -q --target build/layer/python --python-version 3.14 --python-platform aarch64-manylinux2014 \
 	  --only-binary :all: --require-hashes -r src/requirements.txt
 	cp -R src/burstcache build/layer/python
 	find build/layer -name __pycache__ -type d -prune -exec rm -rf {} +
 
-validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## have SAM CLI and its linter check the template
+validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## deploy: have SAM CLI and its linter check the template
 	$(SAM) validate --lint
 
 # What takes minutes comes after what may be wrong: credentials, region, answers.
@@ -158,21 +181,21 @@ define SAM_DEPLOY
 	$(SAM) deploy --config-env $(CONFIG_ENV) $(CHOSEN)
 endef
 
-deploy: setup ## ask what matters, with its price, write it to samconfig.toml and deploy; CONFIG_ENV=prod, STACK=, REGION=, PROFILE=NAME
+deploy: setup ## deploy: ask what matters, with its price, write it to samconfig.toml and deploy; CONFIG_ENV=prod, STACK=, REGION=, PROFILE=NAME
 	$(BIN)/burstcache config --config-env $(CONFIG_ENV) $(CHOSEN)
 	$(SAM_DEPLOY)
 
-upgrade: setup ## deploy this version with the answers that samconfig.toml has; options as deploy
+upgrade: setup ## deploy: deploy this version with the answers that samconfig.toml has; options as deploy
 	$(BIN)/burstcache config --check --config-env $(CONFIG_ENV) $(CHOSEN)
 	$(SAM_DEPLOY)
 
-delete: setup ## delete the stack, after its name was typed; options as deploy, WITH_BUCKETS=1 for the buckets that it made
+delete: setup ## deploy: delete the stack, after its name was typed; options as deploy, WITH_BUCKETS=1 for the buckets that it made
 	$(BIN)/burstcache delete --config-env $(CONFIG_ENV) $(CHOSEN) $(if $(WITH_BUCKETS),--with-buckets)
 
 # The function is the one whose samples are in the event's folder; what it calls is the local run.
 invoke: FUNCTION = $(shell echo $(notdir $(patsubst %/,%,$(dir $(EVENT)))) | $(PYTHON) -c \
 	'print(input().title().replace("_", "") + "Function")')
-invoke: setup $(SAM_VENV)/.sam-$(SAM_VERSION) ## run one function in Docker on EVENT=events/…/….json, against the local run (`make run`)
+invoke: setup $(SAM_VENV)/.sam-$(SAM_VERSION) ## deploy: run one function in Docker on EVENT=events/…/….json, against the local run (`make run`)
 	@test -f "$(EVENT)" || { echo "make invoke: EVENT=events/…/….json is missing" >&2; exit 2; }
 	$(SAM) build
 	@mkdir -p build
@@ -186,32 +209,32 @@ $(VENV)/.browser: $(VENV)/.ready
 		|| { apt-get update -q && apt-get install -qy --no-install-recommends chromium; }
 	touch $@
 
-test: setup $(VENV)/.browser ## run all tests but those against a deployed stack
+test: setup $(VENV)/.browser ## develop: run all tests but those against a deployed stack
 	$(TEST) --ignore tests/e2e
 
-test-fast: setup ## run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search
+test-fast: setup ## develop: run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search
 	@mkdir -p build; $(QUICK) $(FAST_ASIDE) > build/test-fast.txt 2>&1 & aside=$$!; trap "kill $$aside" INT; \
 	$(QUICK) $(filter-out $(FAST_ASIDE),$(FAST)); code=$$?; \
 	wait $$aside || code=$$?; cat build/test-fast.txt; exit $$code
 
-check: lint types audit test ## everything that must hold before a commit
+check: lint types audit test ## develop: everything that must hold before a commit
 
-audit: setup ## look for known vulnerabilities in what the locks install; without a network it says that it could not
+audit: setup ## develop: look for known vulnerabilities in what the locks install; without a network it says that it could not
 	$(BIN)/python .ci/audit $(LOCK) $(SAM_LOCK)
 
-lint: setup ## check format, rules, imports and the template, changing nothing
+lint: setup ## develop: check format, rules, imports and the template, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/cfn-lint --regions eu-central-1 us-east-1 -- template.yaml examples/*/template.yaml
 
-format: setup ## format the code and mend what the linter can mend
+format: setup ## develop: format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-types: setup ## check the types of everything written in Python
+types: setup ## develop: check the types of everything written in Python
 	$(BIN)/mypy
 
-clean: ## remove .venv, caches and what a local run left
+clean: ## develop: remove .venv, caches and what a local run left
 	rm -rf $(VENV) $(SAM_VENV) build .aws-sam examples/*/.aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
 	find src cloudformation tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -133,7 +133,7 @@ def _verdicts(logs: Sequence[Log], former: Path | None, candidates: str) -> str:
 
 
 def _rules(logs: dict[str, Log], former: Path | None, candidates: str) -> str:
-    """Return what each rule of the comparison changes, with the log that shows it."""
+    """Return the effect of each rule of the comparison, with the log that shows it."""
     z15, hour = logs["z15"], logs["hour a day"]
     few = ("--candidates", candidates)
     then = {} if former is None else advice_on(former, z15, (*_DEAR, *few))
@@ -188,7 +188,7 @@ def _warm(checkout: Path | None, log: Log, few: tuple[str, ...]) -> str:
 
 
 def _added_ms(checkout: Path | None, log: Log, few: tuple[str, ...]) -> str:
-    """Return what two commands add to the mean of the tiers that served a run [ms]."""
+    """Return the latencies that two commands add to the mean of the tiers of a run [ms]."""
     if checkout is None:
         return ""
     report = json.loads(_run(checkout, ["sim", "report", log.path, "--json"]))
@@ -250,7 +250,7 @@ def advice_on(checkout: Path, log: Log, options: tuple[str, ...]) -> dict[str, A
 
 
 def _run(checkout: Path, arguments: Sequence[str]) -> str:
-    """Return what the command of a checkout prints."""
+    """Return the output of the command of a checkout."""
     paths = os.pathsep.join(str(checkout.resolve() / folder) for folder in ("src", "tools"))
     command = [sys.executable, "-c", "import sys; from burstcache_cli.cli import main; sys.exit(main(sys.argv[1:]))"]
     done = subprocess.run(

@@ -62,7 +62,7 @@ def _against(log: Log, options: tuple[str, ...]) -> str:
 
 
 def _control(log: Log, options: tuple[str, ...]) -> str:
-    """Return what control costs next to the node, for each setup without memory whose node starts and stops."""
+    """Return the cost of control next to the node's, for each setup without memory whose node starts and stops."""
     found = advice_on(PROJECT, log, (*options, *WITHOUT_MEMORY))
     rows = []
     for choice in (found["thesis_policy"], *found["further"]):

@@ -39,7 +39,7 @@ from benchmarks.support.variables import VARIABLES
 from burstcache.adapters.items import to_values
 from burstcache.core.digest import MAX_AGE_S
 from burstcache.core.keys import key_hash
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.table import DigestColumns, KeyColumns, key_item, shown_route_item
 from burstcache_local.functions import ACCOUNT, FunctionSpec
 from burstcache_local.lambdas.forks import Fork
@@ -161,7 +161,7 @@ class Bench:
             await env.close()
 
     async def cost(self, work: Any) -> Cost:
-        """Return what it costs until `work` is done."""
+        """Return the cost of `work`."""
         used_ms, began_s = self.quota.used_ms(), time.perf_counter()
         await work
         return Cost((time.perf_counter() - began_s) * 1000, self.quota.used_ms() - used_ms)
@@ -293,9 +293,15 @@ def _hot_row(hash_: str) -> dict[str, Any]:
     """Return the row of a key whose life has just begun."""
     now_us = time.time_ns() // 1000
     columns = KeyColumns(
-        key=_KEY, phase="lambda", epoch=1, node=_NODE, size_bytes=len(_BODY), trigger=Request(now_us, "1").encode(),
-        changed_at_us=now_us, deadline_at_us=now_us + _LIMIT_S * 1_000_000,
-    )  # fmt: skip
+        key=_KEY,
+        phase="lambda",
+        epoch=1,
+        node=_NODE,
+        size_bytes=len(_BODY),
+        trigger=RecordedRequest(now_us, "1").encode(),
+        changed_at_us=now_us,
+        deadline_at_us=now_us + _LIMIT_S * 1_000_000,
+    )
     return to_values({**key_item(hash_), **columns})
 
 

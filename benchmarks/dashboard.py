@@ -90,7 +90,7 @@ class Widget:
         return cls(properties["title"], properties["stacked"], [line for line in lines if line is not None], place)
 
     def series(self, emitted: Mapping[MetricId, Sequence[Sample]]) -> Iterator[tuple[Line, Series]]:
-        """Return what the widget draws."""
+        """Return the drawing of the widget."""
         by_id = {
             line.id or line.label: _series(emitted.get(line.metric, ()), line.stat)
             for line in self.lines

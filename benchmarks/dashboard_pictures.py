@@ -68,7 +68,7 @@ class Frame:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Frame:
-        """Return what the page has kept."""
+        """Return the recordings of the page."""
         counts = re.findall(r"(\w+): ([\d,]+) key", kept["label"])
         return cls(kept["at_ms"], {state: int(count.replace(",", "")) for state, count in counts}, kept["svg"])
 

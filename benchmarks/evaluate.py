@@ -3,8 +3,8 @@
 Each spike in its own time, under both policies at once, each with a local run of its own: ten to twenty minutes each.
 A rehearsal comes first, three minutes in which a few requests start functions and a node: the simulator starts them as
 fast as this machine did then. The exit code is 1 if fewer than 97 % of the requests met the predicted tier, or the
-cache's bill is off by more than 5 %. What was recorded stays in `--out`, where `burstcache evaluate` can look at it
-again; what is there already is not replayed again.
+cache's bill is off by more than 5 %. Recordings stay in `--out`; `burstcache research evaluate` reads them again. A
+spike that is recorded there is not replayed again.
 
     python -m benchmarks.evaluate [--std-s 50 100 150] [--seed 1] [--out build/evaluate]
 """
@@ -86,7 +86,7 @@ def main() -> int:
 def _evaluated(policy: str, spike: Path, rehearsal: Path) -> dict[str, Any]:
     results = _replayed(policy, spike)
     timings = ("--boot-s", str(_BOOT_S), "--stop-s", str(_STOP_S), "--rehearsal", str(rehearsal))
-    found: dict[str, Any] = json.loads(_call("evaluate", str(results), *timings, "--json"))
+    found: dict[str, Any] = json.loads(_call("research", "evaluate", str(results), *timings, "--json"))
     (results / "evaluation.json").write_text(json.dumps(found, indent=2) + "\n")
     return found
 
@@ -99,12 +99,13 @@ def _replayed(policy: str, trace: Path) -> Path:
         with running_cloud(_SETUPS[policy]) as cloud:
             where = ("--state-dir", str(cloud.log_dir.parent))
             _call("replay", str(trace), "--key", "hello.txt", "--out", str(results), *where)
-            _call("evaluate", str(results), *where)
+            _call("research", "evaluate", str(results), *where)
     return results
 
 
 def _print_timings(rehearsed: Path) -> None:
-    timings = json.loads(_call("evaluate", str(rehearsed), "--rehearsal", str(rehearsed), "--json"))["timings"]
+    where = str(rehearsed)
+    timings = json.loads(_call("research", "evaluate", where, "--rehearsal", where, "--json"))["timings"]
     warm_s, cold_s, boot_s = (timings[f"{name}_us"] / 1e6 for name in ("warm_start", "cold_start", "redis_boot"))
     print(f"rehearsal: a function starts in {warm_s:.2f} s, cold in {cold_s:.2f} s; a node boots in {boot_s:.1f} s")
 

@@ -21,14 +21,14 @@ import numpy as np
 
 from benchmarks.support.common import environment
 from burstcache.adapters.express_bucket import lifecycle_rules
-from burstcache.adapters.express_copies import Found
+from burstcache.adapters.express_copies import ExpressHit
 from burstcache.core.express import US_PER_DAY, ExpressRule, expires_us, express_rule
 from burstcache.core.keys import key_hash
 from burstcache.core.prices import price_sheet
 from burstcache.serve.express_tier import ExpressTier
-from burstcache.serve.own_copies import IMMUTABLE_S
+from burstcache.serve.hit_counter import Served
+from burstcache.serve.local_cache import IMMUTABLE_S
 from burstcache.serve.reader import Reader
-from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response
@@ -76,13 +76,13 @@ class Origin:
         size_bytes = self.sizes_bytes[request.key]
         return Response(200, {"etag": '"e"', "content-length": str(size_bytes)}, self._bytes[:size_bytes])
 
-    def confirm(self, request: Request, known: Entry) -> Entry | None:
+    def revalidate(self, request: Request, known: Entry) -> Entry | None:
         raise AssertionError("objects never change")
 
-    def has(self, key: str, known: Entry) -> bool:
+    def is_current(self, key: str, known: Entry) -> bool:
         return True
 
-    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+    def publish_report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         """Nobody asks."""
 
     def count(self, batch: Sequence[Served]) -> None:
@@ -96,7 +96,7 @@ class Origin:
 class _Put:
     """A copy with its size, when it was put, and when S3 deletes it."""
 
-    found: Found
+    found: ExpressHit
     size_bytes: int
     put_us: int
     end_us: int
@@ -116,7 +116,7 @@ class Bucket:
     byte_us: int = 0
     _found: dict[str, _Put] = field(default_factory=dict)
 
-    def read(self, hash_: str, *, only_meta: bool = False) -> Found | None:
+    def read(self, hash_: str, *, only_meta: bool = False) -> ExpressHit | None:
         self.asked += 1
         put = self._found.get(hash_)
         if put is None:
@@ -135,7 +135,7 @@ class Bucket:
         self.put_bytes += len(data)
         at_us = self.clock.at_us
         end_us = expires_us(at_us, self._days(len(data)))
-        self._found[hash_] = _Put(Found(str(self.puts), data, len(data)), len(data), at_us, end_us)
+        self._found[hash_] = _Put(ExpressHit(str(self.puts), data, len(data)), len(data), at_us, end_us)
         return True
 
     def close(self, until_us: int) -> None:

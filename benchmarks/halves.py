@@ -23,16 +23,16 @@ import numpy as np
 from benchmarks.support.common import environment
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache_sim.bill.comparison import own_bill
-from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.competitors import quotes
 from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.demand import demand_of
-from burstcache_sim.bill.express import rule_of
-from burstcache_sim.bill.halves import expected_next_pct, forecasts, half, measured_pct, sure_within_points
-from burstcache_sim.bill.ladder import month_of
+from burstcache_sim.bill.express import price_rule
+from burstcache_sim.bill.halves import expected_next_pct, forecasts, half, margin_points, measured_pct
 from burstcache_sim.bill.locality import EVERYTHING_BYTES, Locality, locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.renewal import with_renewal
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.bill.static_tiers import static_month
 from burstcache_sim.traces.read import read_log
 from burstcache_sim.traces.trace import Trace
 from burstcache_terminal.text import table_text
@@ -111,7 +111,7 @@ def report(trace: Trace, usd_per_hit: Fraction) -> str:
         return "all requests are in one half"
     first = _locality(trace.part(slice(middle)))
     sizes = [mb * 1024**2 for mb in _MEMORIES_MB] + [EVERYTHING_BYTES]
-    sure = {size: sure_within_points(found) for size, found in forecasts(first, sizes).items()}
+    sure = {size: margin_points(found) for size, found in forecasts(first, sizes).items()}
     shares, bills = _shares(whole, first, middle, sure), _bills(trace, middle, usd_per_hit, sure[EVERYTHING_BYTES])
     count = f"{middle:,} and {len(whole.ids) - middle:,} requests in its halves, {float(whole.objects):,.0f} objects"
     return f"{count}; {time.process_time() - begun_s:.1f} s of processor time\n{shares}\n{bills}"
@@ -130,7 +130,7 @@ def promises(whole: Locality) -> list[bool]:
         sizes = [max(1, int(share * part.stored_bytes)) for share in _SHARES]
         expected, measured = expected_next_pct(first, sizes), measured_pct(part, middle, sizes)
         for size_bytes, tried in forecasts(first, sizes).items():
-            sure = sure_within_points(tried)
+            sure = margin_points(tried)
             if sure is not None:
                 found.append(abs(expected[size_bytes] - measured[size_bytes]) <= max(sure, _NEARLY_POINTS))
     return found
@@ -198,17 +198,17 @@ def _market(trace: Trace, prices: PriceSheet, usd_per_hit: Fraction, period_us: 
 def _spent(market: Market) -> dict[str, Spent]:
     """Return the mean of a repetition, by system."""
     found = {}
-    for offer in offers(market, names=_SYSTEMS):
+    for offer in quotes(market, names=_SYSTEMS):
         gets = sum((Fraction(line.quantity) for line in offer.bill.lines if line.item == "s3-get"), Fraction(0))
         found[offer.name] = Spent.of(offer.bill.lines, gets)
     setup = Setup(relay="none", nodes=0, reader_memory_bytes=64 * 1024**2, express=True)
-    rule = rule_of(
+    rule = price_rule(
         market.locality.sizes_bytes,
         market.prices,
         float(market.usd_per_hit),
-        is_kept=market.locality.objects_bytes <= LARGEST_OBJECT_BYTES[setup.front_door],
+        is_cacheable=market.locality.objects_bytes <= LARGEST_OBJECT_BYTES[setup.front_door],
     )
-    run = month_of(replace(market, setup=setup), rule)
+    run = static_month(replace(market, setup=setup), rule)
     bill = own_bill(run, market.demand.repeated(market.repeats), market.prices, setup)
     of_all = Spent.of(bill.lines, Fraction(run.s3_requests))
     found[_STACK] = Spent(*(getattr(of_all, part.name) / market.repeats for part in fields(Spent)))

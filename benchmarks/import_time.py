@@ -30,7 +30,11 @@ from samtranslator.yaml_helper import yaml_parse
 from benchmarks.support.common import PROJECT, environment
 from burstcache_terminal.text import table_text
 
-_OF_PROGRAMS = ("burstcache.results.decorator", "burstcache.results.stores.redis_store")
+_OF_PROGRAMS = (
+    "burstcache.client.boto3_wrapper",
+    "burstcache.results.decorator",
+    "burstcache.results.stores.redis_store",
+)
 _LIBRARIES = ("botocore.session", "boto3", "nats", "redis", "aws_lambda_powertools")
 # nats-py and redis-py import them if they find them; the local run has them, the deployed package does not.
 _AS_DEPLOYED = "import sys; sys.modules['aiohttp'] = sys.modules['cryptography'] = None"
@@ -97,7 +101,7 @@ def functions() -> list[Function]:
 
 
 def imported(*modules: str) -> tuple[Took, tuple[str, ...]]:
-    """Return what modules take to import in a new process, and the libraries that came with them."""
+    """Return the import time of modules in a new process, and the libraries that came with them."""
     clock_ms, cpu_ms, *libraries = _run("-c", _IMPORT.format(modules=", ".join(modules))).stdout.split()
     return Took(float(clock_ms), float(cpu_ms)), tuple(libraries)
 

@@ -135,7 +135,7 @@ def _target(cloud: Cloud, way: str, name: str) -> AbstractAsyncContextManager[Se
 
 
 def curve(cloud: Cloud, tier: str, size: str, way: str, name: str, lasts_s: float) -> Curve:
-    """Return what a tier does under all loads."""
+    """Return the results of a tier under all loads."""
 
     async def main() -> Curve:
         async with _target(cloud, way, name) as send:

@@ -10,7 +10,7 @@ the thesis's prices. "Ratio" mixes two neighbouring knobs, "hull" any two.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import geometric_mean, mean
@@ -29,14 +29,14 @@ from burstcache_sim.choose.matched_cost import (
     worth_curve,
 )
 from burstcache_sim.policies.policy import WorthPolicy
-from burstcache_sim.policies.registry import WEIGHING
+from burstcache_sim.policies.registry import WORTH_POLICIES
 from burstcache_sim.policies.thesis import SENSITIVITY, Thesis
 from burstcache_sim.traces.generate import poisson
 from burstcache_sim.traces.workloads import (
     DAY_S,
     HALF_HOUR_S,
     THESIS_SIX,
-    Workload,
+    SyntheticWorkload,
     family,
 )
 
@@ -50,7 +50,7 @@ HEADER = f"{'workload':<42}{'rate':>7}{'share %':>9}{'thesis':>10}{'policy':>12}
 class Measured:
     """One workload: its traces and the policy's curve over the knob."""
 
-    workload: Workload
+    workload: SyntheticWorkload
     arrivals_us: list[Arrivals]
     curve: list[Point]
 
@@ -61,7 +61,7 @@ class Measured:
 
     def thesis(self, rate: Fraction, sensitivity: int = SENSITIVITY) -> Point:
         """Return share and cost of the thesis policy."""
-        policy = Thesis.told(rate, sensitivity)
+        policy = Thesis.at_rate(rate, sensitivity)
         return points(self.arrivals_us, [policy], self.workload.until_us)[0]
 
     def ratio(self, rate: Fraction, sensitivity: int = SENSITIVITY) -> float | None:
@@ -71,7 +71,7 @@ class Measured:
         return match.usd / thesis.usd if match else None
 
 
-def measure(policy: type[WorthPolicy], workloads: Sequence[Workload], seeds: Sequence[int]) -> list[Measured]:
+def measure(policy: type[WorthPolicy], workloads: Sequence[SyntheticWorkload], seeds: Sequence[int]) -> list[Measured]:
     """Make the traces and the curves."""
     made = [(workload, traces(workload, seeds)) for workload in workloads]
     return [Measured(workload, t, worth_curve(policy, t, workload.until_us)) for workload, t in made]
@@ -127,10 +127,11 @@ def other_tellings(title: str, rows: Sequence[Measured]) -> None:
         print(f"{name:<18}" + "".join(cells))
 
 
-def main() -> None:
-    """Print all tables."""
+def main(policies: Mapping[str, type[WorthPolicy]] = WORTH_POLICIES) -> None:
+    """Print all tables for one of the policies, by default the first."""
+    usual = next(iter(policies))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--policy", choices=list(WEIGHING), default="breakeven", help="default: breakeven")
+    parser.add_argument("--policy", choices=list(policies), default=usual, help=f"default: {usual}")
     parser.add_argument("--first-seed", type=int, default=1, help="default: 1")
     parser.add_argument("--seeds", type=int, default=20, help="traces per workload (default: 20)")
     parser.add_argument("--without-optimum", action="store_true", help="leave out the bounds: they take longest")
@@ -142,7 +143,7 @@ def main() -> None:
         ("25 workloads, half an hour as in the thesis", family(HALF_HOUR_S)),
         ("25 workloads, a day", family(DAY_S)),
     ):
-        rows = measure(WEIGHING[given.policy], workloads, seeds)
+        rows = measure(policies[given.policy], workloads, seeds)
         table(title, rows, with_optimum=not given.without_optimum)
         other_tellings(title, rows)
 

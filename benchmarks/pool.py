@@ -6,7 +6,7 @@ is installed), and parallel ranged GETs from the S3 of the local run. `GET throu
 program, into memory that is new each time; all others that can read into a buffer that is there already. The last
 column is how long the reading process worked, which other work on the machine changes less.
 
-    pip install -e '.[peers]' && python -m benchmarks.pool [--rounds 20] [--without-s3]
+    uv pip install --group peers && python -m benchmarks.pool [--rounds 20] [--without-s3]
 """
 
 from __future__ import annotations

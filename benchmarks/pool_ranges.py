@@ -24,7 +24,8 @@ from benchmarks.support.pool_clients import generated_s3
 from benchmarks.support.pool_processes import processes, run_member
 from burstcache.client import Client
 from burstcache.core.keys import key_hash
-from burstcache.core.pool.slices import SLICE_BYTES, Redundancy, Version
+from burstcache.core.pool.slices import SLICE_BYTES, Redundancy, pooled
+from burstcache.core.slices import Version
 from burstcache.pool.hub import Hub
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
@@ -60,7 +61,7 @@ class Pool:
 
         async def ask() -> list[int]:
             room = memoryview(bytearray(SLICE_BYTES))
-            slices = enumerate(version.pooled(_CODE).slices())
+            slices = enumerate(pooled(version, _CODE).slices())
             return [
                 number for number, slice_ in slices if await self.reader.read_slice(slice_, room[: slice_.size_bytes])
             ]
@@ -121,7 +122,8 @@ def main() -> None:
     port, pool = free_port(), Pool()
     with processes(serve_generated, [(port, size_bytes)]):
         wait_for_port(port)
-        with Client(bucket="bucket", s3=generated_s3(port), pool=pool.open, freshness="immutable") as client:
+        s3 = generated_s3(port)
+        with Client(bucket="bucket", s3=s3, pool=pool.open, freshness="immutable", memory_bytes=0) as client:
             figures = read_ranges(client, size_bytes, hot, arguments.rounds)
             stored = pool.stored(version)
             if arguments.stream:

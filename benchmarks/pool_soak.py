@@ -36,9 +36,10 @@ from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.client.configuration import configure
 from burstcache.core.keys import key_hash
-from burstcache.core.pool.heat import SliceHeat
-from burstcache.core.pool.kept import PoolTotals
-from burstcache.core.pool.slices import Version, extents
+from burstcache.core.pool.admission import SliceAdmission
+from burstcache.core.pool.retention import PoolTotals
+from burstcache.core.pool.slices import extents, pooled
+from burstcache.core.slices import Version
 from burstcache.core.worth import sheet_of_region
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.read_through import ReadThrough
@@ -109,8 +110,8 @@ class Soak:
             while self._restarts:
                 self._restarts = False
                 async with self._open() as pool:
-                    heat = SliceHeat(pays_within_s=pool.pays_within_s)
-                    through = ReadThrough(pool.reader, pool.redundancies, heat, threads, SystemClock(), pool.seen)
+                    heat = SliceAdmission(pays_within_s=pool.pays_within_s)
+                    through = ReadThrough(pool.reader, pool.redundancies, heat, threads, SystemClock(), pool.counters)
                     await asyncio.gather(*(self._work(work, pool, through) for _ in range(_AT_ONCE)))
                     await through.settle()
                 print(f"after {self.done:,} operations: {dict(self.counts)}, {self.problems}", file=sys.stderr)
@@ -141,11 +142,11 @@ class Soak:
             case "kill":
                 self.counts["killed"] += await asyncio.to_thread(self._cloud.kill, _MEMBER, 1)
             case "delete":
-                await pool.reader.delete(version.pooled(pool.redundancies()[0]))
+                await pool.reader.delete(pooled(version, pool.redundancies()[0]))
             case "put":
-                for slice_ in version.pooled(pool.redundancies()[0]).slices():
+                for slice_ in pooled(version, pool.redundancies()[0]).slices():
                     if await pool.reader.write_slice(slice_, body[slice_.start : slice_.start + slice_.size_bytes]):
-                        pool.seen.stored_bytes += slice_.redundancy.chunks * slice_.chunk_bytes
+                        pool.counters.stored_bytes += slice_.redundancy.chunks * slice_.chunk_bytes
                     else:
                         self.counts["not_stored"] += 1
             case "get":
@@ -166,7 +167,7 @@ class Soak:
 
 
 def billed(members: Path, control: Path) -> PoolUse:
-    """Return what the invocations in two functions' logs are billed for; initialisations are, too."""
+    """Return the billed time of the invocations in two functions' logs, initialisations included."""
     (requests, serve_s, environments), (control_requests, control_s, _) = map(_reported, (members, control))
     memory_gb = Fraction(MEMORY_MB, 1024)
     return PoolUse(
@@ -179,7 +180,7 @@ def billed(members: Path, control: Path) -> PoolUse:
 
 
 def _reported(log: Path) -> tuple[int, Fraction, int]:
-    """Return how many invocations a log reports, their billed time [s], and how many environments began."""
+    """Return the invocations that a log reports, their billed time [s], and the number of new environments."""
     reports = _REPORT.findall(log.read_text())
     billed_ms = sum(ceil(float(duration) + float(init or 0)) for duration, init in reports)
     return len(reports), Fraction(billed_ms, 1000), sum(1 for _, init in reports if init)
@@ -236,7 +237,7 @@ def _ends(log: Path, limit_s: float = 60) -> bool:
 
 
 def _compared(used: PoolUse, totals: PoolTotals, made: int) -> dict[str, object]:
-    """Return what was billed next to what was predicted by what hubs, pool control and the run have counted.
+    """Return the bill next to its prediction by the counts of hubs, pool control and the run.
 
     Rounds come once a minute, and as many faults as here befall no pool: the run knows how many environments have
     taken the place of others.

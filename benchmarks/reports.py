@@ -1,4 +1,4 @@
-"""What reports of requests cost, and what it costs that they are late: the rule of `core.gathering` on logs.
+"""What reports of requests cost, and what it costs that they are late: the rule of `core.batching` on logs.
 
 Reports of one reader, and of five that take turns at random, are sent every ten seconds or gathered by the rule, and
 decide in the readable simulator when they arrive. Break-even and hazard, a `t4g.nano`, no relay. In a cell: reports
@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.support.common import environment
-from burstcache.core.gathering import AT_LEAST_US
+from burstcache.core.batching import MIN_BATCH_AGE_US
 from burstcache.core.policy import EVENT_LATENESS_US
 from burstcache.core.prices import price_sheet
-from burstcache.core.seen import is_repeat, notes_seen
+from burstcache.core.recency import is_repeat, should_record
 from burstcache.core.worth import tier_prices
 from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.setup import Setup
@@ -43,7 +43,7 @@ SETUP = Setup(instance_type="t4g.nano", relay="none")
 SETUP_OF_NODE = replace(SETUP, always_on_nodes=SETUP.nodes)  # nothing is reported there
 PRICES = tier_prices(SHEET, node_type=SETUP.instance_type, cache_memory_mb=SETUP.cache_memory_mb)
 READERS = 5
-_LATENESS_US = AT_LEAST_US + EVENT_LATENESS_US
+_LATENESS_US = MIN_BATCH_AGE_US + EVENT_LATENESS_US
 
 
 @dataclass
@@ -69,17 +69,17 @@ class Told:
     def memory(self) -> Any:
         return self.policy.memory()
 
-    def look(self, *args: Any) -> None:
-        self.policy.look(*args)
+    def check_node(self, *args: Any) -> None:
+        self.policy.check_node(*args)
 
-    def ready(self, *args: Any) -> None:
-        self.policy.ready(*args)
+    def handle_ready(self, *args: Any) -> None:
+        self.policy.handle_ready(*args)
 
-    def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
+    def handle_request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
         for reader in self.readers:
             self._send(world, reader, at_us)
         if tier == "R" or key.node.since_us is not None:
-            self.policy.request(world, key, at_us, tier)
+            self.policy.handle_request(world, key, at_us, tier)
             return
         reader = self.random.choice(self.readers)
         if not reader.waiting:
@@ -90,8 +90,8 @@ class Told:
         self._send(world, reader, at_us)
 
     def _send(self, world: World, reader: Reader, now_us: int) -> None:
-        rule, age_us = self.policy.parameters.gather, now_us - reader.since_us
-        is_due = rule.is_due(age_us=age_us, weight=reader.weight) if self.gathers else age_us >= AT_LEAST_US
+        rule, age_us = self.policy.parameters.batch, now_us - reader.since_us
+        is_due = rule.is_due(age_us=age_us, weight=reader.weight) if self.gathers else age_us >= MIN_BATCH_AGE_US
         if not reader.waiting or not is_due:
             return
         waiting, reader.waiting = reader.waiting, []
@@ -106,7 +106,7 @@ class Told:
             memory.use = rule.observe(memory.use, at_us, weight_of(self.policy.parameters.worth, key.size_bytes))
             if node.is_off and rule.boots(memory.use, max(at_us, now_us - _LATENESS_US)):
                 world.boot(node, now_us)
-        if notes_seen(seen_us, at_us, is_booting=node.ready_us is not None):
+        if should_record(seen_us, at_us, is_booting=node.ready_us is not None):
             key.memory.seen_us = at_us
             memory.seen.pop(key.index, None)
             memory.seen[key.index] = key
@@ -122,7 +122,7 @@ def logs_in(folder: Path | None) -> Iterator[tuple[str, Trace]]:
 
 
 def net_usd(result: RunResult, policy: Any, reports: int) -> float:
-    """Return what hits save less what grows with the load [USD]."""
+    """Return the savings of hits less the costs that grow with the load [USD]."""
     never_told = replace(result, guests=replace(result.guests, told=0))
     usage = live_usage(never_told, SETUP_OF_NODE, period_us=0, busy_s=0)
     control_usd = bill(replace(usage, s3_gets=result.guests.loads), SHEET).usd
@@ -131,7 +131,7 @@ def net_usd(result: RunResult, policy: Any, reports: int) -> float:
 
 
 def cells(policy: Any, trace: Trace) -> Iterator[str]:
-    """Return what each way of reporting comes out at."""
+    """Return the results of each way of reporting."""
     for readers in (1, READERS):
         for gathers in (False, True):
             told = Told(policy, readers, gathers)

@@ -97,7 +97,7 @@ class Run:
     service_cpu_s: float = 0.0
 
     def hits_per_s(self, bin_s: float = _BIN_S) -> list[float]:
-        """Return how many requests were answered with a thumbnail, per second, in each bin but the last, broken one."""
+        """Return the rate of requests answered with a thumbnail [1/s], in each bin but the last, incomplete one."""
         bins = [0.0] * (int(max(answer.at_s for answer in self.answers) / bin_s) + 1)
         for answer in self.answers:
             bins[int(answer.at_s / bin_s)] += (answer.status == 200) / bin_s
@@ -105,21 +105,21 @@ class Run:
 
     @property
     def whole_per_s(self) -> float:
-        """How many requests were answered with a thumbnail, per second of all its time."""
+        """Rate of requests answered with a thumbnail, over the whole time [1/s]."""
         return sum(answer.status == 200 for answer in self.answers) / max(answer.at_s for answer in self.answers)
 
     @property
     def hits_per_cpu_s(self) -> float:
-        """How many requests were answered with a thumbnail, per second of the processor's time."""
+        """Requests answered with a thumbnail per second of processor time."""
         return sum(answer.status == 200 for answer in self.answers) / self.service_cpu_s
 
     @property
     def asked_per_s(self) -> float:
-        """How many requests were made, per second of the counted time."""
+        """Rate of requests over the counted time [1/s]."""
         return self._per_s(answer.at_s - answer.latency_ms / 1000 for answer in self.answers)
 
     def rate_per_s(self, status: int) -> float:
-        """Return how many requests got a status, per second of the counted time."""
+        """Return the rate of requests that got a status, over the counted time [1/s]."""
         return self._per_s(answer.at_s for answer in self.answers if answer.status == status)
 
     def _per_s(self, times_s: Iterable[float]) -> float:
@@ -227,7 +227,7 @@ class Measured:
     cached: dict[str, list[Run]]  # place of the results → clients that wait, one picture
 
     def kept_share(self, rate: Callable[[Run], float]) -> float:
-        """Return what of the highest rate of hits is left at twice the rate that saturates."""
+        """Return the share of the highest rate of hits that is left at twice the saturating rate."""
         twice = next(run for run in self.offered if run.offered_per_s >= 2 * self.saturated_per_s)
         return rate(twice) / max(map(rate, self.offered))
 

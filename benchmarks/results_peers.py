@@ -156,7 +156,7 @@ def serve_redis(port: int, *options: str) -> subprocess.Popen[bytes]:
 
 
 def measure(contenders: Sync, batches: int) -> dict[str, list[float]]:
-    """Return what a hit took in each batch, by contender [us]."""
+    """Return the duration of a hit in each batch, by contender [us]."""
     took_us: dict[str, list[float]] = {name: [] for name in contenders}
     for call in contenders.values():
         call()  # computes
@@ -171,7 +171,7 @@ def measure(contenders: Sync, batches: int) -> dict[str, list[float]]:
 
 
 async def measure_async(port: int, batches: int) -> dict[str, list[float]]:
-    """Return what an awaited hit took in each batch, by contender [us]."""
+    """Return the duration of an awaited hit in each batch, by contender [us]."""
     contenders = asynchronous(port)
     took_us: dict[str, list[float]] = {name: [] for name in contenders}
     await asyncio.gather(*(call() for call in contenders.values()))

@@ -119,12 +119,12 @@ def cached_thumbnail(url: str, bare: Callable[..., bytes], request: dict[str, st
 
 
 def runs_ms(call: Callable[[], object], runs: int) -> list[float]:
-    """Return how long a call took in each run."""
+    """Return the duration of a call in each run."""
     return [statistics.median(calls_ms(call, _CALLS)) for _ in range(runs)]
 
 
 def calls_ms(call: Callable[[], object], calls: int) -> list[float]:
-    """Return how long each of some calls took, after one that is not counted."""
+    """Return the duration of each of some calls, after a warm-up call."""
     call()
     lasted_ms = []
     for _ in range(calls):

@@ -20,8 +20,6 @@ from benchmarks.support.common import environment
 from burstcache.core.parameters import parameters_from_text
 from burstcache_sim.engine.run import run_compiled
 from burstcache_sim.optimum.exact import Variant, least_cost
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
-from burstcache_sim.policies.key_hazard import KeyHazard
 from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
@@ -31,17 +29,17 @@ from burstcache_sim.world.scenario import Scenario
 SEED = 1
 KEYS = 100_000
 CANDIDATES = 1_000
-ONE_KEY_AIM, MANY_KEYS_AIM, LRU_AIM, HAZARD_AIM, OPTIMUM_AIM = 70e6, 10e6, 5e6, 4e6, 1e6  # requests per second
+ONE_KEY_AIM, MANY_KEYS_AIM, LRU_AIM, OPTIMUM_AIM = 70e6, 10e6, 5e6, 1e6  # requests per second
 PUBLISHED = "libCacheSim states over 20 million requests/s for replaying a realistic trace (its README)"
 
-POLICIES: dict[str, Policy] = {
+THESIS: dict[str, Policy] = {
     "thesis, rate 4, sensitivity 4": Thesis.configured(4, 4),
     "thesis, rate 4, sensitivity 2": Thesis.configured(4, 2),
     "thesis, rate 9, sensitivity 4": Thesis.configured(9, 4),
-    **{f"breakeven per key, {p} USD a hit": KeyBreakeven.worth(p) for p in ("1e-5", "3e-5", "1e-4", "3e-4", "1e-3")},
 }
-BY_USE = {f"{k.name}, {p} USD a hit": k.worth(p) for k in (Breakeven, Hazard) for p in ("1e-5", "1e-4")}
-HAZARD = {f"hazard per key, {p} USD a hit": KeyHazard.worth(p) for p in ("1e-5", "1e-4", "1e-3")}
+BY_USE: dict[str, Policy] = {
+    f"{k.name}, {p} USD a hit": k.worth(p) for k in (Breakeven, Hazard) for p in ("1e-5", "1e-4")
+}
 
 
 def poisson_us(requests: int, gap_s: float) -> NDArray[np.int64]:
@@ -94,7 +92,7 @@ def warm_up() -> None:
     begun = time.perf_counter()
     one_key = Trace(np.zeros(1, np.int64))
     for trace in (one_key, replace(one_key, key_ids=np.zeros(1, np.int32), keys=("key",))):
-        run_compiled([*POLICIES.values(), *HAZARD.values()], Scenario(trace), details=False)
+        run_compiled([*THESIS.values(), *BY_USE.values()], Scenario(trace), details=False)
     least_cost([0])
     print(f"import and compilation, or loading from the cache: {time.perf_counter() - begun:.2f} s\n")
 
@@ -103,13 +101,13 @@ def engines(requests: int) -> None:
     """Measure the policies."""
     scenario = Scenario(Trace(poisson_us(requests, 15)))
     print("one key, 4 requests a minute")
-    for name, policy in POLICIES.items():
+    for name, policy in THESIS.items():
         measure(name, requests, partial(run_compiled, [policy], scenario, details=False), ONE_KEY_AIM)
-    for name, policy in HAZARD.items():
-        measure(name, requests, partial(run_compiled, [policy], scenario, details=False), HAZARD_AIM)
-    thesis = POLICIES["thesis, rate 9, sensitivity 4"]
+    for name, policy in BY_USE.items():
+        measure(name, requests, partial(run_compiled, [policy], scenario, details=False))
+    thesis = THESIS["thesis, rate 9, sensitivity 4"]
     measure("thesis 9/4 with tiers and spans", requests, lambda: run_compiled([thesis], scenario))
-    candidates = list(POLICIES.values()) * (CANDIDATES // len(POLICIES))
+    candidates = list(THESIS.values()) * (CANDIDATES // len(THESIS))
     day = Scenario(Trace(scenario.trace.arrivals_us[:5_760]))
     measure(
         f"{len(candidates)} candidates over a day",
@@ -126,7 +124,7 @@ def shared_nodes(requests: int) -> None:
     trace = Trace(poisson_us(requests, 15 / KEYS), key_ids, sizes_bytes[key_ids], names)
     roomy, full = Scenario(trace), Scenario(trace, capacity_bytes=int(sizes_bytes.sum()) // 5)
     print(f"\n{KEYS:,} keys that share a node, {requests:,} requests, 4 a minute and key, Zipf 1")
-    for name, policy in POLICIES.items():
+    for name, policy in THESIS.items():
         measure(name, requests, partial(run_compiled, [policy], roomy, details=False), MANY_KEYS_AIM)
         measure(
             "  a fifth of all bytes fits",
@@ -134,7 +132,7 @@ def shared_nodes(requests: int) -> None:
             partial(run_compiled, [policy], full, details=False),
             LRU_AIM,
         )
-    for name, policy in {**HAZARD, **BY_USE}.items():
+    for name, policy in BY_USE.items():
         measure(name, requests, partial(run_compiled, [policy], roomy, details=False))
     long_leases(requests // 50)
     begun = time.process_time()

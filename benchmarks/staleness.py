@@ -124,7 +124,7 @@ def _get(client: Client, name: str) -> int:
 
 
 def _at_once(get: Callable[[str], int], names: Sequence[str]) -> list[object]:
-    """Return how many GETs there were, how many were answered, and how long the longest took [ms]."""
+    """Return the number of GETs, of answers, and the longest duration [ms]."""
     start = threading.Barrier(len(names))
 
     def timed(name: str) -> tuple[int, float]:

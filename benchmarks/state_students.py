@@ -55,7 +55,7 @@ class Student:
 
 
 def parts_of(steps: Sequence[Step]) -> dict[str, float]:
-    """Return how long the parts of an execution took, by its history [s]."""
+    """Return the durations of the parts of an execution, by its history [s]."""
     entered_us: dict[str, int] = {}
     for step in steps:
         entered_us.setdefault(step.state, step.at_us)
@@ -91,7 +91,7 @@ def _student(cloud: LocalCloud, machine_arn: str, number: int) -> Student:
 
 
 def _boots(cloud: LocalCloud) -> int:
-    """Return how many runs the stack's nodes had, each of which has booted one."""
+    """Return the number of runs of the stack's nodes. Each booted one."""
     pages = cloud.client("stepfunctions").get_paginator("list_executions")
     return sum(len(page["executions"]) for page in pages.paginate(stateMachineArn=cloud.outputs["RedisNodeArn"]))
 

@@ -1,1 +1,1 @@
-"""Policies that were tried and are not in the product: classes over the simulator's own protocol, and one runner."""
+"""Research: policies outside the product, over the simulator's own protocol, with runners to measure them."""

@@ -1,4 +1,4 @@
-"""What all tests have: searches in two sizes, refused rights that fail, and a watch over what quick ones take."""
+"""Configuration of all tests (conftest): two search sizes, failure on denied permissions, a budget for quick tests."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.internal.conjecture import providers
 
-import support.quick as _quick  # noqa: F401 (it is enough to import it)
+from support import quick
 from support.metrics import STACK, Sample, samples
 
-# No search fails because the machine is busy; `make test-fast` searches among a tenth of the examples
-# (`support.searches`).
+quick.apply()
+
+# No search fails because the machine is busy. `make test-fast` tries a tenth of the examples (`support.searches`).
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("whole", _UNHURRIED)
 settings.register_profile("quick", _UNHURRIED, max_examples=10)
 settings.load_profile("whole")
 
-# What a quick test takes at most, by itself; CONTRIBUTING.md has the rule.
+# Processor time that a quick test may take on its own. CONTRIBUTING.md has the rule.
 _QUICK_S = 0.2
 
 
 class _Refusals(logging.Handler):
-    """What roles were refused since the last test ended."""
+    """Log handler that collects the permissions denied to roles since the last test ended."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -45,22 +45,22 @@ logging.getLogger("burstcache_local.iam.guard").addHandler(_REFUSALS)
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Leave what is imported by now out of every later look for garbage."""
+    """Exclude everything imported so far from later garbage collections."""
     gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
-    """Look for garbage once where pytest would look five times, through all that the tests leave."""
+    """Collect garbage once. pytest would do it five times, through everything the tests left behind."""
     gc.collect()
     gc.freeze()
 
 
 class _ProcessorTime:
-    """Names the quick tests that take longer than they may, and fails none: a busy machine adds to what they take.
+    """Reporter of quick tests over their processor-time budget. It fails none: a busy machine adds to the time.
 
-    A fixture that several tests share is no test's own. The first test that needs a library, or what a cache keeps,
-    pays for all.
+    The set-up of a fixture shared by several tests counts for no test. The first test that imports a library or fills a
+    cache pays for all.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class _ProcessorTime:
 
     @staticmethod
     def _so_far_s() -> float:
-        return sum(os.times()[:4])  # the process and its children that have ended
+        return sum(os.times()[:4])  # this process and its ended children
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
@@ -103,19 +103,18 @@ class _ProcessorTime:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch what quick tests take; quick searches do without the constants of our sources, all of which are read."""
+    """Report quick tests over their budget. In quick searches, skip hypothesis's scan of our sources for constants."""
     if config.getoption("markexpr") == "not slow":
         config.pluginmanager.register(_ProcessorTime())
     if config.getoption("--hypothesis-profile", None) == "quick":
-        constants: Any = providers
-        constants._get_local_constants = lambda: constants._local_constants
+        quick.skip_local_constants()
 
 
 @pytest.fixture(autouse=True)
 def refusals() -> Iterator[list[str]]:
-    """Fails a test in which a role lacked a right: a reader that may not ask a tier hides it, since S3 serves.
+    """Fail a test in which a role lacked a permission. A reader would hide it, since S3 serves in place of the tier.
 
-    Yields what was refused; a test that expects it takes it away.
+    Yields the denials. A test that expects one removes it.
     """
     yield _REFUSALS.messages
     refused, _REFUSALS.messages[:] = list(_REFUSALS.messages), []
@@ -124,10 +123,10 @@ def refusals() -> Iterator[list[str]]:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Sample]]:
-    """Has functions be those of a stack; returns the metrics that they have emitted since the last call."""
+    """Run functions as those of a stack. The returned callable gives the metrics emitted since its last call."""
     printed = io.StringIO()
     monkeypatch.setenv("STACK_NAME", STACK)
-    # Not by capturing all output: a log that is made meanwhile would keep writing there.
+    # Do not capture all output instead: a log handler created meanwhile would keep writing there.
     monkeypatch.setattr("burstcache.metrics.sys", SimpleNamespace(stdout=printed))
 
     def since_the_last_call() -> list[Sample]:

@@ -172,7 +172,7 @@ def _memory_bytes(load: _Load) -> int:
 
 
 def _by_threads(load: _Load, get: Callable[[str], str]) -> Sample:
-    """Return what threads read, once all connections are open and the tier serves all they read."""
+    """Return the reads of threads, once all connections are open and the tier serves all keys."""
 
     def read_for(lasts_s: float) -> Sample:
         sample, keys = Sample(), itertools.cycle(load.names)
@@ -194,7 +194,7 @@ def _by_threads(load: _Load, get: Callable[[str], str]) -> Sample:
 
 
 async def _by_tasks(load: _Load, gets: Sequence[Callable[[str], Awaitable[str]]]) -> Sample:
-    """Return what tasks read, once all connections are open and the tier serves all they read."""
+    """Return the reads of tasks, once all connections are open and the tier serves all keys."""
 
     async def read_for(lasts_s: float) -> Sample:
         sample, keys = Sample(), itertools.cycle(load.names)

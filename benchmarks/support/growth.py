@@ -53,7 +53,7 @@ def quarters(samples: Sequence[Sample]) -> dict[str, tuple[float, float]]:
 
 
 def growths(samples: Sequence[Sample]) -> list[str]:
-    """Return what has grown from the second quarter to the last one; raises as `quarters` does."""
+    """Return the quantities that have grown from the second quarter to the last. Raises as `quarters` does."""
     return [
         f"{name} grew from {before:.1f} to {after:.1f}"
         for name, (before, after) in quarters(samples).items()
@@ -92,7 +92,7 @@ def _memory_kb(process_id: int) -> int:
 
 
 def _open(process_id: int) -> tuple[int, int]:
-    """Return how many sockets and how many other files a process has open."""
+    """Return the numbers of sockets and of other files that a process has open."""
     sockets = files = 0
     with contextlib.suppress(OSError):  # the process has ended
         for descriptor in Path(f"/proc/{process_id}/fd").iterdir():

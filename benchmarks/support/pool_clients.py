@@ -19,7 +19,8 @@ from botocore.config import Config
 from benchmarks.support.generated_s3 import ETAG, generated
 from burstcache.client import Client
 from burstcache.core.keys import key_hash
-from burstcache.core.pool.slices import PooledObject, Redundancy, Slice, Version
+from burstcache.core.pool.slices import CodedSlice, PooledObject, Redundancy, pooled
+from burstcache.core.slices import Version
 from burstcache.pool.certificate import hub_tls
 from burstcache.pool.hub import Hub
 from burstcache.pool.open_pool import OpenPool
@@ -58,7 +59,7 @@ def room(size_bytes: int) -> memoryview:
 
 
 def timed(rounds: int, call: Callable[[], object]) -> Times:
-    """Return how long calls took."""
+    """Return the durations of calls."""
 
     async def work() -> None:
         call()
@@ -67,7 +68,7 @@ def timed(rounds: int, call: Callable[[], object]) -> Times:
 
 
 async def timed_on_loop(rounds: int, work: Callable[[], Awaitable[object]]) -> Times:
-    """Return how long coroutines took, one after another."""
+    """Return the durations of coroutines run one after another."""
     each_ms: list[float] = []
     cpu_began_s = time.process_time()
     for _ in range(rounds):
@@ -80,8 +81,8 @@ async def timed_on_loop(rounds: int, work: Callable[[], Awaitable[object]]) -> T
 class AllAtOnce(PoolReader):
     """Asks all holders of a slice at once, as InfiniCache does."""
 
-    def _in_turn(self, slice_: Slice) -> tuple[list[str], list[str]]:
-        first, others = super()._in_turn(slice_)
+    def _order(self, slice_: CodedSlice) -> tuple[list[str], list[str]]:
+        first, others = super()._order(slice_)
         return first + others, []
 
 
@@ -115,14 +116,14 @@ class _Worker:
         self._client, self._pool, self._name, self._members = client, pool, name, members
 
     def do(self, work: Work) -> Times:
-        """Return how long it took."""
+        """Return its duration."""
         self._pool.code = work.code
         key = f"{self._name}/{work.size_bytes}"
         expected = room(work.size_bytes)
         expected[:] = b"".join(generated(0, work.size_bytes))
         if work.kind == CLIENT:
             return self._through_client(key, expected, work.rounds)
-        object_ = Version(key, key_hash(key), ETAG, work.size_bytes).pooled(work.code)
+        object_ = pooled(Version(key, key_hash(key), ETAG, work.size_bytes), work.code)
         into = room(work.size_bytes)
         times = asyncio.run_coroutine_threadsafe(self._through_reader(work, object_, expected, into), self._pool.loop)
         result = times.result()
@@ -155,7 +156,8 @@ class _Worker:
 def run_client(pipe: Connection, name: str, members: Sequence[str], token: bytes, s3_port: int, has_tls: bool) -> None:
     """Be one client: send where the hub listens, then what each `Work` took, until None arrives."""
     pool = _Pool(pipe, members, token, has_tls=has_tls)
-    with Client(bucket="bucket", s3=generated_s3(s3_port), pool=pool.open, freshness="immutable") as client:
+    s3 = generated_s3(s3_port)
+    with Client(bucket="bucket", s3=s3, pool=pool.open, freshness="immutable", memory_bytes=0) as client:
         client.get("first/10000000")  # opens the pool
         if not pool.is_open.wait(_OPEN_LIMIT_S):
             raise AssertionError("members did not come")

@@ -1,1 +1,1 @@
-"""Custom resources of the stack. They have a package of their own, since no other function needs `cryptography`."""
+"""Custom resources of the stack, in a package of their own, since no other function needs `cryptography`."""

@@ -1,6 +1,6 @@
-"""TLS certificates of the relay and of Redis: issued once for a server's name and kept in a SecureString parameter.
+"""TLS certificates of relay, Redis and hub, each issued once for a server's name and kept in a SecureString parameter.
 
-The authority's key is thrown away after it has signed the certificate, so that nobody can ever sign a second one.
+The authority's key is discarded after it has signed the certificate, so that nobody can ever sign a second one.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# A server whose certificate expires takes its tier with it, and nothing demands a short life of this one.
+# An expired certificate takes its server's tier down, and nothing requires a short validity.
 _VALIDITY = timedelta(days=3650)
 _CLOCK_SKEW = timedelta(days=1)
-# A common name holds 64 characters, which a balancer's name exceeds; clients look at the alternative name only.
+# A balancer's name exceeds the 64 characters of a common name. Clients check the alternative name only.
 _AUTHORITY_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "burstcache authority")])
 _SERVER_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "burstcache")])
 
 
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
-    """A server's certificate, and the authority that vouches for it and for nothing else."""
+    """A server's certificate, and the authority that signed this certificate and no other."""
 
     certificate: x509.Certificate
     authority: x509.Certificate
@@ -42,21 +42,21 @@ class ServerCertificate:
         return _pem(self.authority)
 
     def is_for(self, dns_name: str) -> bool:
-        """Return True if clients that call this name (or IP address) believe the server."""
+        """Return True if clients that connect to this name (or IP address) accept the certificate."""
         names = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         return _alternative_name(dns_name) in names
 
 
 def issue_certificate(dns_name: str, *, now: datetime) -> tuple[ServerCertificate, str]:
-    """Return a new certificate, valid for ten years, and the text that is kept of it.
+    """Issue a certificate that is valid for ten years, and return it with its PEM text.
 
     Args:
-        dns_name: Name (or IP address) by which clients know the server.
-        now: Start of its life; aware.
+        dns_name: Name (or IP address) under which clients connect to the server.
+        now: Start of its validity; timezone-aware.
 
     Returns:
-        The certificate, and PEM of its private key, itself and the authority, in this order: the one file that NATS
-        and Redis take for key and chain.
+        The certificate, and PEM of its private key, itself and the authority, in this order: NATS and Redis read key
+        and chain from this one file.
     """
     authority_key = ec.generate_private_key(ec.SECP256R1())
     server_key = ec.generate_private_key(ec.SECP256R1())
@@ -86,7 +86,7 @@ def keep_certificate(parameters: Any, name: str, dns_name: str) -> ServerCertifi
     Args:
         parameters: A boto3 client of Systems Manager.
         name: The parameter; it may be absent.
-        dns_name: Name (or IP address) by which clients know the server.
+        dns_name: Name (or IP address) under which clients connect to the server.
 
     Raises:
         botocore.exceptions.ClientError: The parameter cannot be read or written.
@@ -129,7 +129,7 @@ def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(now + _VALIDITY)
-        # Python's strict verification, the default from 3.13 on, asks for key identifiers.
+        # Python's strict verification, the default from 3.13 on, requires key identifiers.
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 

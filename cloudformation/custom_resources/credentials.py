@@ -1,7 +1,7 @@
-"""Credentials: custom resources of the stack. CloudFormation's request in, its answer out, whatever happens.
+"""Handler of the custom resources for credentials. It answers every request of CloudFormation, also after a failure.
 
-A resource is known by the names of its parameters. Other names make another resource, so CloudFormation deletes the
-former one when the update has succeeded, or the new one when it is rolled back.
+The names of its parameters identify a resource. Other names make another resource, so CloudFormation deletes the former
+one once the update has succeeded, or the new one if it is rolled back.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ _CONFIG = Config(connect_timeout=1, read_timeout=5, retries={"mode": "standard",
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Keep passwords, or a certificate for DnsName, in the parameters Names; or delete them."""
-    asked = event.get("ResourceProperties", {})
-    physical_id = " ".join(asked.get("Names", ())) or str(event.get("PhysicalResourceId") or event["LogicalResourceId"])
+    """Create or delete passwords, or a certificate for DnsName, in the parameters Names."""
+    properties = event.get("ResourceProperties", {})
+    names = " ".join(properties.get("Names", ()))
+    physical_id = names or str(event.get("PhysicalResourceId") or event["LogicalResourceId"])
     try:
-        attributes = _delete(asked) if event["RequestType"] == "Delete" else _KEEP[event["ResourceType"]](asked)
+        act = _delete if event["RequestType"] == "Delete" else _KEEP[event["ResourceType"]]
+        attributes = act(properties)
     except Exception as error:
         logger.exception("no credentials")
         fail(event, physical_id, f"{type(error).__name__}: {error}")
@@ -33,23 +35,23 @@ def handler(event: dict[str, Any], context: Any) -> None:
     succeed(event, physical_id, attributes)
 
 
-def _keep_passwords(asked: Mapping[str, Any]) -> Mapping[str, str]:
-    make_passwords(_parameter_store(), asked["Names"])
+def _keep_passwords(properties: Mapping[str, Any]) -> Mapping[str, str]:
+    make_passwords(_parameter_store(), properties["Names"])
     return {}
 
 
-def _keep_certificate(asked: Mapping[str, Any]) -> Mapping[str, str]:
+def _keep_certificate(properties: Mapping[str, Any]) -> Mapping[str, str]:
     # Imported here so that even a package without the library gives CloudFormation an answer.
     from custom_resources.certificate import keep_certificate
 
-    (name,) = asked["Names"]
-    kept = keep_certificate(_parameter_store(), name, asked["DnsName"])
-    logger.info("certificate kept", extra={"serial": kept.serial, "dns_name": asked["DnsName"]})
-    return {"CaPem": kept.ca_pem, "DnsName": asked["DnsName"], "Serial": kept.serial}
+    (name,) = properties["Names"]
+    kept = keep_certificate(_parameter_store(), name, properties["DnsName"])
+    logger.info("certificate kept", extra={"serial": kept.serial, "dns_name": properties["DnsName"]})
+    return {"CaPem": kept.ca_pem, "DnsName": properties["DnsName"], "Serial": kept.serial}
 
 
-def _delete(asked: Mapping[str, Any]) -> Mapping[str, str]:
-    if names := asked.get("Names"):  # a resource that was refused for want of names is deleted as well
+def _delete(properties: Mapping[str, Any]) -> Mapping[str, str]:
+    if names := properties.get("Names"):  # a resource that was refused for lack of names is deleted too
         delete_parameters(_parameter_store(), names)
     return {}
 

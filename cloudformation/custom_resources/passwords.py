@@ -1,4 +1,4 @@
-"""Passwords in SecureString parameters, which cost nothing by the month and which CloudFormation cannot make."""
+"""Passwords in SecureString parameters, which are free of charge and which CloudFormation cannot create."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-_BYTES = 20  # of chance; as hex digits they need no quotes in any configuration file
+_BYTES = 20  # of randomness; hex digits need no quotes in any configuration file
 
 
 def make_passwords(parameters: Any, names: Sequence[str]) -> None:
-    """Put a new password into each parameter that does not exist; one that exists keeps its own.
+    """Put a new password into each parameter that does not exist, and leave existing ones unchanged.
 
     Args:
         parameters: A boto3 client of Systems Manager.

@@ -1,4 +1,4 @@
-"""Print the busiest hours of a web server's day, from a table in S3."""
+"""The busiest hours of a web server's day, from a table in S3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Print the dead links that a web server was most asked for, from a list in S3."""
+"""The dead links that a web server got most requests for, from a list in S3."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ s3 = burstcache.wrap(boto3.client("s3"))
 
 
 def dead_links(bucket: str) -> list[tuple[str, int]]:
-    """Return the three paths most often not found, and how often."""
+    """Return the three paths with most 404s, and their number."""
     body = s3.get_object(Bucket=bucket, Key="not-found.txt")["Body"]
     return Counter(line.decode() for line in body.iter_lines()).most_common(3)
 

@@ -1,6 +1,6 @@
-"""A Lambda function that says how often a page was requested, from a table in S3.
+"""A Lambda function that returns a page's number of requests, from a table in S3.
 
-The client is made once, at INIT: all invocations of an execution environment share its connections and its memory.
+The client is created once, at INIT. All invocations of an execution environment share its connections and memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ client = Client()
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Return how often the event's `path` was requested."""
+    """Return the number of requests for the event's `path`."""
     pages = json.loads(client.get("pages.json").body)
     return {"path": event["path"], "requests": pages["requests"].get(event["path"], 0)}
 

@@ -1,7 +1,7 @@
-"""Serve the thumbnails over HTTP on this machine, by functions-framework: `python server.py PORT`.
+"""A local HTTP server of the thumbnails, by functions-framework: `python server.py PORT`.
 
-Some requests run, some wait, and all others are refused at once: under more load than the machine can bear, what is
-accepted is still answered soon. On Lambda the concurrency that is reserved for a function does this.
+Load shedding keeps latency low under overload: some requests run, some wait, and the others get a 503 at once. On
+Lambda the function's reserved concurrency does this.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WAITING = 16
 
 
 class Admission:
-    """Lets some requests into an application, has a few more wait, and answers all others 503."""
+    """Admission control: runs some requests, queues a few more, and answers the others 503."""
 
     def __init__(self, app: ASGIApp, *, running: int, waiting: int) -> None:
         self._app = app
@@ -43,7 +43,7 @@ class Admission:
 
 
 def main() -> None:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     function: ASGIApp = create_asgi_app("served", str(SOURCE))  # type: ignore[no-untyped-call]
     app = Admission(function, running=RUNNING, waiting=WAITING)
     uvicorn.run(app, port=int(sys.argv[1]), http="httptools", lifespan="off", log_level="error", access_log=False)

@@ -6,14 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from burstcache.client.boto3_wrapper import wrap as wrap
+    from burstcache.serve.read_stats import stats as stats
 
 __version__ = "0.1.0"
 
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 
-def __getattr__(name: str) -> Any:
-    """Import at its first use what costs more than the package itself."""
-    if name == "wrap":
-        from burstcache.client.boto3_wrapper import wrap
+    def __getattr__(name: str) -> Any:
+        """Import `wrap` and `stats` on first use: they load far more than the package itself."""
+        if name == "wrap":
+            from burstcache.client.boto3_wrapper import wrap
 
-        return wrap
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return wrap
+        if name == "stats":
+            from burstcache.serve.read_stats import stats
+
+            return stats
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List all names, including those not imported yet."""
+    return sorted({*globals(), "stats", "wrap"})

@@ -1,4 +1,4 @@
-"""Where the parts of a stack are, and as whom to reach them."""
+"""Access to a stack's parts: addresses, users and certificate authorities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from burstcache.core.errors import InvalidSettingError, NodeAbsentError
 
 @dataclass(frozen=True)
 class RedisNode:
-    """One Redis node of the stack."""
+    """One of the stack's Redis nodes."""
 
     name: str
     instance_id: str
@@ -19,34 +19,34 @@ class RedisNode:
 
 @dataclass(frozen=True)
 class RelayAccess:
-    """Where the relay is, and who connects to it."""
+    """The relay's address and credentials."""
 
-    url: str  # empty: there is no relay
+    url: str  # empty: no relay
     user: str = ""
-    password_parameter: str = ""  # its name; empty: the relay asks for none
-    ca_pem: str = ""  # the authority that signed the relay's certificate; empty: the machine's own ones
+    password_parameter: str = ""  # name of the SSM parameter. Empty: no password
+    ca_pem: str = ""  # CA of the relay's certificate. Empty: the system's CAs
 
 
 @dataclass(frozen=True)
 class RedisAccess:
-    """As which user to connect to Redis on a node, and whom to believe."""
+    """Credentials for Redis on the nodes, and the CA to trust."""
 
     user: str = ""  # empty: Redis's default user
-    password_parameter: str = ""  # its name; empty: Redis asks for none
-    ca_pem: str = ""  # the authority that signed the nodes' certificate; empty: without TLS
+    password_parameter: str = ""  # name of the SSM parameter. Empty: no password
+    ca_pem: str = ""  # CA of the nodes' certificate. Empty: no TLS
 
 
 @dataclass(frozen=True)
 class ExpressAccess:
-    """The directory bucket with copies of objects, and what its copies are weighed by."""
+    """The directory bucket for object copies, and the prices that decide which objects are copied."""
 
-    bucket_name: str = ""  # empty: there is none
+    bucket_name: str = ""  # empty: no bucket
     hit_value_usd_per_million: str = "0"
-    region: str = ""  # whose prices
+    region: str = ""  # region of the prices
 
 
 def node_named(name: str, nodes: tuple[RedisNode, ...]) -> RedisNode:
-    """Return the node of that name, or raise NodeAbsentError."""
+    """Return the node with this name, or raise NodeAbsentError."""
     for node in nodes:
         if node.name == name:
             return node
@@ -54,23 +54,23 @@ def node_named(name: str, nodes: tuple[RedisNode, ...]) -> RedisNode:
 
 
 def names_of(nodes: tuple[RedisNode, ...]) -> tuple[str, ...]:
-    """Return the names of nodes."""
+    """Return the nodes' names."""
     return tuple(node.name for node in nodes)
 
 
 def instance_ids(nodes: tuple[RedisNode, ...]) -> dict[str, str]:
-    """Return the instance of each node, by name."""
+    """Return instance ids by node name."""
     return {node.name: node.instance_id for node in nodes}
 
 
 def parse_nodes(text: str, variable: str = "REDIS_NODES") -> tuple[RedisNode, ...]:
-    """Return the nodes in `node-1=i-0abc@10.0.0.5:6379,…` (an empty text: none)."""
+    """Parse `node-1=i-0abc@10.0.0.5:6379,…` into nodes. An empty string yields no nodes."""
     nodes = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, rest = item.partition("=")
         instance_id, at, address = rest.partition("@")
         host, colon, port = address.rpartition(":")
-        if not (equals and at and colon and port.isdigit()):
+        if not (equals and at and colon and port.isdecimal()):
             raise InvalidSettingError(f"{variable}: {item!r} is not of the form name=instance-id@host:port")
         nodes.append(RedisNode(name, instance_id, host, int(port)))
     return tuple(nodes)

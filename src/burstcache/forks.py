@@ -1,4 +1,4 @@
-"""Locks that outlive a fork: one that another thread held at that moment would never be released in the child."""
+"""Locks that survive forks. A plain lock held by another thread during a fork stays locked in the child forever."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from weakref import WeakSet
 
 
 class Forkable(Protocol):
-    """What has a lock."""
+    """The owner of a lock that is replaced after a fork."""
 
     def after_fork(self) -> None:
-        """Make a new lock, in a process that has one thread."""
+        """Replace the lock. Called in the child process while it has only one thread."""
         ...
 
 
@@ -20,16 +20,16 @@ _FORKABLE: WeakSet[Forkable] = WeakSet()
 
 
 def new_lock(owner: Forkable) -> threading.Lock:
-    """Return a lock of an object, whose `after_fork` the child of a fork calls."""
+    """Return a lock for `owner`, and register its `after_fork` for forks of this process."""
     _FORKABLE.add(owner)
     return threading.Lock()
 
 
 class Lock:
-    """A lock that is free in the child of a fork, also if another thread of the parent held it."""
+    """A lock that is free in the child of a fork, even if another thread of the parent held it."""
 
     def __init__(self) -> None:
-        """Have a free lock."""
+        """Start unlocked."""
         self._lock = new_lock(self)
 
     def __enter__(self) -> None:
@@ -39,12 +39,12 @@ class Lock:
         self._lock.release()
 
     def after_fork(self) -> None:
-        """Have a free lock, in a process that has one thread."""
+        """Replace the lock with an unlocked one."""
         self._lock = new_lock(self)
 
 
 def after_fork() -> None:
-    """Have every object make a new lock."""
+    """Replace the locks of all registered owners."""
     for owner in list(_FORKABLE):
         owner.after_fork()
 

@@ -1,6 +1,6 @@
-"""The log: structured lines in the stack's own functions, Python's `logging` in a caller's process.
+"""Logs: structured lines in the stack's own functions, and Python's `logging` in a caller's process.
 
-A read that goes well writes nothing, so the library of structured logs is imported at the first line.
+A successful read logs nothing, so Powertools' logger is imported with the first log line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _request_id = ""
 
 
 class Log(Protocol):
-    """What code here asks of a log; `details` are fields of a structured line."""
+    """A logger with structured fields (`details`)."""
 
     def info(self, msg: str, *args: object, **details: Any) -> None: ...
     def warning(self, msg: str, *args: object, **details: Any) -> None: ...
@@ -29,21 +29,22 @@ class Log(Protocol):
 
 @cache
 def logger() -> Log:
-    """Return this process's log."""
+    """Return this process's logger."""
     return _powertools() if _is_structured else OnceLog(logging.getLogger("burstcache"))
 
 
 def log_structured_lines() -> None:
-    """Have this process write structured lines, as one of the stack's functions does."""
+    """Switch this process to structured lines, for the stack's functions."""
     global _is_structured
     _is_structured = True
     logger.cache_clear()
 
 
 def name_request(request_id: str) -> None:
-    """Have each structured line from now on name the request that a function works on, as Powertools names it.
+    """Set the field `function_request_id`, Powertools' name for Lambda's request id, in all later lines.
 
-    Its own decorator would import it for reads that write no line, and add what the log group's name says already.
+    Powertools' own decorator would import Powertools even for reads that log nothing, and would add fields that only
+    repeat the log group's name.
     """
     global _request_id
     _request_id = request_id
@@ -52,20 +53,20 @@ def name_request(request_id: str) -> None:
 
 
 class OnceLog(logging.LoggerAdapter[logging.Logger]):
-    """Writes each cause once: a program that reads without the cache need not hear of it at every read."""
+    """A logger that writes each cause once, instead of at every read while the cache is down."""
 
     def __init__(self, log: logging.Logger) -> None:
         super().__init__(log)
         self._written: set[str] = set()
 
     def process(self, msg: str, kwargs: MutableMapping[str, Any]) -> tuple[str, MutableMapping[str, Any]]:
-        """Return the line with its details as text."""
+        """Append the details to the message as text."""
         details = ", ".join(f"{name}: {value}" for name, value in kwargs.items() if name not in _OF_LOGGING)
-        kept = {name: value for name, value in kwargs.items() if name in _OF_LOGGING}
-        return f"{msg} ({details})" if details else msg, kept
+        standard = {name: value for name, value in kwargs.items() if name in _OF_LOGGING}
+        return f"{msg} ({details})" if details else msg, standard
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Write a line, unless one of the same cause was written: the key that met it is no part of a cause."""
+        """Write a line, unless its cause was logged before. Object keys are not part of a cause."""
         key = str(kwargs.get("key", ""))
         reason = str(kwargs.get("reason", ""))
         cause = _HASH.sub("", f"{msg}: {reason.replace(repr(key), '') if key else reason}")

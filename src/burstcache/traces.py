@@ -1,8 +1,8 @@
-"""Traces: what X-Ray shows of a request, by Powertools' Tracer.
+"""X-Ray traces of requests, recorded with Powertools' Tracer.
 
-Nothing of it is imported, and nothing done, unless the stack's parameter `Tracing` is `Active`. Calls of AWS services
-become subsegments by themselves; Redis and the relay are parts that their adapters name. Lambda, EventBridge and Step
-Functions carry a trace on, and so does the relay, in a header of its messages.
+Nothing is imported or recorded unless the stack's parameter `Tracing` is `Active`. AWS calls become subsegments
+automatically, and the Redis and relay adapters create their own. Lambda, EventBridge and Step Functions propagate the
+trace context. Relay messages propagate it in a header.
 
 Source:
     AWS X-Ray Developer Guide, "X-Ray segment documents" and "Tracing header".
@@ -27,14 +27,14 @@ _Handler = Callable[[dict[str, Any], Any], _T]
 
 _NOTHING: AbstractContextManager[Any] = nullcontext()
 _SAMPLED = "Sampled=1"
-_tracer: Any = None  # Powertools' Tracer; None: this process is not traced
-_recording: Any = None  # the same while X-Ray samples the request, which is one in twenty when they are many
+_tracer: Any = None  # Powertools' Tracer. None: no tracing in this process
+_recording: Any = None  # the tracer if X-Ray samples the current request (one in twenty under load)
 
 
 def traces_requests(handler: _Handler[_T]) -> _Handler[_T]:
-    """Have X-Ray see what a handler does; in a stack that is not traced the handler stays what it is.
+    """Trace a handler with X-Ray. Return the handler unchanged if the stack's tracing is off.
 
-    The library is imported here, in Lambda's INIT phase, where there is a full CPU for it.
+    The library is imported here, in Lambda's INIT phase, which has a full CPU.
     """
     if not _is_wanted():
         return handler
@@ -54,8 +54,8 @@ def traces_requests(handler: _Handler[_T]) -> _Handler[_T]:
         _recording = _tracer if _SAMPLED in os.environ.get("_X_AMZN_TRACE_ID", "") else None
         if _recording is None:
             return handler(event, context)
-        # A context that has seen this trace would take the invocation for an earlier one of the same trace, such as
-        # the step of an execution that this environment ran before.
+        # A reused context would mistake this invocation for an earlier one with the same trace, such as a previous step
+        # of the same execution.
         provider = _tracer.provider
         provider.context = type(provider.context)()
         return captured(event, context)
@@ -63,13 +63,13 @@ def traces_requests(handler: _Handler[_T]) -> _Handler[_T]:
     return traced
 
 
-def part(name: str) -> AbstractContextManager[Any]:
-    """Return what shows the work done within it as a call of something outside; an error marks it as failed."""
+def subsegment(name: str) -> AbstractContextManager[Any]:
+    """Return a context that records its body as a remote call. An error marks the call as failed."""
     return _NOTHING if _recording is None else _recording.provider.in_subsegment(name, namespace="remote")
 
 
-def carried(call: Callable[[], _T]) -> Callable[[], _T]:
-    """Return a call that another thread may make: what it does is shown where it would be in this one."""
+def with_trace_context(call: Callable[[], _T]) -> Callable[[], _T]:
+    """Wrap a call for another thread, so that its subsegments belong to the current segment or subsegment."""
     if _recording is None:
         return call
     context = _recording.provider.context
@@ -83,20 +83,20 @@ def carried(call: Callable[[], _T]) -> Callable[[], _T]:
 
 
 def annotate(**annotations: str | bool) -> None:
-    """Say something about the request by which its trace can be found."""
+    """Annotate the request's trace, for searches."""
     if _recording is not None:
         for name, value in annotations.items():
             _recording.put_annotation(name, value)
 
 
 def mark_failed() -> None:
-    """Mark the request as failed where its handler answers instead of raising."""
+    """Mark the request as failed, for handlers that return an error response instead of raising."""
     if _recording is not None and (current := _recording.provider.current_subsegment()) is not None:
         current.add_fault_flag()
 
 
-def header() -> str:
-    """Return the header under which others go on with the trace; empty if this request is in none."""
+def trace_header() -> str:
+    """Return the trace header for propagation to another process. Empty if the request is not sampled."""
     if _recording is None:
         return ""
     entity = _recording.provider.get_trace_entity()
@@ -104,23 +104,22 @@ def header() -> str:
 
 
 @contextmanager
-def answering(caller: str, **annotations: str | bool) -> Iterator[None]:
-    """Show the work done within as a segment of the caller's trace, sent at its end.
+def continue_trace(caller: str, **annotations: str | bool) -> Iterator[None]:
+    """Record the body of a `with` statement as a segment of the caller's trace, and send the segment at the end.
 
-    For a function that answers others' requests all the while that one invocation of it runs: the trace of the
-    invocation is another one.
+    Use it in functions that answer many callers' requests in one invocation, since the invocation has its own trace.
 
     Args:
-        caller: What `header` gave the caller.
+        caller: The caller's `trace_header()`.
         annotations: As for `annotate`.
     """
-    names = {} if _tracer is None else dict(field.partition("=")[::2] for field in caller.split(";"))
-    if names.get("Sampled") != "1" or not {"Root", "Parent"} <= names.keys():
+    fields = {} if _tracer is None else dict(field.partition("=")[::2] for field in caller.split(";"))
+    if fields.get("Sampled") != "1" or not {"Root", "Parent"} <= fields.keys():
         yield
         return
     document: dict[str, Any] = {
-        "trace_id": names["Root"],
-        "parent_id": names["Parent"],
+        "trace_id": fields["Root"],
+        "parent_id": fields["Parent"],
         "id": os.urandom(8).hex(),
         "name": os.environ["AWS_LAMBDA_FUNCTION_NAME"],
         "start_time": time.time(),
@@ -137,7 +136,7 @@ def answering(caller: str, **annotations: str | bool) -> Iterator[None]:
 
 
 class _Document:
-    """A segment as the X-Ray SDK's emitter takes it. The SDK makes none of its own inside Lambda."""
+    """A segment document for the X-Ray SDK's emitter. The SDK creates no segments inside Lambda."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self._content = content
@@ -147,7 +146,7 @@ class _Document:
 
 
 def _is_wanted() -> bool:
-    """Whether this process is a function of a stack that is traced, in Lambda: SAM CLI has no daemon."""
+    """Return True in a Lambda function of a stack with tracing, but not in SAM CLI, which has no X-Ray daemon."""
     environ = os.environ
     is_in_lambda = "LAMBDA_TASK_ROOT" in environ and "AWS_SAM_LOCAL" not in environ
     return is_in_lambda and environ.get("POWERTOOLS_TRACE_DISABLED") == "false"

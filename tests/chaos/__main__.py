@@ -1,11 +1,10 @@
-"""All faults, one after the other, under both policies: `make chaos`.
+"""The main program of the fault injection: all faults in turn, under both policies (`make chaos`).
 
     PYTHONPATH=tests python -m chaos [--from FAULT] [--only FAULT …] [--out DIR] [--reads-per-s N]
 
-A fault leaves a result, `FAULT.json`, and a picture. A run that was interrupted goes on where it was, unless the load,
-the times or the code of the system have changed; `--from` does the faults from that one on anew. `chaos.evidence` makes
-a page of the results.
-Exit code 1 if anything was found that must not be, each of which is named; 130 if it was interrupted.
+A fault leaves a result, `FAULT.json`, and a picture. An interrupted run resumes, unless the load, the times or the
+system's code have changed. `--from` repeats that fault and all later ones. `chaos.evidence` writes the page of results.
+Exit code 1: a fault fails the criteria, or a run failed; each is named. Exit code 130: interrupted.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from chaos.results import Results, Rows, exit_code, parsed, write
 from chaos.run import BEFORE_S, FAULT_S, POLICIES, Plan, Run, Turn, cached_per_s, hot_keys, module_environment, turns
 
 _TESTS = Path(__file__).parents[1]
-_LIMIT_S = 420.0  # a run ends by itself long before
-_GRACE_S = 15.0  # of one that is to end
+_LIMIT_S = 420.0  # of a run, which normally ends long before
+_GRACE_S = 15.0  # from the request to stop a run until it is killed
 _NAMES = [fault.name for fault in FAULTS]
 
 
@@ -39,28 +38,33 @@ def main() -> int:
     """Run the faults; return the exit code."""
     parser = argparse.ArgumentParser(prog="chaos", description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--from", dest="first", choices=_NAMES, metavar="FAULT", help="do this one and those after it, anew")
-    add("--only", nargs="+", choices=_NAMES, default=_NAMES, metavar="FAULT", help="do these alone, anew")
-    add("--out", type=Path, default=_TESTS.parent / "build/chaos", metavar="DIR", help="where results go")
-    add("--reads-per-s", type=float, metavar="N", help="instead of what is measured first")
-    add("--cached-per-s", type=float, metavar="N", help="reads where a tier stands (default: twice S3's, at most 200)")
-    add("--before-s", type=float, default=BEFORE_S, metavar="S", help="loaded before the fault (default: 15)")
-    add("--fault-s", type=float, default=FAULT_S, metavar="S", help="how long it lasts (default: 30)")
+    add("--from", dest="first", choices=_NAMES, metavar="FAULT", help="repeat this fault and all later ones")
+    add("--only", nargs="+", choices=_NAMES, default=_NAMES, metavar="FAULT", help="repeat these faults alone")
+    add("--out", type=Path, default=_TESTS.parent / "build/chaos", metavar="DIR", help="folder of the results")
+    add("--reads-per-s", type=float, metavar="N", help="reads/s that S3 serves (default: measured first)")
+    add(
+        "--cached-per-s",
+        type=float,
+        metavar="N",
+        help="the same if a cached tier survives (default: twice S3's, to 200)",
+    )
+    add("--before-s", type=float, default=BEFORE_S, metavar="S", help="load before each fault (default: 15)")
+    add("--fault-s", type=float, default=FAULT_S, metavar="S", help="length of each fault (default: 30)")
     arguments = parser.parse_args()
     return exit_code(
-        lambda: _run(arguments), program="chaos", if_interrupted="without --from and --only it goes on where it was"
+        lambda: _run(arguments), program="chaos", if_interrupted="run it again without --from and --only to resume"
     )
 
 
 class RunFailedError(Exception):
-    """A run has ended without a result; the message says which one and where its log is."""
+    """A run that ended without a result; the message names it and its log."""
 
 
 def _run(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     reads_per_s = arguments.reads_per_s or measured_per_s(out)
-    print(f"{reads_per_s:.1f} reads a second are served by S3; the load is {SHARE:.0%} of it", flush=True)
+    print(f"S3 alone sustains {reads_per_s:.1f} reads/s; the load is {SHARE:.0%} of that", flush=True)
     load_per_s = SHARE * reads_per_s
     plan = Plan(
         load_per_s,
@@ -86,7 +90,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 print(table(rows_now), *_found(rows_now), sep="\n", flush=True)
                 rows += rows_now
     found = [*failed, *_found(rows)]
-    report = "\n".join([table(rows), *found, f"{len(found)} found that must not be", ""])
+    report = "\n".join([table(rows), *found, f"{len(found)} findings", ""])
     write(out / "table.txt", report)
     print(f"\n{report}", end="", flush=True)
     return 1 if found else 0
@@ -97,7 +101,7 @@ def _found(rows: Rows) -> list[str]:
 
 
 def _anew(first: str | None, only: Sequence[str]) -> Sequence[str]:
-    """Return the faults whose results are not wanted any more."""
+    """Return the faults whose results are discarded."""
     if first:
         return _NAMES[_NAMES.index(first) :]
     return () if only is _NAMES else only
@@ -107,10 +111,10 @@ Ended = Callable[[], list[Run]]
 
 
 def _in_turn(wanted: Iterable[Turn], results: Results) -> Generator[tuple[Turn, Ended]]:
-    """Do what has no result of this code yet; yield each turn with what waits for its end and returns what came of it.
+    """Run the turns that this code has no results of; yield each turn with a function that awaits its runs.
 
-    While nobody reads any more, and what runs is awaited, the next turn has the machine. Its load has ended when this
-    one is yielded, so that drawing takes nothing from a load.
+    Turns overlap by one: while a turn comes to rest without load, the next one has the machine. A turn is yielded after
+    the next one's load has ended, so that drawing does not disturb a load.
     """
     with ExitStack() as interrupted:
         before: tuple[Turn, Ended] | None = None
@@ -127,7 +131,7 @@ def _in_turn(wanted: Iterable[Turn], results: Results) -> Generator[tuple[Turn, 
 
 
 def _begun(turn: Turn, results: Results, running: ExitStack) -> Ended:
-    """Do a turn, each policy in its own process, until the loads have ended; `running` ends the processes."""
+    """Run a turn, each policy in its own process, until the loads have ended; `running` stops the processes."""
     name, plan = turn.fault.name, json.dumps(asdict(results.plan.of_each(len(turn.policies))))
     started: dict[Path, subprocess.Popen[bytes]] = {}
     ends, end = os.pipe()
@@ -139,7 +143,7 @@ def _begun(turn: Turn, results: Results, running: ExitStack) -> Ended:
         started[path] = processes.start(command, env=module_environment(), log=log, pass_fds=[end])
         running.callback(processes.stop, started[path], grace_s=_GRACE_S)
     os.close(end)
-    for _ in started:  # a run that fails, too, ends what is read here
+    for _ in started:  # a run that fails closes the pipe
         if select.select([ends], [], [], _LIMIT_S)[0]:
             os.read(ends, 1)
     os.close(ends)
@@ -149,10 +153,10 @@ def _begun(turn: Turn, results: Results, running: ExitStack) -> Ended:
 def _ended(
     turn: Turn, started: Mapping[Path, subprocess.Popen[bytes]], running: ExitStack, results: Results
 ) -> list[Run]:
-    """Wait for the runs of a turn, keep what came of it, and draw what has come of its fault.
+    """Wait for the runs of a turn, store their results, and draw all results of the fault.
 
     Raises:
-        RunFailedError: One has ended without a result.
+        RunFailedError: A run has ended without a result.
     """
     with running:
         for path, process in started.items():
@@ -167,7 +171,7 @@ def _ended(
 
 
 def _status(process: subprocess.Popen[bytes]) -> int | str:
-    """Wait for the end of a run; return its status, or that it did not end in time."""
+    """Wait for the end of a run; return its exit status, or a text if it exceeds the limit."""
     try:
         return process.wait(_LIMIT_S)
     except subprocess.TimeoutExpired:

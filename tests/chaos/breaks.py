@@ -1,4 +1,4 @@
-"""How things are broken: each is entered when a fault begins, left when it ends, and counts what it has done."""
+"""The breaks: context managers that inject a fault for the duration of a `with` and count their effects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Break = Callable[[Stage], AbstractContextManager[None]]
 
 
 def _counted(name: str, made: Break, done: Callable[[Stage], int]) -> Break:
-    """Count what befalls the stack meanwhile."""
+    """Count the effects of a break while it lasts."""
 
     @contextmanager
     def broken(stage: Stage) -> Iterator[None]:
@@ -49,7 +49,7 @@ def _counted(name: str, made: Break, done: Callable[[Stage], int]) -> Break:
 
 
 def repeated(act: Callable[[Stage], None], every_s: float) -> Break:
-    """Do something at once and then at intervals."""
+    """Act at once and then at intervals."""
 
     @contextmanager
     def broken(stage: Stage) -> Iterator[None]:
@@ -60,7 +60,7 @@ def repeated(act: Callable[[Stage], None], every_s: float) -> Break:
                 act(stage)
                 while not over.wait(every_s):
                     act(stage)
-            except Exception as error:  # it is raised in the thread that waits for it
+            except Exception as error:  # raised later by the thread that waits
                 errors.append(error)
 
         thread = threading.Thread(target=work, name="break")
@@ -77,7 +77,7 @@ def repeated(act: Callable[[Stage], None], every_s: float) -> Break:
 
 
 def killed(process: str, every_s: float = 1000.0) -> Break:
-    """Kill all servers of a name."""
+    """Kill all servers with a process name, at intervals."""
 
     def kill(stage: Stage) -> None:
         stage.counts[f"{process} killed"] += len(signal_named(process, signal.SIGKILL))
@@ -86,7 +86,7 @@ def killed(process: str, every_s: float = 1000.0) -> Break:
 
 
 def hubs_killed(stage: Stage) -> AbstractContextManager[None]:
-    """Kill the tasks that are hubs of the pool, at intervals."""
+    """Kill the pool's hub tasks, at intervals."""
 
     def kill(stage: Stage) -> None:
         for process in processes_running("hub_service"):
@@ -98,7 +98,7 @@ def hubs_killed(stage: Stage) -> AbstractContextManager[None]:
 
 
 def frozen(process: str) -> Break:
-    """Have the servers of a name stand still."""
+    """Freeze the servers with a process name by SIGSTOP."""
 
     @contextmanager
     def broken(stage: Stage) -> Iterator[None]:
@@ -113,7 +113,7 @@ def frozen(process: str) -> Break:
 
 @contextmanager
 def nodes_thinned(stage: Stage) -> Iterator[None]:
-    """Have the nodes' answers come at 200 bytes a second."""
+    """Throttle the nodes' answers to 200 bytes a second."""
     stage.counts["nodes thinned"] += len(_signal_fronts(signal.SIGUSR1))
     try:
         yield
@@ -122,7 +122,7 @@ def nodes_thinned(stage: Stage) -> Iterator[None]:
 
 
 def _signal_fronts(number: signal.Signals) -> list[int]:
-    """Send a signal to the ends of TLS in front of nodes; return which ones they were."""
+    """Send a signal to the TLS servers in front of the nodes; return their process ids."""
     fronts = processes_running("tls_server")
     for process in fronts:
         with suppress(ProcessLookupError):  # it has ended
@@ -131,7 +131,7 @@ def _signal_fronts(number: signal.Signals) -> list[int]:
 
 
 def function_killed(logical_id: str, every_s: float, count: int | None = 1) -> Break:
-    """Kill environments of a function, whatever they are doing; `count` None: all."""
+    """Kill environments of a function, busy or not, at intervals; `count` None: all of them."""
 
     def kill(stage: Stage) -> None:
         stage.counts[f"{logical_id} killed"] += stage.cloud.kill(logical_id, count)
@@ -142,30 +142,32 @@ def function_killed(logical_id: str, every_s: float, count: int | None = 1) -> B
 def calls(
     service: str, *operations: str, delay_s: float = 0.0, refusal: Refusal | None = None, is_cut: bool = False
 ) -> Break:
-    """Have calls of a service wait, refused or cut off."""
+    """Delay, refuse or cut off calls of a service."""
 
     def made(stage: Stage) -> AbstractContextManager[None]:
-        return stage.cloud.faults.of_calls(CallFault(service, frozenset(operations), delay_s, refusal, is_cut=is_cut))
+        return stage.cloud.faults.inject_call_fault(
+            CallFault(service, frozenset(operations), delay_s, refusal, is_cut=is_cut)
+        )
 
     return _counted(f"calls of {service}", made, lambda stage: stage.cloud.faults.counts["calls"])
 
 
 def unavailable(service: str, *operations: str, code: str = "ServiceUnavailable") -> Break:
-    """Have calls of a service answered with a 503."""
+    """Answer calls of a service with a 503."""
     return calls(service, *operations, refusal=Refusal(code, "503 Service Unavailable", "made by a fault"))
 
 
 def events(deliveries: Callable[[Random], Sequence[float]]) -> Break:
-    """Deliver each event after these times [s]; none: it is lost."""
+    """Deliver each event once per delay [s]; without delays it is lost."""
 
     def made(stage: Stage) -> AbstractContextManager[None]:
-        return stage.cloud.faults.of_events(lambda: deliveries(stage.chance))
+        return stage.cloud.faults.schedule_events(lambda: deliveries(stage.chance))
 
     return _counted("events", made, lambda stage: stage.cloud.faults.counts["events"])
 
 
 def refused(*logical_ids: str) -> Break:
-    """Have Lambda refuse invocations of functions, as without concurrency."""
+    """Throttle invocations of functions, as Lambda does without concurrency."""
 
     def made(stage: Stage) -> AbstractContextManager[None]:
         return stage.cloud.out_of_concurrency(*logical_ids)
@@ -174,7 +176,7 @@ def refused(*logical_ids: str) -> Break:
 
 
 def clocks(*ahead_s: float) -> Break:
-    """Have the clocks of functions that start be ahead by these times in turn."""
+    """Set the clocks of starting functions ahead by these times in turn."""
 
     def made(stage: Stage) -> AbstractContextManager[None]:
         return stage.cloud.clocks_ahead(ahead_s)
@@ -183,23 +185,25 @@ def clocks(*ahead_s: float) -> Break:
 
 
 def nodes_silent() -> Break:
-    """Have no node that boots answer."""
+    """Keep booting nodes from answering."""
     return _counted(
-        "nodes silent", lambda stage: stage.cloud.faults.of_nodes(), lambda stage: stage.cloud.faults.counts["nodes"]
+        "nodes silent",
+        lambda stage: stage.cloud.faults.silence_nodes(),
+        lambda stage: stage.cloud.faults.counts["nodes"],
     )
 
 
 def volumes_full() -> Break:
-    """Have no room on the volumes of instances that boot."""
+    """Fill the volumes of booting instances."""
     return _counted(
         "servers without room",
-        lambda stage: stage.cloud.faults.of_volumes(),
+        lambda stage: stage.cloud.faults.fill_volumes(),
         lambda stage: stage.cloud.faults.counts["volumes"],
     )
 
 
 def instances_lost(stage: Stage) -> AbstractContextManager[None]:
-    """Have EC2 stop all instances, their servers being dead already."""
+    """Kill the servers of all running instances, then stop the instances."""
 
     def lose(stage: Stage) -> None:
         ec2 = stage.client("ec2")
@@ -214,7 +218,7 @@ def instances_lost(stage: Stage) -> AbstractContextManager[None]:
 
 
 def redis_filled(stage: Stage) -> AbstractContextManager[None]:
-    """Write to a node what it has no room for, again and again."""
+    """Fill the memory of a node with foreign objects, again and again."""
     settings = ReaderSettings.read(json.loads(stage.cloud.outputs["ReaderSettings"]))
     (node,) = settings.redis_nodes
     server = connect(node.host, node.port, settings.redis, Secrets(stage.client("ssm")))
@@ -229,15 +233,15 @@ def redis_filled(stage: Stage) -> AbstractContextManager[None]:
 
 
 def executions_stopped(machine: str) -> Break:
-    """Stop executions of a machine, by its output, as a person does: one in each state that they come to.
+    """Stop one execution of a machine in each state that one enters, as a person would.
 
-    States in which time passes, and in which none was met, are counted as 0.
+    The machine is named by its stack output. Task and Wait states that no execution entered are counted as 0.
     """
     return partial(_Stops, machine)
 
 
 class _Stops(AbstractContextManager[None]):
-    """Stops of executions that enter a state from now on, a moment later, and of those that have been in one."""
+    """Stops of executions: of one that enters a state, a moment later, and of one that is in a state already."""
 
     def __init__(self, machine: str, stage: Stage) -> None:
         self._stage, self._arn = stage, stage.cloud.outputs[machine]
@@ -255,7 +259,7 @@ class _Stops(AbstractContextManager[None]):
         self._opened.enter_context(repeated(lambda stage: self._stop_all(), 1.0)(self._stage))
 
     def __exit__(self, *error: object) -> None:
-        self._is_over = True  # for a stop that is due
+        self._is_over = True  # cancels stops that are still due
         self._opened.close()
 
     def _entered(self, execution: Execution, state: str) -> None:

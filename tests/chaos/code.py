@@ -1,4 +1,4 @@
-"""Which code results are of."""
+"""The version of the code that results belong to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PROJECT = Path(__file__).parents[2]
 
 
 def code_of(project: Path = _PROJECT, *, also: Sequence[str] = ()) -> str:
-    """Return a short hash of what is deployed, and of other folders."""
+    """Return a short hash of the deployed code, and of other folders."""
     found = sha256()
     for path in _files(project, also):
         content = path.read_bytes()

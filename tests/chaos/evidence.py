@@ -1,8 +1,8 @@
-"""The page and the pictures of all faults, from the results of `make chaos`: `make chaos-evidence`.
+"""The evidence page of all faults and its pictures, from the results of `make chaos`: `make chaos-evidence`.
 
     PYTHONPATH=tests python -m chaos.evidence [--results DIR]
 
-It writes what is between the marks of `docs/evidence/faults.md` anew, `docs/images/faults.png` and
+It rewrites the part between the marks of `docs/evidence/faults.md`, `docs/images/faults.png` and
 `docs/images/faults-over-time.png`.
 """
 
@@ -24,57 +24,80 @@ from chaos.sheet import draw_sheet
 _PROJECT = Path(__file__).parents[2]
 _PAGE, _IMAGES = _PROJECT / "docs/evidence/faults.md", _PROJECT / "docs/images"
 _FIGURES, _SHEET = "faults.png", "faults-over-time.png"
+_COUNTS = ("failed", "excused", "wrong", "left", "refused")  # 0 in most runs
 _BEGIN, _END = "<!-- results -->\n", "<!-- end of results -->\n"
 
 
 def with_results(page: str, results: Results) -> str:
-    """Return the page with these results instead of those that it has."""
+    """Return the page with its results replaced by these."""
     before, _, rest = page.partition(_BEGIN)
     return f"{before}{_BEGIN}\n{results_text(results)}\n{_END}{rest.partition(_END)[2]}"
 
 
 def results_text(results: Results) -> str:
-    """Return what came of all faults as Markdown: how it was got, a table, and what was found."""
+    """Return the results of all faults as Markdown: machine and load, a table, effects and findings."""
     rows, plan = results.rows(), results.plan
     machines = dict.fromkeys(run.machine for _, run in rows if run.machine)
     loads = [run.load for _, run in rows if run.load]
-    load = f", load {min(loads):.0f} to {max(loads):.0f}" if loads else ""
+    load = f", load average {min(loads):.0f} to {max(loads):.0f}" if loads else ""
     measured = results.folder / RATE_NAME
-    rate = f"S3 alone serves {float(measured.read_text()):.1f} reads a second. " if measured.exists() else ""
-    share = f", {SHARE:.0%} of that" if rate else ""
+    rate = f"S3 alone sustains {float(measured.read_text()):.1f} reads/s. " if measured.exists() else ""
+    share = f" ({SHARE:.0%} of that)" if rate else ""
     done, found = len({fault.name for fault, _ in rows}), sentences(rows)
     former = [fault.name for fault in FAULTS if any(run.code != code_of() for run in results.runs(fault))]
     missing = [fault.name for fault in FAULTS if not results.runs(fault)]
     parts = [
-        f"{'; '.join(machines)}{load}. {rate}Load: {plan.reads_per_s:.1f} reads a second{share}, and"
-        f" {plan.cached_per_s:.0f} where a cached tier stands; {plan.before_s:.0f} s before each fault,"
-        f" {plan.fault_s:.0f} s of it.",
+        f"{'; '.join(machines)}{load}. {rate}Load: {plan.reads_per_s:.1f} reads/s{share}, or"
+        f" {plan.cached_per_s:.0f} where a cached tier survives, for {plan.before_s:.0f} s before and"
+        f" {plan.fault_s:.0f} s during each fault.",
         _table(rows),
         f"![latencies during each fault](../images/{_FIGURES})",
         f"![latency and tiers before, during and after each fault](../images/{_SHEET})",
         "\n".join(_description(fault, results) for fault in FAULTS),
-        f"**{len(found)} of {done} faults fail what must hold:**"
+        f"**{len(found)} of {done} faults fail the criteria:**"
         if found
-        else f"**What must hold held in all {done}.**",
+        else f"**All {done} faults meet the criteria.**",
         "\n".join(f"- `{name}`: {sentence}" for name, sentence in found.items()),
-        f"Of another state of the code: {', '.join(former)}." if former else "",
-        f"Not done: {', '.join(missing)}." if missing else "",
+        f"From another version of the code: {', '.join(former)}." if former else "",
+        f"Not run: {', '.join(missing)}." if missing else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _description(fault: Fault, results: Results) -> str:
-    done = [f"{run.policy}: {deeds(run)}" for run in results.runs(fault) if run.counts]
-    return f"- `{fault.name}`: {fault.what}" + (f" ({' / '.join(done)})" if done else "")
+    done = deeds(results.runs(fault))
+    return f"- `{fault.name}`: {fault.what}" + (f" ({done})" if done else "")
 
 
 def _table(rows: Rows) -> str:
-    lines = [HEADER, ["---"] * len(HEADER), *((fault.name, *cells(fault, run)) for fault, run in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """Return a row for each fault, with a value for each policy, and below it the counts that are 0 in most runs."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for fault, run in rows:
+        found.setdefault(fault.name, {})[run.policy] = dict(zip(HEADER[1:], cells(fault, run), strict=True))
+
+    def pair(name: str, column: str) -> str:
+        return " / ".join(found[name].get(policy, {}).get(column, "-") for policy in POLICIES)
+
+    columns = [column for column in HEADER[2:] if column not in _COUNTS]
+    lines = [("fault", *columns), ["---"] * (1 + len(columns))]
+    lines += [(name, *(pair(name, column) for column in columns)) for name in found]
+    counts = [
+        (column, [f"{name} {pair(name, column)}" for name in found if _is_counted(found[name], column)])
+        for column in _COUNTS
+    ]
+    zero = ", ".join(f"`{column}`" for column, faults in counts if not faults)
+    below = [f"`{column}`: {', '.join(faults)}." for column, faults in counts if faults]
+    below += [f"0 in each run: {zero}."] if zero else []
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"Each pair is {' / '.join(POLICIES)}.\n\n{table}\n\n{' '.join(below)}"
+
+
+def _is_counted(of_policies: dict[str, dict[str, str]], column: str) -> bool:
+    return any(of_policy[column] != "0" for of_policy in of_policies.values())
 
 
 def draw_all(results: Results, path: Path) -> None:
-    """Draw the latencies during all faults: median, 99th percentile and longest, a row for each fault."""
+    """Draw the latencies during the faults: median, 99th percentile and longest, a row for each fault."""
     faults = [fault for fault in FAULTS if results.runs(fault)]
     with drawing():
         figure = new_figure(9, 1.2 + 0.24 * len(faults))
@@ -108,7 +131,7 @@ def main() -> int:
     """Write the page and its pictures; return the exit code."""
     parser = argparse.ArgumentParser(prog="chaos.evidence", description=__doc__.splitlines()[0])
     where = _PROJECT / "build/chaos"
-    parser.add_argument("--results", type=Path, default=where, metavar="DIR", help="where they are")
+    parser.add_argument("--results", type=Path, default=where, metavar="DIR", help="folder of the results")
     folder: Path = parser.parse_args().results
     try:
         results = Results.of_folder(folder)

@@ -1,4 +1,4 @@
-"""Failures that faults cause by what they are: which of them, and when."""
+"""Excuses: the failures that a fault causes by design, and when they count as such."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from chaos.faults import Fault
 from chaos.load import Outcome
 
-_SLACK_S = 2.0  # for what a fault leaves behind, and for what makes it
+_SLACK_S = 2.0  # before and after a fault
 
 
 @dataclass(frozen=True, slots=True)
 class PastFault:
-    """A fault that has befallen a run; instants are since 1970 [s]."""
+    """A fault that was injected into a run; instants are since 1970 [s]."""
 
     fault: Fault
     began_s: float
     ended_s: float
-    done: int = 0  # of what `Excuse.one_each` counts
+    done: int = 0  # the count that `Excuse.one_each` names
 
     def meets(self, outcome: Outcome) -> bool:
-        """Whether a request was due while it lasted."""
+        """Return whether a request was due during the fault."""
         return self.began_s <= outcome.due_s < self.ended_s
 
     def is_near(self, outcome: Outcome) -> bool:
-        """Whether a request may have met it: it was under way while it lasted, or shortly before or afterwards."""
+        """Return whether a request may have met the fault: it overlaps the fault or the moments around it."""
         answered_s = outcome.due_s + outcome.latency_s
         return self.began_s - _SLACK_S <= answered_s and outcome.due_s <= self.ended_s + _SLACK_S
 
     def unexcused(self, failed: Iterable[Outcome]) -> list[Outcome]:
-        """Return the failures that it has not caused by what it is."""
+        """Return the failures that the fault does not excuse."""
         rest, excused = [], 0
         excuse = self.fault.excuse
         for each in failed:

@@ -1,4 +1,4 @@
-"""The faults: what is broken, how, and what must stand meanwhile."""
+"""The faults: each with its break, its load and its excuse."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _READS = ("GetObject", "HeadObject")
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
-    """Failures that a fault causes by what it is, and that a report counts and names.
+    """The failures that a fault causes by design; reports count them.
 
     Attributes:
-        why: What such failures are.
-        statuses: Of such answers; 0: no answer, or an error of the library.
-        ways: How such requests were made.
-        one_each: What was done to the stack, as it is counted, of which each excuses one; empty: there is no limit.
+        why: The failures in words.
+        statuses: Statuses of such answers; 0: no answer, or an exception of the library.
+        ways: The ways in which such requests were made.
+        one_each: The effect, by its count's name, that excuses one failure each time; empty: no limit.
     """
 
     why: str
@@ -50,7 +50,7 @@ class Excuse:
     one_each: str = ""
 
     def covers(self, outcome: Outcome) -> bool:
-        """Whether a failure is such a one."""
+        """Return whether the excuse covers a failure."""
         return outcome.status in self.statuses and outcome.way in self.ways
 
 
@@ -59,20 +59,20 @@ class Fault:
     """One fault.
 
     Attributes:
-        name: What it is called; names its result's file.
-        what: What happens.
-        breaks: Makes it happen.
-        begins: The tier that hot keys are in when it begins; empty: with S3, and hot keys are read from then on.
-        parts: What of the system is loaded in addition.
-        stands: The cached tier that serves on, so that more load than S3 could take goes on; empty: none.
-        settles_s: How long the load goes on after it is made before it counts as begun, so that what the local run does
-            to make it is not measured [s].
-        excuse: Which failures are no finding; None: each is one.
-        refuses_writes: Whether what a write cannot do without fails.
-        delay_s: How long it has answers of S3 wait [s].
-        proxies: How many environments the proxy may have, all of which stand ready.
-        boot_s: How long an instance takes to boot [s].
-        needs: The machine, by its output, that has an execution when it begins; empty: none need have one.
+        name: Its name, also of its result's file.
+        what: The fault in words.
+        breaks: The break that injects it.
+        begins: The tier of the hot keys at its start; empty: S3, and hot keys are read only from then on.
+        parts: The parts of the system that are loaded in addition.
+        stands: The cached tier that survives, so that the load may exceed S3's; empty: none.
+        settles_s: Time under load between the injection and the counted start, so that the injection itself is not
+            measured [s].
+        excuse: The failures that are no finding; None: each failure is a finding.
+        refuses_writes: Whether it fails a service that writes depend on.
+        delay_s: Delay that it adds to S3's answers [s].
+        proxies: Limit of proxy environments, all of which are provisioned.
+        boot_s: Boot time of an instance [s].
+        needs: The machine, by its stack output, that must have an execution at the start; empty: none.
     """
 
     name: str
@@ -90,24 +90,24 @@ class Fault:
     needs: str = ""
 
     def excuses(self, outcome: Outcome) -> bool:
-        """Whether a failure may be one that it causes by what it is."""
+        """Return whether the fault's excuse covers a failure."""
         return self.excuse is not None and self.excuse.covers(outcome)
 
 
-_ORIGIN = Excuse("S3's own error", frozenset({0, 503}), frozenset({"front door", "library", "pool"}))
+_ORIGIN = Excuse("S3's own error", frozenset({0, 503}), frozenset({"front door", "library", "pool", "range"}))
 _INSIDE = Excuse("inside a killed proxy", frozenset({500}), frozenset({"front door"}), one_each="ProxyFunction killed")
 _RESULTS: frozenset[Part] = frozenset({"results"})
 _POOL: frozenset[Part] = frozenset({"pool"})
 _ALL = _RESULTS | _POOL
 
 FAULTS = (
-    Fault("relay-killed", "the relay is killed, and restarts", killed(RELAY), begins="lambda"),
+    Fault("relay-killed", "the relay is killed once, and restarts", killed(RELAY), begins="lambda"),
     Fault("relay-killed-redis-serves", "the relay is killed every 5 s", killed(RELAY, every_s=5), stands="redis"),
-    Fault("relay-frozen", "the relay stands still", frozen(RELAY), begins="lambda"),
+    Fault("relay-frozen", "the relay is frozen by SIGSTOP", frozen(RELAY), begins="lambda"),
     Fault("redis-killed", "Redis is killed", killed(REDIS), parts=_RESULTS),
-    Fault("redis-frozen", "Redis stands still", frozen(REDIS), parts=_RESULTS),
-    Fault("redis-thin", "Redis answers 200 bytes a second", nodes_thinned, parts=_RESULTS),
-    Fault("redis-full", "the memory of Redis is filled by another", redis_filled, parts=_RESULTS),
+    Fault("redis-frozen", "Redis is frozen by SIGSTOP", frozen(REDIS), parts=_RESULTS),
+    Fault("redis-thin", "Redis answers at 200 bytes a second", nodes_thinned, parts=_RESULTS),
+    Fault("redis-full", "another client fills Redis's memory", redis_filled, parts=_RESULTS),
     Fault(
         "node-start-refused",
         "EC2 refuses to start instances",
@@ -115,32 +115,30 @@ FAULTS = (
         begins="",
         parts=_RESULTS,
     ),
-    Fault("node-silent", "no server starts on an instance that boots", nodes_silent(), begins="", parts=_RESULTS),
-    Fault(
-        "node-volume-full", "the volume of an instance that boots is full", volumes_full(), begins="", parts=_RESULTS
-    ),
-    Fault("instance-lost", "the instance stops while it runs", instances_lost, parts=_RESULTS),
+    Fault("node-silent", "no server starts on a booting instance", nodes_silent(), begins="", parts=_RESULTS),
+    Fault("node-volume-full", "the volume of a booting instance is full", volumes_full(), begins="", parts=_RESULTS),
+    Fault("instance-lost", "the running instance stops", instances_lost, parts=_RESULTS),
     Fault(
         "cache-function-killed",
-        "an environment of the cache function is killed every 5 s",
+        "a cache function environment is killed every 5 s",
         function_killed("CacheFunction", every_s=5),
         begins="lambda",
         stands="lambda",
     ),
     Fault(
         "cache-function-out-of-memory",
-        "all environments of the cache function are killed twice a second, as Lambda kills one that is out of memory",
+        "all cache function environments are killed twice a second, as if out of memory",
         function_killed("CacheFunction", every_s=0.5, count=None),
         begins="lambda",
     ),
     Fault(
         "proxy-killed",
-        "an environment of the proxy is killed every 5 s",
+        "a proxy environment is killed every 5 s",
         function_killed("ProxyFunction", every_s=5),
         stands="redis",
         excuse=_INSIDE,
     ),
-    # Without DynamoDB no tier stands: who knows no digest of the last 2 s reads from S3.
+    # Without DynamoDB no tier survives: a reader without a digest of the last 2 s reads from S3.
     Fault("dynamodb-failing", "DynamoDB answers 503", unavailable("dynamodb"), parts=_ALL, refuses_writes=True),
     Fault(
         "dynamodb-slow",
@@ -159,21 +157,21 @@ FAULTS = (
     ),
     Fault(
         "key-executions-stopped",
-        "lives of keys are stopped by hand, one in each state",
+        "key executions are stopped by hand, one in each state",
         executions_stopped("KeyLifecycleArn"),
         begins="",
-        boot_s=5,  # keys that are hot while a node boots live on their own
+        boot_s=5,  # keys that get hot while a node boots have executions of their own
     ),
     Fault(
         "node-execution-stopped-while-it-boots",
-        "the run of a node is stopped by hand, in each state of its boot",
+        "the node execution is stopped by hand, once in each state of its boot",
         executions_stopped("RedisNodeArn"),
         begins="",
         parts=_RESULTS,
     ),
     Fault(
         "node-execution-stopped-while-it-runs",
-        "the run of a node is stopped by hand while it serves",
+        "the node execution is stopped by hand while the node serves",
         executions_stopped("RedisNodeArn"),
         parts=_RESULTS,
     ),
@@ -184,7 +182,7 @@ FAULTS = (
         stands="redis",
         parts=_POOL,
         delay_s=2,
-        proxies=96,  # a key that is written is read from S3 for two seconds: at times half of the hot ones
+        proxies=96,  # a written key is read from S3 for two seconds: at times half of the hot keys
     ),
     Fault(
         "s3-failing",
@@ -192,12 +190,13 @@ FAULTS = (
         unavailable("s3", *_READS, code="SlowDown"),
         stands="redis",
         parts=_POOL,
+        delay_s=1.5,  # a program's client retries after a random backoff of up to a second
         excuse=_ORIGIN,
         refuses_writes=True,
     ),
     Fault(
         "s3-cut",
-        "S3 ends connections in the middle of a body",
+        "S3 cuts connections in the middle of a body",
         calls("s3", "GetObject", is_cut=True),
         stands="redis",
         parts=_POOL,
@@ -218,37 +217,37 @@ FAULTS = (
         stands="redis",
     ),
     Fault("events-lost", "no event is delivered", events(lambda chance: ()), stands="redis"),
-    Fault("clocks-apart", "the clocks of functions are 2 s apart", clocks(-1.0, 1.0), begins="", settles_s=10),
+    Fault("clocks-apart", "functions' clocks are 2 s apart", clocks(-1.0, 1.0), begins="", settles_s=10),
     Fault(
         "cache-functions-refused",
-        "Lambda refuses cache functions for lack of concurrency",
+        "Lambda throttles cache functions",
         refused("CacheFunction"),
         begins="",
     ),
     Fault(
         "pool-members-killed",
-        "an environment of a member of the pool is killed every 3 s",
+        "a pool member environment is killed every 3 s",
         function_killed("PoolMemberFunction", every_s=3),
         stands="redis",
         parts=_POOL,
     ),
     Fault(
         "pool-members-refused",
-        "Lambda refuses members of the pool",
+        "Lambda throttles pool members",
         refused("PoolMemberFunction"),
         stands="redis",
         parts=_POOL,
     ),
     Fault(
         "pool-hub-killed",
-        "the task that is the hub of the pool is killed every 10 s",
+        "the pool's hub task is killed every 10 s",
         hubs_killed,
         stands="redis",
         parts=frozenset({"hub"}),
     ),
     Fault(
         "pool-execution-stopped",
-        "what keeps the pool is stopped by hand",
+        "the pool's execution is stopped by hand",
         executions_stopped("PoolArn"),
         stands="redis",
         parts=_POOL,

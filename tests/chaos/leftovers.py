@@ -1,4 +1,4 @@
-"""What runs in a stack, or is owed by it, when nobody reads any more."""
+"""The leftovers of a stack without load: what still runs, and which events are undelivered."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ _AT_REST = ("s3", "stopped")
 
 
 def running(stage: Stage) -> Iterator[str]:
-    """Yield what runs: executions, instances, invocations and rows that say that something does; rows take longest."""
+    """Yield running executions, instances, invocations, and rows of active keys and nodes; rows take longest."""
     for found in (_executions, _instances, _invocations, _rows):
         yield from found(stage)
 
 
 def executions(stage: Stage, machine_arn: str) -> Iterator[str]:
-    """Yield the names of a machine's executions that run."""
+    """Yield the names of a machine's running executions."""
     pages = stage.client("stepfunctions").get_paginator("list_executions")
     for page in pages.paginate(stateMachineArn=machine_arn, statusFilter="RUNNING"):
         yield from (execution["name"] for execution in page["executions"])
 
 
 def rows(stage: Stage) -> int:
-    """Return how many rows the table has."""
+    """Return the number of rows of the table."""
     pages = stage.client("dynamodb").get_paginator("scan")
     return sum(page["Count"] for page in pages.paginate(TableName=stage.cloud.outputs["TableName"], Select="COUNT"))
 
 
 def undelivered(stage: Stage) -> Iterator[str]:
-    """Yield the events that wait in queues for a person."""
+    """Yield the events in the queues of failed and undelivered events."""
     sqs = stage.client("sqs")
     for name in _QUEUES:
         take = partial(sqs.receive_message, QueueUrl=stage.cloud.outputs[name], MaxNumberOfMessages=10)

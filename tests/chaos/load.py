@@ -1,12 +1,11 @@
-"""The load on one local run: an open loop of reads, half by the front door and half by the library, and some writes.
+"""The load on one local run: an open loop of reads, half through the front door, half through the library, and writes.
 
     python -m chaos.load < commands > outcomes
 
-The first line is the load as JSON, each later one `READS_PER_S HOT_SHARE FIRST_HOT`: how many reads a second there are
-from now on, which share of them hot keys get, and the number of the first hot key. Below 0, the share says that other
-keys are read, one after the other, each so seldom that it stays cold. It ends with its commands. Each line of the
-outcomes is a request as JSON, in the order of `Outcome`. It is a process of its own, so that readers do not wait for
-the servers' thread.
+The first line is the `Target` as JSON. Each later line is `READS_PER_S HOT_SHARE FIRST_HOT`: the rate from now on, the
+share of reads that go to hot keys, and the number of the first hot key. A share below 0 reads other keys in turn, each
+so seldom that it stays cold. The load ends with its commands. Each line of the outcomes is a request as JSON, in the
+order of `Outcome`. The load is a process of its own, so that readers do not wait for the servers' thread.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from random import Random
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
@@ -35,76 +35,78 @@ from burstcache.results import cached
 from burstcache_replay.schedule import Answer, replay
 from burstcache_replay.schedule import Outcome as Sent
 from burstcache_replay.targets import front_door, library
-from support.versions import Versions, value_of
+from chaos.versions import Versions, value_of
 
 KEYS = tuple(f"key-{number:02d}" for number in range(100))
 HOT_KEYS = 12  # usually
 HOT_SHARE = 0.95  # of the reads, usually
-ALL_COLD = -1.0  # as a share: keys are read that never get hot …
-COLD_KEYS = tuple(f"cold-{number:04d}" for number in range(2000))  # … too many to come twice before a fault
-_RESULTS = 10  # how many there are; each is asked for several times before it ends
+ALL_COLD = -1.0  # a share: only the cold keys are read
+COLD_KEYS = tuple(f"cold-{number:04d}" for number in range(2000))  # too many to be read twice before a fault
+_RESULTS = 10  # each is read several times before it expires
 _SMALL_KEYS = (*KEYS, *COLD_KEYS)
-OF_KEYS = frozenset({"front door", "library"})  # ways to read them
-LARGE_KEYS = tuple(f"large-{number}" for number in range(4))  # they go through the pool, and are not written
+OF_KEYS = frozenset({"front door", "library"})  # the ways to read keys
+LARGE_KEYS = tuple(f"large-{number}" for number in range(4))  # read through the pool, never written
 _SIZES_BYTES = (1_000, 10_000, 100_000)
-_LARGE_BYTES, _RESULT_BYTES = 9_000_000, 10_000
+_LARGE_BYTES, _RANGE_BYTES, _RESULT_BYTES = 9_000_000, 64_000, 10_000
+_DISK_BYTES = 64 << 20
 _LIMIT_S = 35.0  # the front door gives up after 30
 _THREADS = 128
 
 
 class Outcome(NamedTuple):
-    """One request as it went."""
+    """The outcome of one request."""
 
-    way: str  # "front door", "library", "pool", "result", or "write"
+    way: str  # "front door", "library", "pool", "range", "result", or "write"
     key: str
     due_s: float  # since 1970
-    latency_s: float  # from when it was due
-    status: int  # 0: nothing came
+    latency_s: float  # from its due time
+    status: int  # 0: no answer
     tier: str
     error: str
 
     @property
     def is_wrong(self) -> bool:
-        """Whether bytes came that were never written."""
+        """Return whether the answer contains bytes that were never written."""
         return self.error.startswith("wrong")
 
     @property
     def is_failed(self) -> bool:
-        """Whether a request was not answered as it should be; all objects are there all the time."""
+        """Return whether the answer is not a 200. All objects exist at all times."""
         return self.status != 200
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is loaded, and how; rates are per second."""
+    """The target of a load, and its rates per second."""
 
     front_url: str
     bucket_name: str
-    variables: Mapping[str, str]  # of a program that reads from it
+    variables: Mapping[str, str]  # environment of a program that uses the library
     reads: float
     writes: float
     hot_keys: int
     hot_share: float = 0.0  # of the reads
     larges: float = 0.0  # reads through the pool
-    results: float = 0.0  # of a function whose results the nodes keep
-    newest: Mapping[str, int] = field(default_factory=dict)  # versions that earlier loads have written
+    ranges: float = 0.0  # of the same objects, in slices on disk
+    results: float = 0.0  # of a function, cached on the nodes
+    newest: Mapping[str, int] = field(default_factory=dict)  # versions written by earlier loads
     seed: int = 1
 
 
 def versions(newest: Mapping[str, int] = MappingProxyType({})) -> Versions:
-    """Return the objects, of which earlier loads have written some."""
+    """Return the versions of all objects, including those written by earlier loads."""
     sizes_bytes = dict(zip(_SMALL_KEYS, itertools.cycle(_SIZES_BYTES), strict=False))
     return Versions(sizes_bytes | dict.fromkeys(LARGE_KEYS, _LARGE_BYTES), newest)
 
 
 class _Pace:
-    """When requests are due, at a rate that may change."""
+    """The pace of requests, at a rate that may change."""
 
     def __init__(self, per_s: float, hot_share: float = 0.0) -> None:
         self.per_s, self.hot_share, self.first_hot = per_s, hot_share, 0
 
     def due_s(self, share: float = 1.0) -> Iterator[float]:
-        """Yield when the next request of one who makes a share of them is due, from the start [s]."""
+        """Yield the due times of a stream that makes a share of the requests, from the start [s]."""
         due_s = 0.0
         while True:
             due_s += 1 / (share * self.per_s)
@@ -112,7 +114,7 @@ class _Pace:
 
 
 class _Load:
-    """Streams of requests, each an open loop of its own."""
+    """The streams of a load, each an open loop of its own."""
 
     def __init__(self, target: Target, results: TextIO, threads: ThreadPoolExecutor) -> None:
         self._target, self._results, self._threads = target, results, threads
@@ -151,6 +153,11 @@ class _Load:
             pooled = await opened.enter_async_context(library(Client(memory_bytes=0), LARGE_KEYS, _THREADS, judge))
             due_s = _Pace(target.larges).due_s()
             streams.append(self._stream("pool", due_s, self._large_key, lambda key: pooled(LARGE_KEYS.index(key))))
+        if target.ranges:
+            folder = opened.enter_context(TemporaryDirectory(prefix="chaos-slices-"))
+            program = Client(memory_bytes=0, pool=False, disk=folder, disk_bytes=_DISK_BYTES)
+            by_range = self._in_thread(self._read_range, opened.enter_context(program))
+            streams.append(self._stream("range", _Pace(target.ranges).due_s(), self._large_key, by_range))
         if target.results:
             due_s = _Pace(target.results).due_s()
             streams.append(self._stream("result", due_s, self._result_key, self._in_thread(_function())))
@@ -193,18 +200,28 @@ class _Load:
     def _in_thread(self, call: Callable[..., Answer], *more: object) -> Callable[[str], Awaitable[Answer]]:
         return lambda key: asyncio.get_running_loop().run_in_executor(self._threads, call, key, *more)
 
+    def _read_range(self, key: str, client: Client) -> Answer:
+        """Read a part of an object at a random place."""
+        start = self._chance.randrange(_LARGE_BYTES - _RANGE_BYTES)
+        try:
+            found = client.get(key, range=f"bytes={start}-{start + _RANGE_BYTES - 1}")
+        except Exception as error:  # an error must not end the load
+            return Answer(0, error=type(error).__name__)
+        is_right = found.body == self._objects.value(key)[start : start + _RANGE_BYTES]
+        return Answer(200, found.tier, len(found.body), "" if is_right else f"wrong: the bytes from {start}")
+
     def _written(self, key: str, put: Callable[[str, bytes], None]) -> Answer:
         """Write the next version of an object."""
         _, value = self._objects.begin(key)
         try:
             put(key, value)
-        except Exception as error:  # whatever a way to write raises: the write may have happened
+        except Exception as error:  # of any way to write: the write may have happened
             return Answer(0, error=type(error).__name__)
         return Answer(200)
 
 
 def _function() -> Callable[[str], Answer]:
-    """Return what asks for the result of a function, which the stack's nodes keep while they run."""
+    """Return a call of a function whose results the stack's nodes cache."""
     call = threading.local()
 
     @cached(backend="burstcache://", codec="bytes", version="1", ttl_s=5)
@@ -216,7 +233,7 @@ def _function() -> Callable[[str], Answer]:
         call.was_computed = False
         try:
             found = compute(name)
-        except Exception as error:  # the cache raises nothing, whatever happens to it
+        except Exception as error:  # the cache should never raise
             return Answer(0, error=type(error).__name__)
         problem = "" if found == value_of(name, 0, _RESULT_BYTES) else "wrong result"
         return Answer(200, "computed" if call.was_computed else "redis", len(found), problem)
@@ -235,14 +252,14 @@ async def _run(target: Target, commands: TextIO, results: TextIO) -> None:
 
 
 def _obey(commands: TextIO, pace: _Pace) -> None:
-    """Change the rate as commands say, until they end."""
+    """Apply the commands until they end."""
     for command in commands:
         per_s, hot_share, first_hot = command.split()
         pace.per_s, pace.hot_share, pace.first_hot = float(per_s), float(hot_share), int(first_hot)
 
 
 def main() -> None:
-    """Load until the commands end."""
+    """Run the load until its commands end."""
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     target = Target(**json.loads(sys.stdin.readline()))
     os.environ.update(target.variables)

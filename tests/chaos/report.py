@@ -1,4 +1,4 @@
-"""What came of the faults: findings, a row of the table, and a picture each."""
+"""The report on the faults: findings, a table, and a picture of each fault."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_P99_S = 0.4
-_OWN_S = 0.05  # what may be added to a delay of S3
-_NAMED = 4  # reasons, or things, in a sentence
+_OWN_S = 0.05  # allowed on top of a delay of S3
+_NAMED = 4  # at most, in a sentence
 _GRID = {"left": 0.08, "right": 0.98, "top": 0.8, "bottom": 0.1, "hspace": 0.25}
 _LEGEND: dict[str, Any] = {"fontsize": 7.5, "loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 4}
-TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # as answers name them, and as pictures do; others are left out
+TIERS = {"s3": "S", "lambda": "L", "redis": "R"}  # the name in answers: the letter in pictures
 FAULT_SHADE: dict[str, Any] = {"color": LINE_COLOURS[5], "alpha": 0.12, "linewidth": 0}
 _TIMES = ("p50 ms", "p99 ms", "longest ms", "hits back s", "at rest s")
 HEADER = ("fault", "policy", "reads", "failed", "excused", "wrong", *_TIMES, "left", "writes", "refused")
@@ -44,15 +44,15 @@ HEADER = ("fault", "policy", "reads", "failed", "excused", "wrong", *_TIMES, "le
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A run in figures; latencies are of the reads of keys that were due during the fault [s]."""
+    """The figures of a run. Latencies are of key reads due during the fault [s]."""
 
     reads: int
-    failed: int  # of the whole run, as all counts are: those that no excuse covers
+    failed: int  # without excuse; all counts are of the whole run
     excused: int
     wrong: int
     writes: int
-    refused: int  # writes that failed, or whose copies may not have been dropped: the writer knows …
-    refused_alone: int  # … and no fault of what a write cannot do without is why
+    refused: int  # writes that failed, or may have left copies behind
+    refused_alone: int  # those that the fault does not explain
     p50_s: float
     p99_s: float
     longest_s: float
@@ -94,7 +94,7 @@ def _reasons(outcomes: Iterable[Outcome]) -> Counter[str]:
 
 
 def findings(fault: Fault, run: Run) -> list[str]:
-    """Return what must not be, each as a clause that says by how much."""
+    """Return the violated criteria of a run as clauses with figures."""
     found, most_s = figures(fault, run), max(MOST_P99_S, fault.delay_s + _OWN_S)
     back_s, left = run.ended_s - run.fault_ended_s, ", ".join(run.left[:_NAMED])
     checks = (
@@ -102,13 +102,13 @@ def findings(fault: Fault, run: Run) -> list[str]:
         (found.failed, f"{found.failed} of {found.reads} reads failed ({_named(found.why_failed)})"),
         (
             found.p99_s > most_s,
-            f"99 of 100 reads during the fault took up to {found.p99_s * 1e3:.0f} ms instead of {most_s * 1e3:.0f}",
+            f"the p99 during the fault was {found.p99_s * 1e3:.0f} ms instead of {most_s * 1e3:.0f}",
         ),
         (found.refused_alone, f"{found.refused_alone} of {found.writes} writes were refused"),
-        (not any(run.counts.values()), "the fault did nothing"),
-        (fault.begins and run.hot_s is None, f"hot keys were not in {fault.begins} when it began"),
-        (run.hits_back_s is None, f"hits were not back {back_s:.0f} s after it"),
-        (run.rest_s is None, f"{len(run.left)} things still ran or were owed when the wait for them ended ({left})"),
+        (not any(run.counts.values()), "the fault had no effect"),
+        (fault.begins and run.hot_s is None, f"hot keys were not in {fault.begins} when the fault began"),
+        (run.hits_back_s is None, f"hits were not back {back_s:.0f} s after the fault"),
+        (run.rest_s is None, f"the stack did not come to rest in time, {len(run.left)} left ({left})"),
         (run.undelivered, f"{run.undelivered} events were left in the queues for a person"),
     )
     return [text for holds, text in checks if holds]
@@ -119,7 +119,7 @@ def _named(reasons: Counter[str]) -> str:
 
 
 def sentences(rows: Iterable[tuple[Fault, Run]]) -> dict[str, str]:
-    """Return a sentence for each fault that fails what must hold: what, by how much, and under which policy."""
+    """Return a sentence for each fault that fails the criteria, with figures and the policy."""
     clauses: dict[str, list[str]] = {}
     for fault, run in rows:
         if found := findings(fault, run):
@@ -128,7 +128,7 @@ def sentences(rows: Iterable[tuple[Fault, Run]]) -> dict[str, str]:
 
 
 def cells(fault: Fault, run: Run) -> tuple[str, ...]:
-    """Return the line of a run in a table, without the fault's name."""
+    """Return the cells of a run's row, without the fault's name."""
     found = figures(fault, run)
     counts = (found.reads, found.failed, found.excused, found.wrong)
     times_ms = (f"{each * 1e3:.0f}" for each in (found.p50_s, found.p99_s, found.longest_s))
@@ -137,21 +137,22 @@ def cells(fault: Fault, run: Run) -> tuple[str, ...]:
     return (run.policy, *map(str, counts), *times_ms, *ends, *map(str, after))
 
 
-def deeds(run: Run) -> str:
-    """Return what a fault has done in a run, and what it has not met."""
-    done = [f"{name}: {count}" for name, count in run.counts.items() if count]
-    missed = [name.removeprefix("stopped ") for name, count in run.counts.items() if not count]
+def deeds(runs: Sequence[Run]) -> str:
+    """Return the effects of a fault, counted for each run, and the states in which no execution was stopped."""
+    counts = {name: [run.counts.get(name, 0) for run in runs] for run in runs for name in run.counts}
+    done = [f"{name}: {' / '.join(map(str, each))}" for name, each in counts.items() if any(each)]
+    missed = [name.removeprefix("stopped ") for name, each in counts.items() if not any(each)]
     return "; ".join([*done, *([f"never {', '.join(missed)}"] if missed else [])])
 
 
 def table(rows: Iterable[tuple[Fault, Run]]) -> str:
-    """Return a line for each run."""
+    """Return a text table with a row for each run."""
     lines = [(fault.name, *cells(fault, run)) for fault, run in rows]
     return table_text(HEADER, lines, right=range(2, len(HEADER)))
 
 
 def draw(fault: Fault, runs: Sequence[Run], path: Path) -> None:
-    """Draw latency and tiers over time, a column for each policy, with the fault shaded."""
+    """Draw latencies and tiers over time, a column for each policy, with the fault shaded."""
     with drawing():
         figure = new_figure(9, 4.8)
         head(figure, fault.name, fault.what)

@@ -1,4 +1,4 @@
-"""The results of faults, a file each: what another run goes on from, and what the evidence is made of."""
+"""The results of faults, a file each: another run resumes from them, and the evidence page shows them."""
 
 from __future__ import annotations
 
@@ -23,52 +23,52 @@ _INTERRUPTED = 130  # the exit code
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A folder of results. Those that were got by another plan count as none, those of other code as such."""
+    """A folder of results. Results of another plan are ignored, results of other code are marked as such."""
 
     folder: Path
     plan: Plan
 
     @classmethod
     def of_folder(cls, folder: Path) -> Results:
-        """Return the results that were last added to.
+        """Return the results of the folder's last run.
 
         Raises:
-            FileNotFoundError: There are none.
+            FileNotFoundError: The folder has no results.
         """
         return cls(folder, Plan(**json.loads(_plan(folder).read_text())))
 
     def begin(self) -> None:
-        """Have `of_folder` find these results."""
+        """Store the plan, for `of_folder`."""
         write(_plan(self.folder), json.dumps(asdict(self.plan)))
 
     def runs(self, fault: Fault) -> list[Run]:
-        """Return what came of a fault under each policy; empty: it has not been done."""
+        """Return the runs of a fault, one for each policy; empty: it has not run."""
         path = self._path(fault.name)
         found = json.loads(path.read_text()) if path.exists() else {}
         return [parsed(run) for run in found["runs"]] if found.get("plan") == asdict(self.plan) else []
 
     def of_turn(self, turn: Turn) -> list[Run]:
-        """Return what came of a turn; empty: it has not been done."""
+        """Return the runs of a turn; empty: it has not run."""
         return [run for run in self.runs(turn.fault) if run.policy in turn.policies]
 
     def are_current(self, turn: Turn) -> bool:
-        """Whether a turn has been done, and to the code as it is."""
+        """Return whether all runs of a turn are of the current code."""
         runs = self.of_turn(turn)
         return len(runs) == len(turn.policies) and all(run.code == code_of() for run in runs)
 
     def keep(self, fault: Fault, runs: Iterable[Run]) -> None:
-        """Keep what came of a fault, and what had come of it under other policies."""
+        """Store runs of a fault next to its runs under other policies."""
         of_policies = {run.policy: run for run in (*self.runs(fault), *runs)}
         kept = [asdict(of_policies[policy]) for policy in POLICIES if policy in of_policies]
         write(self._path(fault.name), json.dumps({"plan": asdict(self.plan), "runs": kept}))
 
     def forget(self, names: Iterable[str]) -> None:
-        """Forget what came of these faults."""
+        """Delete the results of these faults."""
         for name in names:
             self._path(name).unlink(missing_ok=True)
 
     def rows(self) -> Rows:
-        """Return what came of all faults that were done."""
+        """Return the runs of all faults."""
         return [(fault, run) for fault in FAULTS for run in self.runs(fault)]
 
     def _path(self, name: str) -> Path:
@@ -76,7 +76,7 @@ class Results:
 
 
 def exit_code(work: Callable[[], int], *, program: str, if_interrupted: str) -> int:
-    """Return what `work` returns, or the exit code of an interruption or too slow a machine, with a line of why."""
+    """Return the exit code of `work`; on an interruption or a machine that is too slow, print why."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return work()
@@ -89,12 +89,12 @@ def exit_code(work: Callable[[], int], *, program: str, if_interrupted: str) -> 
 
 
 def parsed(run: dict[str, Any]) -> Run:
-    """Return a run as a file has it."""
+    """Parse a run from its JSON."""
     return Run(**{**run, "outcomes": [Outcome(*each) for each in run["outcomes"]]})
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file as a whole: an interruption leaves the former one."""
+    """Replace a file atomically: an interruption leaves the old one."""
     partial = path.with_suffix(".partial")
     partial.write_text(text)
     os.replace(partial, path)

@@ -1,9 +1,9 @@
-"""One fault in one local run: load, fault, and what is left when the load has ended.
+"""The run of one fault in one local run: load, fault, recovery and quiescence.
 
 python -m chaos.run FAULT POLICY PLAN RESULT ENDED
 
-It writes a byte to the descriptor ENDED when the load has ended. Then the next load has the machine, so what nobody
-reads by any more ends before: a hundred environments that end take cores.
+It writes a byte to the descriptor ENDED when the load has ended and the next load may have the machine. Environments
+for reads end before that, since stopping a hundred of them keeps the cores busy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.support.common import environment
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.machines import processes
-from burstcache_local.moto.quicker import leave_alone
+from burstcache_local.moto.quicker import freeze_garbage_collector
 from chaos.code import code_of
 from chaos.faults import FAULTS, Fault
 from chaos.leftovers import executions, running, undelivered
@@ -46,8 +46,8 @@ from chaos.load import (
 )
 from chaos.stage import Part, Stage
 
-# Hot within seconds, and over within two minutes: the thesis's parameters are shorter, a hit of the other one is worth
-# more than by default. Each hit adds a tick to the life of a cache function that no node relieves.
+# Keys get hot within seconds and return to S3 within two minutes: the thesis's times are shorter than by default, a hit
+# is worth more to break-even. Each hit adds a tick to the deadline of a cache function that no node replaces.
 POLICIES = {
     "thesis": {
         "Policy": "thesis",
@@ -56,20 +56,20 @@ POLICIES = {
     "breakeven": {"HitValueUsdPerMillion": "20"},
 }
 CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 15.0, 30.0
-_POOL_KEEP_S = 60  # after the last use, which a hub reports once a minute
+_POOL_KEEP_S = 60  # after the last use; a hub reports uses once a minute
 _POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": f"{_POOL_KEEP_S}"}
 _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
-_LARGES_PER_S, _RESULTS_PER_S = 0.25, 2.0  # 9 MB, 10 KB each
-RETRY_DELAYS_S = (60.0, 120.0)  # AWS's own: an event outlives a fault
+_LARGES_PER_S, _RANGES_PER_S, _RESULTS_PER_S = 0.25, 2.0, 2.0  # 9 MB, 64 KB, 10 KB each
+RETRY_DELAYS_S = (60.0, 120.0)  # as on AWS, so that an event outlives a fault
 _WRITES_PER_READ = 0.05
-# Environments that stand ready of functions that are busier during faults.
+# Provisioned environments of functions that are busier during faults.
 _READY = {"SchedulerFunction": 16, "OriginFunction": 16, "RedisControlFunction": 16}
-_HEAT_SHARE = 0.5  # of the load heats keys: while many become hot at once, a machine has more to do than later
-_HOT, _SHARE_S = 0.8, 3.0  # which share of hot keys' reads caches answer, for how long, before they count as hot
-_STEP_S, _STEPS_S = 1.5, 15.0  # at least, at most, between the steps in which a load grows
-_RECENT = 5_000  # outcomes that are looked at
+_HEAT_SHARE = 0.5  # of the load, while keys get hot: promotions take CPU too
+_HOT, _SHARE_S = 0.8, 3.0  # share of hits, and for how long, before keys count as hot
+_STEP_S, _STEPS_S = 1.5, 15.0  # least and greatest length of a step while a load grows
+_RECENT = 5_000  # outcomes in which hits are counted
 _LOOK_EVERY_S = 0.25
-_REST_LOOK_EVERY_S = 3.0  # another fault may have the machine, and a look takes some of it
+_REST_LOOK_EVERY_S = 3.0  # seldom, as another fault may have the machine
 _TESTS = Path(__file__).parents[1]
 
 
@@ -80,17 +80,17 @@ def module_environment() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A fault, and the policies that it befalls at once."""
+    """A fault, and the policies that run it at the same time."""
 
     fault: Fault
     policies: tuple[str, ...]
 
 
 def turns(faults: Iterable[Fault]) -> Iterator[Turn]:
-    """Yield what is done one after the other.
+    """Yield the turns of these faults, one after the other.
 
-    A fault befalls both policies at once, unless a cached tier stands: then there is more load than S3 could take, and
-    where two runs share a few cores each has the other's tiers answer late, which sends their readers to S3.
+    Both policies run at the same time, unless a cached tier survives: then the load exceeds S3's, and two runs on a few
+    cores would slow down each other's tiers and send each other's readers to S3.
     """
     for fault in faults:
         for policies in [(policy,) for policy in POLICIES] if fault.stands else [tuple(POLICIES)]:
@@ -99,39 +99,39 @@ def turns(faults: Iterable[Fault]) -> Iterator[Turn]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much load there is, and how long the parts of a run take."""
+    """The plan of a run: its load, and the lengths of its phases."""
 
     reads_per_s: float  # of all runs at once
-    cached_per_s: float = CACHED_PER_S  # where a cached tier stands
+    cached_per_s: float = CACHED_PER_S  # where a cached tier survives
     hot_keys: int = HOT_KEYS
     heat_s: float = 90.0  # at most, until caches serve hot keys
     before_s: float = BEFORE_S
     fault_s: float = FAULT_S
-    back_s: float = 90.0  # at most, until hits are back: a key whose life has failed stays with S3 for a minute
-    rest_s: float = 120.0  # at most, until nothing runs
+    back_s: float = 90.0  # at most, until hits are back: a key whose execution failed stays on S3 for a minute
+    rest_s: float = 120.0  # at most, until the stack is at rest
 
     def of_each(self, runs: int) -> Plan:
-        """Return the plan of each of several runs at once."""
+        """Return the plan of each of several simultaneous runs."""
         return replace(self, reads_per_s=self.reads_per_s / runs, cached_per_s=self.cached_per_s / runs)
 
 
 @dataclass(slots=True)
 class Run:
-    """What came of a fault; instants are since 1970 [s]."""
+    """The result of a fault; instants are since 1970 [s]."""
 
     fault: str
     policy: str
     reads_per_s: float
-    hot_s: float | None = None  # how long it took until caches served hot keys; None: they did not, or were not to
+    hot_s: float | None = None  # time until caches served hot keys; None: they did not, or were not meant to
     began_s: float = 0.0
     fault_began_s: float = 0.0
     fault_ended_s: float = 0.0
     ended_s: float = 0.0  # the load
     hits_back_s: float | None = None  # after the fault's end; None: they were not within `Plan.back_s`
     rest_s: float | None = None  # after the load's end; None: not within `Plan.rest_s`
-    left: list[str] = field(default_factory=list)  # what ran or was owed then
-    undelivered: int = 0  # events in queues for a person
-    counts: dict[str, int] = field(default_factory=dict)  # what the fault has done
+    left: list[str] = field(default_factory=list)  # what still ran after that
+    undelivered: int = 0  # events in the queues of failed and undelivered events
+    counts: dict[str, int] = field(default_factory=dict)  # the effects of the fault
     outcomes: list[Outcome] = field(default_factory=list)
     machine: str = ""  # and the date
     code: str = ""  # as `code_of` names it
@@ -139,12 +139,12 @@ class Run:
 
     @property
     def reads(self) -> list[Outcome]:
-        """The reads of objects, by whichever way, and of results."""
+        """The reads of objects, in any way, and of results."""
         return [each for each in self.outcomes if each.way != "write"]
 
 
 class Load:
-    """A load that runs in a process of its own."""
+    """A load in a process of its own."""
 
     def __init__(self, target: Target) -> None:
         self.outcomes: list[Outcome] = []
@@ -167,18 +167,18 @@ class Load:
         print(json.dumps(asdict(target)), file=self._commands, flush=True)
 
     def set(self, reads_per_s: float, hot_share: float, first_hot: int = 0) -> None:
-        """Read at a rate from now on, a share of it hot keys, from that one on."""
+        """Set the rate of reads, the share of hot keys, and the number of the first hot key."""
         print(reads_per_s, hot_share, first_hot, file=self._commands, flush=True)
 
     def stop(self) -> None:
-        """Send no more, and wait for all answers."""
+        """Stop sending, and wait for all answers."""
         self._commands.close()
         self._reader.join()
         if status := self._process.wait():
             raise RuntimeError(f"the load ended with {status}")
 
     def kill(self) -> None:
-        """End at once, whatever is under way."""
+        """Kill the load, with requests under way."""
         self._process.kill()
         with suppress(OSError):
             self._commands.close()
@@ -186,13 +186,13 @@ class Load:
         self._process.wait()
 
     def take(self) -> list[Outcome]:
-        """Return the outcomes so far, and forget them."""
+        """Return and remove the outcomes so far."""
         taken = self.outcomes[:]  # more may come meanwhile
         del self.outcomes[: len(taken)]
         return taken
 
     def are_hits_back(self, after_s: float, tiers: Collection[str] = ("lambda", "redis")) -> bool:
-        """Whether these tiers answer nearly all reads of hot keys, of those that were due lately and after that."""
+        """Return whether these tiers answer nearly all recent reads of hot keys that were due after a time."""
         since_s = max(after_s, time.time() - _SHARE_S)
         reads = [
             each
@@ -226,7 +226,7 @@ def staged(
     with LocalCloud(LocalOptions(boot_s=boot_s, stop_s=0.5, parameters=named, limits=limits, run_dir=run_dir)) as cloud:
         stage = Stage(policy, cloud, Random(policy), frozenset(parts), proxies)
         _put(stage, (*KEYS, *(LARGE_KEYS if stage.has_pool else ())))
-        leave_alone()
+        freeze_garbage_collector()
         yield stage
 
 
@@ -237,22 +237,22 @@ def _put(stage: Stage, keys: Iterable[str]) -> None:
 
 
 def _warm(stage: Stage, plan: Plan) -> None:
-    """Have environments stand ready: cold starts on a few cores keep each other waiting, and are no part of a fault."""
+    """Provision environments: cold starts on a few cores delay each other, and are no part of a fault."""
     wanted = {**_READY, "ProxyFunction": stage.proxies}
-    wanted["CacheFunction"] = 2 * plan.hot_keys  # a key's last life may end while its next one starts
+    wanted["CacheFunction"] = 2 * plan.hot_keys  # a key's last execution may end while the next one starts
     with ThreadPoolExecutor(len(wanted)) as threads:
         [*threads.map(stage.cloud.provision, wanted, wanted.values())]
 
 
 def _use_all(stage: Stage) -> None:
-    """Have each environment of the proxy connect to what serves hot keys: all at once would take a core a second."""
+    """Connect each proxy environment to the tiers of hot keys: during the load, that would take a core a second."""
     with ThreadPoolExecutor(stage.proxies) as readers:
         [*readers.map(lambda key: urlopen(f"{stage.cloud.front_url}/objects/{key}").read(), stage.proxies * KEYS[:2])]
 
 
 @contextmanager
 def loaded(stage: Stage, plan: Plan) -> Iterator[Load]:
-    """Load a local run until the end of a `with`."""
+    """Load a local run for the duration of a `with`."""
     load = Load(
         Target(
             front_url=stage.cloud.front_url,
@@ -262,6 +262,7 @@ def loaded(stage: Stage, plan: Plan) -> Iterator[Load]:
             writes=_WRITES_PER_READ * plan.reads_per_s,
             hot_keys=plan.hot_keys,
             larges=_LARGES_PER_S * stage.has_pool,
+            ranges=_RANGES_PER_S * stage.has_pool,
             results=_RESULTS_PER_S * ("results" in stage.parts),
             newest=dict(stage.newest),
         )
@@ -276,26 +277,26 @@ def loaded(stage: Stage, plan: Plan) -> Iterator[Load]:
 
 
 def hot_keys(reads_per_s: float) -> int:
-    """Return how many keys are to be hot at a rate: each is then read about once a second."""
+    """Return the number of hot keys at a rate, so that each is read about once a second."""
     return min(HOT_KEYS, max(2, round(reads_per_s)))
 
 
 def cached_per_s(s3_per_s: float) -> float:
-    """Return how many reads there are a second where a cached tier stands: more than S3 alone serves.
+    """Return the reads per second where a cached tier survives: more than S3 alone serves.
 
-    Not always 200: what makes S3 slow, other work on the machine, makes the tiers slow, too.
+    It follows S3's rate, since other work on the machine slows down S3 and the tiers alike.
     """
     return min(CACHED_PER_S, 2 * s3_per_s)
 
 
 def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], object]) -> Run:
-    """Load a local run, let a fault befall it, and return what came of it when nothing runs any more.
+    """Load a local run, inject a fault, and return the result when the stack is at rest.
 
     Args:
         stage: The local run.
-        fault: What befalls it.
-        plan: How much load, and for how long.
-        load_ended: Called when there is no load any more.
+        fault: The fault.
+        plan: The load, and the lengths of the phases.
+        load_ended: Called when the load has ended.
     """
     reads_per_s = max(plan.reads_per_s, plan.cached_per_s) if fault.stands else plan.reads_per_s
     run = Run(fault.name, stage.policy, reads_per_s)
@@ -303,8 +304,8 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
     _warm(stage, plan)
     if not fault.begins:
         _put(stage, COLD_KEYS)
-    # While nodes are silent, keys stay with their cache functions.
-    with stage.cloud.faults.of_nodes() if fault.begins == "lambda" else nullcontext(), loaded(stage, plan) as load:
+    # While nodes do not answer, keys stay on their cache functions.
+    with stage.cloud.faults.silence_nodes() if fault.begins == "lambda" else nullcontext(), loaded(stage, plan) as load:
         if fault.begins:
             load.set(_HEAT_SHARE * plan.reads_per_s, HOT_SHARE)
             run.hot_s = waited(lambda: load.are_hits_back(0, [fault.begins]), plan.heat_s)
@@ -340,9 +341,9 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
 
 
 def _grow(load: Load, from_per_s: float, to_per_s: float) -> None:
-    """Double the reads of hot keys up to a rate, each time that caches serve what there is.
+    """Double the reads of hot keys up to a rate, each time after caches serve the current load.
 
-    Readers who all connect to a node at once keep one another waiting on a few cores, and then go to S3.
+    On a few cores, readers that connect to a node all at once would delay each other and go to S3.
     """
     while from_per_s < to_per_s:
         from_per_s = min(2 * from_per_s, to_per_s)
@@ -352,7 +353,7 @@ def _grow(load: Load, from_per_s: float, to_per_s: float) -> None:
 
 
 def waited(holds: Callable[[], object], limit_s: float, look_every_s: float = _LOOK_EVERY_S) -> float | None:
-    """Wait until something holds; return how long it took [s], or None if it takes longer than the limit."""
+    """Wait until a condition holds; return how long it took [s], or None beyond the limit."""
     began_s = time.monotonic()
     while not holds():
         if time.monotonic() - began_s > limit_s:
@@ -362,8 +363,8 @@ def waited(holds: Callable[[], object], limit_s: float, look_every_s: float = _L
 
 
 def main() -> None:
-    """Run a fault, and write what came of it."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started is ended first
+    """Run a fault and write its result."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends child processes first
     name, policy, plan, path, ended = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     code = code_of()

@@ -1,4 +1,4 @@
-"""All faults on one sheet: latency over time, and which tiers answered, a small picture for each."""
+"""A sheet of all faults: latency and tiers over time, a small picture for each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _COLUMNS, _WIDTH_IN, _ROW_IN, _HEAD_IN, _FOOT_IN = 3, 9.0, 1.5, 1.0, 0.45
 _LATENCY_MS, _TICKS_MS = (2, 40_000), (10, 100, 1000, 10_000)
 _STEP_S = 2
-_AFTER_S = 20.0  # how much of what came after the fault is shown
+_AFTER_S = 20.0  # shown after the fault
 _TITLE, _TEXT = 7.5, 7.0  # points
 _ABOUT = (
     f"99th percentile of every {_STEP_S} s [ms], dotted: {MOST_P99_S * 1e3:.0f}; shaded: the fault, from 0 s on;",
@@ -41,7 +41,7 @@ _ABOUT = (
 
 
 def draw_sheet(results: Results, path: Path) -> None:
-    """Draw what came of all faults that were done."""
+    """Draw the results of all faults."""
     faults = [fault for fault in FAULTS if results.runs(fault)]
     rows = ceil(len(faults) / _COLUMNS)
     height_in = _HEAD_IN + rows * _ROW_IN + _FOOT_IN

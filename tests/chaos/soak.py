@@ -1,9 +1,9 @@
-"""Hours of load with keys that come and go and a fault every minute: does a read fail, or anything grow?
+"""The soak test: hours of load with changing hot keys and a fault every minute, checked for failed reads and growth.
 
     PYTHONPATH=tests python -m chaos.soak [--minutes 60] [--legs 2] [--out DIR] [--reads-per-s N]
 
-It goes leg by leg, under each policy in turn, each in a local run of its own. A leg leaves a result, `leg-N.json`; an
-interrupted soak goes on with the leg that it was in. Exit code 1 if anything was found that must not be.
+Legs alternate between the policies, each in a local run of its own. A leg leaves a result, `leg-N.json`. An interrupted
+soak repeats its current leg. Exit code 1: a leg has problems.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from chaos.stage import Part, Stage
 _PARTS: frozenset[Part] = frozenset({"results"})
 _FAULTS = tuple(fault for fault in FAULTS if not fault.name.startswith("pool-"))
 _CALM_S, _FAULT_S, _MINUTE_S = 20.0, 10.0, 60.0
-_STEP = 10  # how many keys further the hot ones are each minute
+_STEP = 10  # keys by which the hot ones shift each minute
 _REST_S = 120.0
-_LEAST_MINUTES = 2  # with two looks a minute
+_LEAST_MINUTES = 2  # with two samples a minute
 
 
 @dataclass(slots=True)
 class Tally:
-    """What came of reads: an hour of them is more memory than a leak that is to be noticed."""
+    """Counts of reads: all outcomes of an hour would take more memory than the leaks to detect."""
 
     tiers: Counter[str] = field(default_factory=Counter)
     failed: list[Outcome] = field(default_factory=list)
     wrong: list[Outcome] = field(default_factory=list)
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
-        """Count what has come."""
+        """Count outcomes."""
         for each in outcomes:
             if each.way != "write":
                 self.tiers[each.tier] += 1
@@ -59,7 +59,7 @@ class Tally:
 
 
 def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, object]:
-    """Run a leg and return its figures; whatever is under `problems` must not be."""
+    """Run a leg and return its figures; a sound leg has no `problems`."""
     code, breaks = code_of(), list[PastFault]()
     samples: list[Sample] = []
     began_s = time.monotonic()
@@ -109,7 +109,7 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
 
 
 def broken(stage: Stage, fault: Fault, for_s: float) -> PastFault:
-    """Let a fault befall a local run for some seconds."""
+    """Inject a fault into a local run for some seconds."""
     counted = fault.excuse.one_each if fault.excuse else ""
     began_s, before = time.time(), stage.counts[counted]
     with fault.breaks(stage):
@@ -123,12 +123,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("--minutes", type=int, default=60, metavar="N", help="of each leg (default: 60)")
     add("--legs", type=int, default=2, metavar="N", help="how many (default: 2)")
-    add("--out", type=Path, default=PROJECT / "build/soak", metavar="DIR", help="where results go")
-    add("--reads-per-s", type=float, metavar="N", help="instead of 70 %% of what is measured first")
+    add("--out", type=Path, default=PROJECT / "build/soak", metavar="DIR", help="folder of the results")
+    add("--reads-per-s", type=float, metavar="N", help="default: 70 %% of the rate that S3 sustains")
     given = parser.parse_args(arguments)
     if given.minutes < _LEAST_MINUTES:
-        parser.error(f"--minutes {given.minutes}: expected at least {_LEAST_MINUTES}, or growth could not be seen")
-    return exit_code(lambda: _legs(given), program="soak", if_interrupted="the next one begins this leg anew")
+        parser.error(f"--minutes {given.minutes}: expected at least {_LEAST_MINUTES}, to detect growth")
+    return exit_code(lambda: _legs(given), program="soak", if_interrupted="the next soak repeats this leg")
 
 
 def _legs(given: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""A local run of this process, in which something is to be broken."""
+"""The stage of a fault: a local run in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import boto3
 from burstcache_local.cloud import LocalCloud
 from burstcache_local.faults import OBSERVER
 
-Part = Literal["results", "pool", "hub"]  # of the system, that a load uses in addition: results of functions, …
+Part = Literal["results", "pool", "hub"]  # used by a load in addition to reads of small objects
 
 _MACHINES = ("KeyLifecycleArn", "RedisNodeArn", "PoolArn")
 
@@ -27,16 +27,16 @@ class Stage:
     chance: Random
     parts: frozenset[Part] = frozenset()
     proxies: int = 32  # environments of the proxy
-    counts: Counter[str] = field(default_factory=Counter)  # what was done to it
-    newest: Counter[str] = field(default_factory=Counter)  # version of each key that was written
+    counts: Counter[str] = field(default_factory=Counter)  # effects of faults
+    newest: Counter[str] = field(default_factory=Counter)  # versions of written keys
 
     def client(self, service: str) -> Any:
-        """Return a client that no fault befalls."""
+        """Return a client that is exempt from faults."""
         return _client(service, self.cloud.region, self.cloud.endpoint_url)
 
     @property
     def has_pool(self) -> bool:
-        """Whether large objects go through the pool."""
+        """Return whether large objects go through the pool."""
         return not self.parts.isdisjoint(("pool", "hub"))
 
     @property

@@ -1,4 +1,4 @@
-"""What a break counts of what it has done."""
+"""The breaks count their effects."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _execution(name: str) -> tuple[Any, asyncio.Event]:
     return SimpleNamespace(arn=name, machine_arn="machine", status="RUNNING", stop=stop), stopped
 
 
-def test_one_execution_is_stopped_in_each_state_that_one_comes_to_and_the_others_are_counted_as_0() -> None:
+def test_one_execution_is_stopped_in_each_state_that_one_enters_and_other_states_are_counted_as_0() -> None:
     async def scenario() -> None:
         cloud = _Cloud()
         stage = _stage(cloud)

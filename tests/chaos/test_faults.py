@@ -1,4 +1,4 @@
-"""A few of the faults, in a short form and in one local run: `make chaos` has all of them, and their latencies."""
+"""A few faults, shortened and in one local run; `make chaos` has all of them, with latencies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.waiting import until
 
 _PLAN = Plan(reads_per_s=8, hot_keys=3)
 _FAULT_S = 2.5
-_RETRY_DELAYS_S = (5.0, 10.0)  # an event outlives a fault here, too
+_RETRY_DELAYS_S = (5.0, 10.0)  # an event outlives a fault
 _SHORT = ("relay-killed-redis-serves", "dynamodb-failing", "events-doubled", "s3-cut", "redis-killed")
 _FAULTS = [fault for name in _SHORT for fault in FAULTS if fault.name == name]
 

@@ -1,4 +1,4 @@
-"""What a report finds in a run, and what it lets pass."""
+"""The report on faults: its findings, its excuses and its files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def found(run: Run) -> str:
     return "; ".join(findings(_FAULTS[run.fault], run))
 
 
-def test_nothing_is_found_in_a_run_without_a_fault_that_readers_notice() -> None:
+def test_a_run_whose_fault_readers_do_not_notice_has_no_finding() -> None:
     assert found(_GOOD) == ""
 
 
@@ -46,17 +46,17 @@ def test_nothing_is_found_in_a_run_without_a_fault_that_readers_notice() -> None
         ({"outcomes": [_HIT, _HIT._replace(status=500)]}, "1 of 2 reads failed (1 front door: 500)"),
         (
             {"outcomes": [_HIT] * 9 + [_HIT._replace(latency_s=0.5)]},
-            "99 of 100 reads during the fault took up to 500 ms instead of 400",
+            "the p99 during the fault was 500 ms instead of 400",
         ),
-        ({"hot_s": None}, "hot keys were not in redis when it began"),
-        ({"hits_back_s": None}, "hits were not back 2 s after it"),
+        ({"hot_s": None}, "hot keys were not in redis when the fault began"),
+        ({"hits_back_s": None}, "hits were not back 2 s after the fault"),
         (
             {"rest_s": None, "left": ["execution a"]},
-            "1 things still ran or were owed when the wait for them ended (execution a)",
+            "the stack did not come to rest in time, 1 left (execution a)",
         ),
         ({"undelivered": 2}, "2 events were left in the queues for a person"),
-        ({"counts": {}}, "the fault did nothing"),
-        ({"counts": {"stopped in Lambda": 0}}, "the fault did nothing"),
+        ({"counts": {}}, "the fault had no effect"),
+        ({"counts": {"stopped in Lambda": 0}}, "the fault had no effect"),
         ({"outcomes": [_HIT, _HIT._replace(way="write", status=0)]}, "1 of 1 writes were refused"),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_finding_is_named(changes: dict[str, Any], finding: str) -> None:
     assert finding in found(replace(_GOOD, **changes))
 
 
-def test_what_is_slow_outside_the_fault_or_by_another_way_is_none() -> None:
+def test_a_read_that_is_slow_outside_the_fault_or_through_the_pool_is_no_finding() -> None:
     slow = [_HIT._replace(due_s=9.0, latency_s=5.0), _HIT._replace(way="pool", latency_s=5.0)]
 
     assert found(replace(_GOOD, outcomes=[_HIT, *slow])) == ""
@@ -114,9 +114,10 @@ def test_a_write_that_is_refused_while_dynamodb_fails_is_counted_and_no_finding(
 
 
 def test_states_in_which_nothing_was_stopped_are_named() -> None:
-    run = replace(_GOOD, counts={"stopped in Lambda": 1, "stopped in SeedRedis": 0, "stopped in ReturnToS3": 0})
+    thesis = replace(_GOOD, counts={"stopped in Lambda": 1, "stopped in SeedRedis": 0, "stopped in ReturnToS3": 0})
+    breakeven = replace(_GOOD, counts={"stopped in Lambda": 0, "stopped in SeedRedis": 2, "stopped in ReturnToS3": 0})
 
-    assert deeds(run) == "stopped in Lambda: 1; never in SeedRedis, in ReturnToS3"
+    assert deeds([thesis, breakeven]) == "stopped in Lambda: 1 / 0; stopped in SeedRedis: 0 / 2; never in ReturnToS3"
 
 
 def test_a_table_has_a_line_for_each_run_and_a_picture_is_drawn(tmp_path: Path) -> None:
@@ -224,13 +225,15 @@ def test_a_page_gets_its_results_once_and_a_picture(tmp_path: Path) -> None:
     draw_sheet(results, tmp_path / "sheet.png")
 
     assert with_results(written, results) == written
-    assert "| redis-killed | thesis | 100 | 1 |" in written
-    assert "**1 of 1 faults fail what must hold:**" in written
+    assert "Each pair is thesis / breakeven." in written
+    assert "| redis-killed | 100 / 100 | 10 / 10 |" in written
+    assert "`failed`: redis-killed 1 / 0. 0 in each run: `excused`, `wrong`, `left`, `refused`." in written
+    assert "**1 of 1 faults fail the criteria:**" in written
     assert (
-        "- `redis-killed`: under thesis, 1 of 100 reads failed (1 library: 503); under breakeven, 0 things" in written
+        "- `redis-killed`: under thesis, 1 of 100 reads failed (1 library: 503); under breakeven, the stack" in written
     )
-    assert "Of another state of the code: redis-killed." in written
-    assert "(thesis: killed: 1 / breakeven: killed: 1)" in written
+    assert "From another version of the code: redis-killed." in written
+    assert "(killed: 1 / 1)" in written
     assert "former" not in written
     assert written.endswith("<!-- end of results -->\nafter\n")
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in ("all.png", "sheet.png"))

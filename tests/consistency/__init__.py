@@ -1,1 +1,1 @@
-"""Histories of reads and writes through every state of keys and nodes, and what checks them. `make consistency`."""
+"""Consistency: histories of reads and writes through all states of keys and nodes, and their checkers."""

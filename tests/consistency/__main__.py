@@ -1,7 +1,7 @@
-"""Record and check histories, piece by piece: `python -m consistency` (`make consistency`).
+"""The main program of the consistency checks: record and check histories, piece by piece (`make consistency`).
 
-Each piece is a stack of its own under one of the settings. Its history is checked and thrown away; what it was is
-kept as a line of `pieces.jsonl`, by which an interrupted run goes on: pieces of other code count as none. Exit codes: 0
+Each piece is a stack of its own under one of the settings. Its history is deleted after the check; a line of
+`pieces.jsonl` sums it up. An interrupted run resumes from those lines, and ignores pieces of other code. Exit codes: 0
 no violation, 1 a violation, whose history is kept, or a state that no key or node has entered, 2 usage error.
 """
 
@@ -11,6 +11,7 @@ import argparse
 import faulthandler
 import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -22,31 +23,33 @@ from typing import Any
 
 import pytest
 
-import support.quick as _quick  # noqa: F401 (a process of many worlds)
 from chaos.code import code_of
 from consistency.bounds import Violation, violations
 from consistency.history import Event, Operation, overlapping, write_events, write_history
 from consistency.load import Clients
+from consistency.programs import IN_SLICES
 from consistency.setting import SETTINGS, Setting
 from consistency.stage import ILL, Stage
+from support import quick
 from support.aws import mocked_aws
 from support.project import ROOT
 
 KEYS = ("a", "b", "c", "d")
-DIRECT_STALE_US = 3_000_000  # after S3 has acknowledged a write of which nobody was told, also where parts fall ill
+DIRECT_STALE_US = 3_000_000  # after S3's acknowledgement of a direct write, with faults too
 MEMORY_STALE_US = 2_000_000  # `max_stale_ms` of a reader's memory
 _HANGS_AFTER_S = 900  # a piece takes a minute
-_AROUND_US = 8_000_000  # before a read that is too old: what happened then is printed, too
+_AROUND_US = 8_000_000  # before a stale read: events that are printed
 _SUITE = ("tests/consistency", "tests/support", "tools/burstcache_local")
 COUNTS = ("operations", "writes", "overlapping_writes", "conditional_writes", "refused_writes", "unanswered_writes")
-# States that histories need not enter, and why.
+# States that histories need not enter: the reason.
 UNENTERED = {
-    "redis_node: SaveNode": "only a database of state is saved, and readers and writers have nothing to do with those",
+    "redis_node: SaveNode": "only databases of state are saved, and readers and writers do not use those",
 }
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the pieces that are missing; return the exit code."""
+    quick.apply()
     options = _options(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     kept = options.folder / "pieces.jsonl"
@@ -75,19 +78,19 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _kept(path: Path, code: str) -> list[dict[str, Any]]:
-    """Return the pieces of a state of the project that a run has kept."""
+    """Return the stored pieces of a version of the code."""
     lines = path.read_text().splitlines() if path.exists() else []
     return [piece for piece in map(json.loads, lines) if piece.get("code") == code]
 
 
 def never_entered(pieces: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the states of the deployed machines that were in no piece entered, but for those that cannot be."""
+    """Return the states of the deployed machines that no piece entered, except those of `UNENTERED`."""
     entered = {state for piece in pieces for state in piece["passed"]}
     return [state for state in states() if state not in entered and state not in UNENTERED]
 
 
 def states() -> Iterator[str]:
-    """Yield the states of keys' lives and nodes' runs, as `Stage.passed` names them."""
+    """Yield the states of both state machines, as `Stage.passed` names them."""
     for machine in ("key_lifecycle", "redis_node"):
         definition = json.loads((ROOT / f"statemachines/{machine}.asl.json").read_text())
         yield from (f"{machine}: {state}" for state in definition["States"])
@@ -96,7 +99,7 @@ def states() -> Iterator[str]:
 def run_piece(
     number: int, operations: int, folder: Path, checker: Path | None, only_ill: str = ""
 ) -> tuple[dict[str, object], str]:
-    """Record a history and check it; return what it was, and what is wrong with it."""
+    """Record a history and check it; return its summary, and its problem or an empty text."""
     setting = SETTINGS[number % len(SETTINGS)]
     faulthandler.dump_traceback_later(_HANGS_AFTER_S, exit=True)
     history, passed, events = record(setting, seed=number, operations=operations, only_ill=only_ill)
@@ -132,7 +135,7 @@ def run_piece(
 def record(
     setting: Setting, *, seed: int, operations: int, only_ill: str = ""
 ) -> tuple[list[Operation], Counter[str], list[Event]]:
-    """Return the history of a stack's clients, how often each state was passed, and what happened in the stack."""
+    """Return the history of a stack's clients, counts of entered states, and the stack's events."""
     with pytest.MonkeyPatch.context() as patch, mocked_aws():
         stage = Stage(
             patch,
@@ -143,47 +146,50 @@ def record(
             only_ill=only_ill,
         )
         try:
-            history = Clients(stage, KEYS, operations=operations, way=setting.way).run()
-            return history, stage.passed(), stage.events
+            clients = Clients(stage, KEYS, operations=operations, way=setting.way)
+            history = clients.run()
+            ways = Counter({f"slices read by: {way}": count for way, count in clients.ways.items()})
+            return history, stage.passed() + ways, stage.events
         finally:
             stage.close()
 
 
 def check(history: Sequence[Operation], *, many_readers: Sequence[str] = (), events: Sequence[Event] = ()) -> str:
-    """Return what the bounds have against a history; empty: nothing.
+    """Return the first violation of the bounds in a history as text; empty: none.
 
     Args:
-        history: What was done.
-        many_readers: Clients behind which there are several readers, of which nobody knows which one answered.
-        events: What happened meanwhile.
+        history: The operations.
+        many_readers: Clients that stand for several readers, and need not be monotonic.
+        events: The stack's events, for the text.
     """
 
     def stale_us(read: Operation) -> int:
         if read.path == "direct":
             return DIRECT_STALE_US
-        return MEMORY_STALE_US if read.tier == "memory" else 0
+        return MEMORY_STALE_US if read.tier == "memory" or read.tier.startswith(IN_SLICES) else 0
 
     found = violations(history, stale_us=stale_us, forward=lambda read: read.client not in many_readers)
     return next((described(violation, events) for violation in found), "")
 
 
 def _oldest_ms(history: Sequence[Operation]) -> dict[str, float]:
-    """Return by tier how long after the acknowledgement of a newer write an answer was read at most."""
+    """Return the greatest staleness by tier: from a newer write's acknowledgement to the read's start."""
     oldest: dict[str, float] = {}
     for each in violations(history, stale_us=lambda _: 0, forward=lambda _: False):
         tier = each.history[-1].tier
-        oldest[tier] = max(oldest.get(tier, 0), round(each.by_us / 1000))
+        if math.isfinite(each.by_us):
+            oldest[tier] = max(oldest.get(tier, 0), round(each.by_us / 1000))
     return oldest
 
 
 def check_order(history: Path, checker: Path) -> str:
-    """Return what the other checker has against a history of API writes; empty: nothing."""
+    """Return the violation that porcupine finds in a history of API writes; empty: none."""
     checked = subprocess.run([checker, history], capture_output=True, text=True, check=False)
     return checked.stdout + checked.stderr if checked.returncode else ""
 
 
 def described(violation: Violation, events: Sequence[Event] = ()) -> str:
-    """Return a violation as text: rule, operations and events, with times from the first one's start [ms]."""
+    """Return a violation as text: rule, operations and events, with times from the first start [ms]."""
     begin_us = violation.history[0].start_us
     lines = [f"VIOLATION: {violation.rule}, by {violation.by_us / 1000:.3f} ms"]
     for each in violation.history:
@@ -202,7 +208,7 @@ def described(violation: Violation, events: Sequence[Event] = ()) -> str:
 
 
 def summary(pieces: Sequence[Mapping[str, Any]]) -> str:
-    """Return what all pieces were, together."""
+    """Return the sums over all pieces as text."""
     sums: Counter[str] = Counter()
     oldest_ms: dict[str, float] = {}
     for piece in pieces:
@@ -213,19 +219,19 @@ def summary(pieces: Sequence[Mapping[str, Any]]) -> str:
         for tier, age_ms in piece["oldest_ms"].items():
             oldest_ms[f"{kind}: {tier}"] = max(oldest_ms.get(f"{kind}: {tier}", 0), age_ms)
     lines = [f"{count:>9,} {name}" for name, count in sums.items()]
-    lines += [f"{age_ms:>9,} ms after a newer write at most, {where}" for where, age_ms in sorted(oldest_ms.items())]
+    lines += [f"{age_ms:>9,} ms greatest staleness, {where}" for where, age_ms in sorted(oldest_ms.items())]
     return "\n".join([f"{len(pieces)} pieces, 0 violations", *lines])
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="consistency", description=__doc__)
-    parser.add_argument("--operations", type=int, default=1_000_000, help="of all pieces together")
-    parser.add_argument("--each", type=int, default=20_000, help="operations of a piece")
-    parser.add_argument("--folder", type=Path, default=Path("build/consistency"), help="where pieces are counted")
-    parser.add_argument("--checker", type=Path, help="the program that checks API writes; none: bounds alone")
-    parser.add_argument("--first", type=int, default=0, help="number of the first piece, the seed of its chances")
-    parser.add_argument("--only-ill", choices=ILL, default="", help="the only part that fails, instead of all of them")
-    parser.add_argument("--step", type=int, default=1, help="2: every other piece, for two runs at a time")
+    parser.add_argument("--operations", type=int, default=1_000_000, help="operations of all pieces together")
+    parser.add_argument("--each", type=int, default=20_000, help="operations of each piece")
+    parser.add_argument("--folder", type=Path, default=Path("build/consistency"), help="folder of results")
+    parser.add_argument("--checker", type=Path, help="program that checks API writes (default: bounds only)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first piece, also its seed")
+    parser.add_argument("--only-ill", choices=ILL, default="", help="the only part that fails (default: all parts)")
+    parser.add_argument("--step", type=int, default=1, help="2: every other piece, for two parallel runs")
     return parser.parse_args(arguments)
 
 

@@ -1,8 +1,8 @@
-"""How old an answer may be, checked in one pass over a history: for writes of which copies hear later, and for memory.
+"""Bounds on staleness, and monotonic reads, checked in one pass over a history.
 
-Which of two writes is the newer one is known if one began after the other was acknowledged. Of writes that overlapped,
-and of an object that is not there after several deletes, the order is taken that excuses most. So what is found is a
-violation whatever the order was; the other checker (`checker/`) finds what depends on it.
+A write is newer than another one if it began after the other was acknowledged. Overlapping writes, and several deletes
+before a read of no object, are ordered in the reads' favour. So each finding is a violation in every order. The other
+checker (`checker/`) finds the violations that depend on the order.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import dataclass
 
 from consistency.history import Operation
 
-_BEGINNING = Operation("", "delete", "", None, -1, -1)  # before its first write an object is not there
+_BEGINNING = Operation("", "delete", "", None, -1, -1)  # before its first write an object does not exist
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A read that should have seen something newer, and the operations that show it, in the order of their starts."""
+    """A violation: a read that should have seen a newer write, and its evidence in the order of starts."""
 
     rule: str
     history: tuple[Operation, ...]
-    by_us: float  # how much too old it was
+    by_us: float  # excess over the bound
 
 
 class _Writes:
@@ -34,19 +34,19 @@ class _Writes:
     def __init__(self, writes: Sequence[Operation]) -> None:
         self._of = {each.value: each for each in writes if each.kind == "write"}
         self._deletes = sorted((each for each in writes if each.kind == "delete"), key=lambda each: each.start_us)
-        self._latest_delete = [_BEGINNING]  # to end, among the first n
+        self._latest_delete = [_BEGINNING]  # the last to end, among the first n
         for delete in self._deletes:
             self._latest_delete.append(max(self._latest_delete[-1], delete, key=_end))
         known = sorted((each for each in writes if each.is_known), key=lambda each: each.start_us)
         self._starts = [each.start_us for each in known]
-        self._first_acknowledged: list[Operation] = []  # among those from the nth on
+        self._first_acknowledged: list[Operation] = []  # among the writes from the nth on
         for each in reversed(known):
             first = self._first_acknowledged[-1:] or [each]
             self._first_acknowledged.append(min(first[0], each, key=_end))
         self._first_acknowledged.reverse()
 
     def seen_by(self, read: Operation) -> Operation | None:
-        """Return the write whose value a read has; None if nobody wrote it."""
+        """Return the write that a read saw; None if nobody wrote its value."""
         if read.value is not None:
             write = self._of.get(read.value)
             return None if write is None or write.start_us > read.end_us else write
@@ -54,7 +54,7 @@ class _Writes:
         return self._latest_delete[before]
 
     def first_newer(self, write: Operation) -> Operation | None:
-        """Return the first acknowledged write among those that began after another had ended."""
+        """Return the first acknowledged write of those that began after another one had ended."""
         at = bisect_right(self._starts, _end(write)) if _end(write) < math.inf else len(self._starts)
         return self._first_acknowledged[at] if at < len(self._starts) else None
 
@@ -62,13 +62,13 @@ class _Writes:
 def violations(
     history: Iterable[Operation], *, stale_us: Callable[[Operation], float], forward: Callable[[Operation], bool]
 ) -> Iterator[Violation]:
-    """Yield the reads of a history that were too old.
+    """Yield the violations of a history: stale reads and reads that are not monotonic.
 
     Args:
         history: Operations on any keys, in any order.
-        stale_us: By how much a read may begin after the acknowledgement of a newer write than it saw [us]; infinite:
-            at any time.
-        forward: Whether a read counts among those of which no client may see an older write than before.
+        stale_us: Greatest staleness of a read: the time from the acknowledgement of a newer write to its start [us];
+            infinite: unbounded.
+        forward: Whether a read belongs to its client's monotonic reads.
     """
     of_keys: defaultdict[str, tuple[list[Operation], list[Operation]]] = defaultdict(lambda: ([], []))
     for operation in history:
@@ -80,7 +80,7 @@ def violations(
         known = _Writes(writes)
         reads.sort(key=lambda each: each.start_us)
         yield from _too_old(known, reads, stale_us)
-        yield from _backwards(known, [each for each in reads if forward(each)])
+        yield from _not_monotonic(known, [each for each in reads if forward(each)])
 
 
 def _too_old(
@@ -96,12 +96,12 @@ def _too_old(
             yield Violation("older than allowed", (seen, newer, read), late_us)
 
 
-def _backwards(writes: _Writes, reads: Iterable[Operation]) -> Iterator[Violation]:
+def _not_monotonic(writes: _Writes, reads: Iterable[Operation]) -> Iterator[Violation]:
     of_clients: defaultdict[str, list[Operation]] = defaultdict(list)
     for read in reads:
         of_clients[read.client].append(read)
     for own in of_clients.values():
-        newest: tuple[Operation, Operation] | None = None  # the write that began last of those seen, and by which read
+        newest: tuple[Operation, Operation] | None = None  # the newest write seen, and its read
         under_way: list[tuple[int, int]] = []
         for place, read in enumerate(own):
             while under_way and under_way[0][0] < read.start_us:
@@ -112,10 +112,10 @@ def _backwards(writes: _Writes, reads: Iterable[Operation]) -> Iterator[Violatio
             seen = writes.seen_by(read)
             if seen is not None and newest is not None and newest[0].start_us > _end(seen):
                 history = sorted((seen, newest[0], newest[1], read), key=lambda each: each.start_us)
-                yield Violation("backwards for one reader", tuple(history), read.start_us - newest[1].end_us)
+                yield Violation("not monotonic for one reader", tuple(history), read.start_us - newest[1].end_us)
             heapq.heappush(under_way, (read.end_us, place))
 
 
 def _end(operation: Operation) -> float:
-    """Return when an operation was over at the latest [us]."""
+    """Return the latest possible end of an operation [us]."""
     return operation.end_us if operation.is_known else math.inf

@@ -1,8 +1,8 @@
-"""Eight bugs, planted one at a time in a copy of the project: each is found, or the checkers are worth nothing.
+"""Nine bugs, planted one at a time in a copy of the project: a mutation test of the checkers.
 
     python -m consistency.bugs --checker PROGRAM [NAME …]     (`make consistency-bugs`)
 
-Prints the shortest violating history of each. Exit codes: 0 all were found, 1 one was not, 2 usage error.
+Prints the shortest violating history of each. Exit codes: 0 all bugs found, 1 a bug missed, 2 usage error.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TRIES = 24
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One bug: what stands in the source, what is put in its place, and in which settings it shows itself.
+    """One bug: the right source text, its wrong replacement, and a setting in which histories show it.
 
-    `only_ill` is the part without whose failures it does not; empty: none need fail, or any may.
+    `only_ill` is the only part that may fail in those histories; empty: any part may.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Bug:
 BUGS = (
     Bug(
         "skipped-invalidation",
-        "a write takes no guest from a node",
+        "a write does not invalidate read-through entries on nodes",
         "src/burstcache/control/node_copies.py",
         "(_has_life_on(node, row, now_us) or node.is_home_of(hash_))",
         "_has_life_on(node, row, now_us)",
@@ -53,15 +53,15 @@ BUGS = (
     ),
     Bug(
         "reversed-comparison",
-        "a reader answers a copy if it is not the version that it answered last",
-        "src/burstcache/serve/answered.py",
+        "a reader serves a copy only if its version differs from its last answer",
+        "src/burstcache/serve/monotonic_reads.py",
         "(last.version == version and last.in_doubt_since_s is None)",
         "(last.version != version and last.in_doubt_since_s is None)",
         Setting("breakeven", False, "direct", has_faults=False),
     ),
     Bug(
         "fill-without-etag",
-        "a copy is put into S3 Express whatever lies there by then",
+        "a copy is put into S3 Express unconditionally",
         "src/burstcache/adapters/express_copies.py",
         'condition: Any = {"IfMatch": replaces} if replaces else {"IfNoneMatch": "*"}',
         "condition: Any = {}",
@@ -69,7 +69,7 @@ BUGS = (
     ),
     Bug(
         "drain-without-grace",
-        "a cache function that leaves hears of no write during the second in which it still answers reads",
+        "a draining cache function unsubscribes from writes a second before it stops serving reads",
         "src/burstcache/control/cache_life.py",
         "for subscription in subscriptions:",
         "for subscription in reversed(subscriptions):\n                await asyncio.sleep(subscription is not orders)",
@@ -77,7 +77,7 @@ BUGS = (
     ),
     Bug(
         "route-remembered-too-long",
-        "what a reader knows of routes and changes is taken for a tenth as old as it is",
+        "a reader takes its digest for a tenth of its age",
         "src/burstcache/adapters/digest_reader.py",
         "return seconds_since(self._clock, self._read_at)",
         "return seconds_since(self._clock, self._read_at) / 10",
@@ -85,7 +85,7 @@ BUGS = (
     ),
     Bug(
         "unfenced-seed",
-        "what has loaded an object stores it in Redis whether or not a write has come meanwhile",
+        "a load is stored in Redis although a write took its lease",
         "src/burstcache/adapters/redis_objects.py",
         'if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end\n',
         "",
@@ -93,7 +93,7 @@ BUGS = (
     ),
     Bug(
         "unseen-fence",
-        "a cache function that did not hear of a write goes on with its copy",
+        "a cache function keeps its copy although it missed a write",
         "src/burstcache/control/cache_life.py",
         'self.copy.see_fence(request.get("fence_us", 0))',
         "pass",
@@ -102,20 +102,28 @@ BUGS = (
     ),
     Bug(
         "ignored-condition",
-        "a write over the version that a client got last is made whatever is there by then",
+        "a conditional write ignores its If-Match",
         "src/burstcache/adapters/object_store.py",
         "for name, value in headers.items() if value}",
         'for name, value in headers.items() if value and name != "if_match"}',
         Setting("thesis", False, "api"),
     ),
+    Bug(
+        "slice-without-etag",
+        "slices are named without their version's ETag",
+        "src/burstcache/core/slices.py",
+        r"\n{version.etag}",
+        "",
+        Setting("breakeven", False, "api"),
+    ),
 )
 
 
 def planted(text: str, bug: Bug) -> str:
-    """Return a source with a bug.
+    """Return a source text with a bug planted.
 
     Raises:
-        ValueError: What the bug replaces does not stand in it once.
+        ValueError: The text to replace does not occur exactly once.
     """
     if text.count(bug.right) != 1:
         raise ValueError(f"{bug.file} has {text.count(bug.right)} times what {bug.name} replaces; expected: once")
@@ -125,8 +133,8 @@ def planted(text: str, bug: Bug) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Plant bugs and look for them; return the exit code."""
     parser = argparse.ArgumentParser(prog="consistency.bugs", description=__doc__)
-    parser.add_argument("--checker", type=Path, required=True, help="the program that checks API writes")
-    parser.add_argument("names", nargs="*", choices=[*(bug.name for bug in BUGS), []], help="by default all")
+    parser.add_argument("--checker", type=Path, required=True, help="program that checks API writes")
+    parser.add_argument("names", nargs="*", choices=[*(bug.name for bug in BUGS), []], help="default: all")
     options = parser.parse_args(arguments)
     missed = []
     for bug in BUGS:
@@ -143,7 +151,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def look_for(bug: Bug, checker: Path) -> tuple[int, str]:
-    """Return in how many pieces a bug was looked for, and the history that shows it; empty: none did."""
+    """Return the number of pieces tried, and the history that shows the bug; empty: none did."""
     number = SETTINGS.index(bug.setting)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "project"
@@ -165,7 +173,7 @@ def look_for(bug: Bug, checker: Path) -> tuple[int, str]:
 
 
 def _violation(project: Path, piece: int, checker: Path, only_ill: str) -> str:
-    """Return what a piece's checkers say against a project; empty: nothing."""
+    """Return the violation that the checkers find in a piece of a project; empty: none."""
     paths = [str(project / name) for name in ("tests", "tools", "src", "cloudformation")]
     command = [sys.executable, "-m", "consistency", "--operations", "1", "--each", str(_EACH), "--first", str(piece)]
     command += ["--folder", str(project / "out" / str(piece)), "--checker", str(checker)]

@@ -1,13 +1,13 @@
-"""A history: one operation a line of JSON, as any client of the system saw it.
+"""A history of operations, one a line of JSON, as the clients of the system saw them.
 
     {"client": "front-2", "kind": "read", "key": "a", "value": 17, "start_us": 5, "end_us": 9, "is_known": true,
      "tier": "redis", "path": "api"}
 
-Each write of a key stores a number of its own; `value` is that number, null for an object that is not there. A write
-that ended without an answer (`is_known` is false) may have happened at any time after its start, or never; a read
-without an answer says nothing. `client` is the process that read, whose memory the tier `memory` is. A conditional
-write names what it may be written over (`only_over`): the number of an object by its ETag, 0 for none. One whose
-condition does not hold is `refused`: it has written nothing, and at some instant something else was there.
+Each write of a key stores a unique number: `value`, null if there is no object. A write without an answer (`is_known`
+is false) may have taken effect at any time after its start, or never. A read without an answer says nothing. `client`
+is the reading process, also for the tier `memory`. A conditional write names the value that it may replace
+(`only_over`): an object's number by its ETag, 0 for no object. If the condition fails the write is `refused`: it has
+written nothing, and at some instant another value was current.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Way = Literal["api", "direct"]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation of one client, between its call and its answer [us, all of one clock]."""
+    """One operation of one client, from its call to its answer [us, all of one clock]."""
 
     client: str
     kind: Kind
@@ -41,13 +41,13 @@ class Operation:
 
     @property
     def is_write(self) -> bool:
-        """Whether it has changed the object, or may have."""
+        """Return whether the operation changed the object or may have."""
         return self.kind in ("write", "delete")
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened in the stack at an instant, to one key or to none."""
+    """An event in the stack at an instant, of one key or of none."""
 
     at_us: int
     what: str
@@ -58,7 +58,7 @@ _NAMES = {field.name for field in fields(Operation)}
 
 
 class Recorder:
-    """Collects the operations of many threads."""
+    """A recorder of the operations of many threads."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -66,18 +66,18 @@ class Recorder:
         self._lock = threading.Lock()
 
     def number(self) -> int:
-        """Return the number that the next write stores."""
+        """Return the number for the next write."""
         with self._lock:
             self._numbers += 1
             return self._numbers
 
     def add(self, operation: Operation) -> None:
-        """Note an operation that has ended."""
+        """Record a completed operation."""
         self.operations.append(operation)  # atomic
 
 
 def overlapping(operations: Iterable[Operation]) -> int:
-    """Return during how many writes another one of the same key was under way."""
+    """Return the number of writes that overlap another write of the same key."""
     count = 0
     for _, writes in groupby(
         sorted((each for each in operations if each.is_write), key=lambda each: (each.key, each.start_us)),
@@ -91,14 +91,14 @@ def overlapping(operations: Iterable[Operation]) -> int:
 
 
 def write_history(path: Path, operations: Iterable[Operation]) -> None:
-    """Write a history, in the order in which its operations began."""
+    """Write a history in the order of its operations' starts."""
     with path.open("w") as file:
         for operation in sorted(operations, key=lambda each: each.start_us):
             print(json.dumps(asdict(operation)), file=file)
 
 
 def write_events(path: Path, events: Iterable[Event]) -> None:
-    """Write what happened in a stack, one event a line of JSON."""
+    """Write the events of a stack, one a line of JSON."""
     path.write_text("".join(f"{json.dumps(asdict(event))}\n" for event in events))
 
 
@@ -106,7 +106,7 @@ def read_history(path: Path) -> Iterator[Operation]:
     """Yield the operations of a history.
 
     Raises:
-        ValueError: A line is not an operation; names the line.
+        ValueError: A line is not an operation; the message names it.
     """
     with path.open() as file:
         for number, line in enumerate(file, start=1):
@@ -116,4 +116,4 @@ def read_history(path: Path) -> Iterator[Operation]:
                     raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
                 yield Operation(**columns)
             except (AttributeError, TypeError, ValueError) as error:
-                raise ValueError(f"{path}:{number}: {line.strip()!r} is no operation ({error})") from error
+                raise ValueError(f"{path}:{number}: {line.strip()!r} is not an operation ({error})") from error

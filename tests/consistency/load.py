@@ -1,4 +1,4 @@
-"""Readers and writers of few keys, whose load comes and goes, and the history of what they did."""
+"""The load of a history: readers and writers of few keys, in bursts and pauses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import itertools
 import random
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,38 +20,41 @@ from burstcache.serve.writer import Writer
 from burstcache.web.request import Request
 from burstcache.web.writing import WriteHeaders, sent_headers
 from consistency.history import Kind, Operation, Recorder, Way
+from consistency.programs import WRONG, Program, note
 from consistency.stage import Stage
 from support.roles import acting
 
 _US_PER_S = 1_000_000
 _MEMORY_BYTES = 1 << 20
 _DELETES, _CONDITIONAL = 0.1, 0.2  # of all writes
-_LOOK_S = 3.0  # how long a load that has changed may stay unnoticed
+_LOOK_S = 3.0  # at most, until a client notices a changed load
 _SUCCEEDED, _NO_CONTENT, _NOT_FOUND, _PRECONDITION_FAILED = 200, 204, 404, 412
 _ABSENT = ("", 0)
+KEYS_OF_RANGES = ("large-a", "large-b")
+_PROGRAMS = (("slices", 64 << 10, True), ("slices-memory", 8 << 10, False), ("slices-disk", 0, True))
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How a key is asked for at a time, by all clients together."""
+    """The load on a key for a while, from all clients together."""
 
     reads_per_s: float
     writes_per_s: float
     for_s: tuple[float, float]  # at least, at most
 
 
-# What brings a key to Redis, after a rise in which S3 serves still.
+# A burst brings a key to Redis, after a rise during which S3 still serves.
 _RISE, _BURST = Load(60, 3, (3, 4)), Load(400, 6, (8, 20))
-# One after the other, drawn by lot: a burst, what keeps a key with a cache function until that one hands over, writers
-# that get in each other's way, and what lets the key's life end.
+# Drawn at random, one after the other: a burst, a trickle that keeps a key on a cache function until it hands over,
+# conflicting writers, and a pause in which the key's execution ends.
 _DRAWN = (_RISE, Load(1.2, 0.15, (60, 150)), Load(150, 40, (3, 6)), Load(0.02, 0.01, (30, 300)))
-# Of all keys at the same time, so that nodes have nothing left to do.
+# Of all keys at the same time, so that nodes become idle.
 _NIGHT = Load(0.002, 0.002, (300, 1800))
 _DAY_S = (200, 600)
 
 
 class Loads:
-    """The loads of all keys as time goes on."""
+    """The loads of all keys over time."""
 
     def __init__(self, keys: Sequence[str], draw: random.Random) -> None:
         self.keys = keys
@@ -59,7 +63,7 @@ class Loads:
         self._is_night, self._until_s = True, 0.0
 
     def of(self, key: str, now_s: float) -> Load:
-        """Return the load of a key."""
+        """Return the load of a key at a time."""
         if now_s >= self._until_s:
             self._is_night = not self._is_night
             self._until_s = now_s + self._draw.uniform(*(_NIGHT.for_s if self._is_night else _DAY_S))
@@ -73,7 +77,7 @@ class Loads:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a read gave."""
+    """The answer to a read."""
 
     status: int
     body: bytes
@@ -81,26 +85,30 @@ class Found:
 
 
 Read = Callable[[str], Found]
-# From a key, its new object or None, and a condition to the new ETag. Raises PreconditionFailedError and
-# ObjectNotFoundError if the condition does not hold, another error of Burstcache's if it is not known what was written.
+# From a key, its new object or None, and a condition to the new ETag. Raises PreconditionFailedError or
+# ObjectNotFoundError if the condition fails, another BurstcacheError if the write may have taken effect.
 Write = Callable[[str, bytes | None, WriteHeaders], str]
 
 
 class Clients:
-    """What reads and writes, and what it has seen."""
+    """The clients that read and write, and their recorder."""
 
     def __init__(self, stage: Stage, keys: Sequence[str], *, operations: int, way: Way) -> None:
         self.recorder = Recorder()
-        self._stage, self._loads, self._operations, self._way = stage, Loads(keys, stage.draw), operations, way
-        self._known: dict[str, tuple[str, int]] = {}  # of each key the ETag and the number that somebody got last
+        self.ways: Counter[str] = Counter()  # how programs have read objects in slices
+        self._stage, self._operations, self._way = stage, operations, way
+        self._loads = Loads(keys, stage.draw)
+        self._loads_of_ranges = Loads(KEYS_OF_RANGES, stage.draw)
+        self._known: dict[str, tuple[str, int]] = {}  # ETag and number of each key's last answer to any client
 
     def run(self, *, fronts: int = 4, clients: int = 2, writers: int = 6) -> list[Operation]:
-        """Read and write until there are as many operations as wanted; return them.
+        """Read and write up to the number of operations; return them.
 
         Args:
-            fronts: Environments of the proxy, the last with a memory; each answers one request at a time.
-            clients: Programs with a memory, of two threads each; as many more have none.
-            writers: How many threads write: through the library and through the front door, or straight to the bucket.
+            fronts: Proxy environments, the last one with a memory; each answers one request at a time.
+            clients: Programs with a memory, of two threads each; as many without.
+            writers: Threads that write, half through the library and half through the front door, or all to the bucket.
+                As many write objects of any size, which programs read in slices: with a memory, a disk, or both.
         """
         stage = self._stage
         readers = {
@@ -115,21 +123,30 @@ class Clients:
         ]
         reads += [(name, _by_client(stage, reader)) for name, reader in readers.items()] * 2
         threads = [stage.clock.start(self._read_on, name, read, 1 / len(reads)) for name, read in reads]
-        libraries = itertools.cycle((name, _by_library(stage.open_writer(reader))) for name, reader in readers.items())
-        for number in range(writers):
-            if self._way == "direct":
-                name, write = f"direct-{number}", _straight(stage)
-            elif number % 2:
-                name, write = f"writer-{number}", _by_front_writer(stage.open_front_writer())
-            else:
-                name, write = next(libraries)
-            threads.append(stage.clock.start(self._write_on, name, write, 1 / writers))
+        programs = {
+            name: stage.open_program(name, memory_bytes=memory_bytes, has_disk=has_disk)
+            for name, memory_bytes, has_disk in _PROGRAMS
+        }
+        threads += [
+            stage.clock.start(self._read_ranges_on, program, 0.5 / len(programs))
+            for program in [*programs.values()] * 2
+        ]
+        for among, loads in ((readers, self._loads), (programs, self._loads_of_ranges)):
+            libraries = itertools.cycle((name, _by_library(stage.open_writer(each))) for name, each in among.items())
+            for number in range(writers):
+                if self._way == "direct":
+                    name, write = f"direct-{number}", _straight(stage)
+                elif number % 2:
+                    name, write = f"writer-{number}", _by_front_writer(stage.open_front_writer())
+                else:
+                    name, write = next(libraries)
+                threads.append(stage.clock.start(self._write_on, name, write, 1 / writers, loads))
         for thread in threads:
             stage.clock.wait_for(thread)
         return self.recorder.operations
 
     def _read_on(self, client: str, read: Read, share: float) -> None:
-        while (key := self._next(lambda load: share * load.reads_per_s)) is not None:
+        while (key := self._next(lambda load: share * load.reads_per_s, self._loads)) is not None:
             began_us = self._stage.clock.now_us()
             found = read(key)
             ended_us = self._stage.clock.now_us()
@@ -143,14 +160,25 @@ class Clients:
                 self._known[key] = _ABSENT if value is None else (found.headers["etag"], value)
             self._stage.deliver()
 
-    def _write_on(self, client: str, write: Write, share: float) -> None:
-        while (key := self._next(lambda load: share * load.writes_per_s)) is not None:
+    def _read_ranges_on(self, program: Program, share: float) -> None:
+        while (key := self._next(lambda load: share * load.reads_per_s, self._loads_of_ranges)) is not None:
+            seen = program.read(key)
+            if seen is not None:
+                self.ways[seen.way] += 1
+                self.recorder.add(seen.operation(key, self._stage.clock.now_us(), self._way))
+                if seen.is_known and seen.number != WRONG:
+                    self._known[key] = _ABSENT if seen.number is None else (seen.etag, seen.number)
+            self._stage.deliver()
+
+    def _write_on(self, client: str, write: Write, share: float, loads: Loads) -> None:
+        body_of = note if loads is self._loads_of_ranges else _small
+        while (key := self._next(lambda load: share * load.writes_per_s, loads)) is not None:
             number = None if self._stage.draw.random() < _DELETES else self.recorder.number()
             kind: Kind = "delete" if number is None else "write"
             condition, over = self._condition(key, number)
             began_us, is_known = self._stage.clock.now_us(), True
             try:
-                etag = write(key, None if number is None else b"%08d" % number, condition)
+                etag = write(key, None if number is None else body_of(number), condition)
                 self._known[key] = _ABSENT if number is None else (etag, number)
             except (PreconditionFailedError, ObjectNotFoundError):
                 kind, number = "refused", None
@@ -162,7 +190,7 @@ class Clients:
             )
 
     def _condition(self, key: str, number: int | None) -> tuple[WriteHeaders, int | None]:
-        """Return the condition of a write, now and then one, and the number of what it may be written over."""
+        """Return the condition of a write, empty for most, and the number of the object that it may replace."""
         if self._way == "direct" or self._stage.draw.random() >= _CONDITIONAL:
             return {}, None
         etag, over = self._known.get(key, _ABSENT)
@@ -170,17 +198,21 @@ class Clients:
             return {"if_match": etag}, over
         return ({}, None) if number is None else ({"if_none_match": "*"}, over)
 
-    def _next(self, rate: Callable[[Load], float]) -> str | None:
-        """Wait for the next time at which one of the keys is asked for, and return it; None: it is over."""
+    def _next(self, rate: Callable[[Load], float], loads: Loads) -> str | None:
+        """Wait until the next operation is due and return its key; None: there are enough operations."""
         clock, draw = self._stage.clock, self._stage.draw
         while len(self.recorder.operations) < self._operations:
             now_s = clock.now_us() / _US_PER_S
-            rates = [rate(self._loads.of(key, now_s)) for key in self._loads.keys]
+            rates = [rate(loads.of(key, now_s)) for key in loads.keys]
             wait_s = draw.expovariate(sum(rates))
             clock.sleep(min(wait_s, _LOOK_S))
             if wait_s <= _LOOK_S:
-                return draw.choices(self._loads.keys, rates)[0]
+                return draw.choices(loads.keys, rates)[0]
         return None
+
+
+def _small(number: int) -> bytes:
+    return b"%08d" % number
 
 
 def _by_front(front: Proxy) -> Read:

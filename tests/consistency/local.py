@@ -1,7 +1,7 @@
-"""The same against a local run in real time: `python -m consistency.local` with the options of `python -m consistency`.
+"""Histories of a local run in real time: `python -m consistency.local`.
 
-Front door, functions, Redis and relay are in processes of their own. Which environment of the proxy has answered is not
-known, so `front` goes without the rule that no reader goes back.
+Front door, functions, Redis and relay run in processes of their own. The answering proxy environment is unknown, so
+`front` is not checked for monotonic reads.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _OVERRIDES = "lambda_threshold_s=2,tick_s=3,redis_threshold=20,redis_utilization
 _MEMORY_BYTES = 1 << 20
 _READERS = 2  # threads of each kind
 _LIMIT_S = 60.0
-_BURST_S, _REST_S = 25.0, 20.0  # of the load on one key, then of none
+_BURST_S, _REST_S = 25.0, 20.0  # with and without load on a key
 _WRITE_EVERY_S = 0.7
-_THINK_S = 0.02  # or what memory answers would be nearly all
+_THINK_S = 0.02  # or nearly all reads would be from memory
 _DELETES = 0.1
 
 Read = Callable[[str], tuple[int, bytes, str]]
@@ -41,7 +41,7 @@ Write = Callable[[str, bytes | None], object]
 
 
 class Session:
-    """Clients of a local run, until there are as many operations as wanted."""
+    """A session of clients with a local run, up to a number of operations."""
 
     def __init__(self, cloud: Cloud, way: Way, *, operations: int) -> None:
         self._cloud, self._way, self._operations = cloud, way, operations
@@ -49,7 +49,7 @@ class Session:
         self._began_s = time.monotonic()
 
     def run(self) -> list[Operation]:
-        """Read and write; return what was done."""
+        """Read and write; return the operations."""
         stack = self._cloud.stack
         access: Any = {"stack_name": stack.name, "session": stack.session, "endpoint_urls": stack.endpoint_urls}
         with Client(**access, memory_bytes=_MEMORY_BYTES) as memory, Client(**access, memory_bytes=0) as bare:
@@ -123,7 +123,7 @@ class Session:
 
 
 def _by_client(client: Client, absent_by: str) -> Read:
-    """Return what reads by the library, which does not say who knew that an object is not there."""
+    """Return a read through the library, which does not name the tier of an absent object: that is `absent_by`."""
 
     def read(key: str) -> tuple[int, bytes, str]:
         try:
@@ -171,7 +171,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--operations", type=int, default=20_000)
     parser.add_argument("--policy", choices=["thesis", "breakeven"], default="thesis")
     parser.add_argument("--way", choices=["api", "direct"], default="api")
-    parser.add_argument("--checker", type=Path, help="the program that checks API writes; none: bounds alone")
+    parser.add_argument("--checker", type=Path, help="program that checks API writes (default: bounds only)")
     options = parser.parse_args(arguments)
     setup = Setup(_OVERRIDES if options.policy == "thesis" else "", boot_s=3.0, takes_writes=options.way == "api")
     with running_cloud(setup) as cloud:

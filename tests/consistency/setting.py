@@ -1,4 +1,4 @@
-"""The settings under which histories are recorded."""
+"""The setting of a recorded history, and the list of all settings."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _SHORT = "lambda_threshold_s=2,tick_s=3,redis_threshold=20,redis_utilization_s=5
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a stack is set up, and which way its objects are written."""
+    """The setting of a history: policy, S3 Express, the way of writes, and faults."""
 
     policy: str
     has_express: bool
     way: Way
-    has_faults: bool = True  # whether parts fall ill
+    has_faults: bool = True
 
     def live_policy(self) -> LivePolicy:
-        """Return the policy; the thesis's with times so short that keys pass all states many times."""
+        """Return the policy. The thesis's has short times, so that keys pass all states many times."""
         if self.policy == "thesis":
             return thesis(parameters_from_text(rate="9", sensitivity="4", overrides=_SHORT))
         return policy_named(self.policy, has_express=self.has_express)
 
 
-# Direct writes without faults, too: how old answers become there is what faults add to.
+# Direct writes run without faults, too: the baseline of staleness.
 _WAYS: tuple[tuple[Way, bool], ...] = (("api", True), ("direct", False), ("direct", True))
 SETTINGS = [
     Setting(policy, has_express, *way)

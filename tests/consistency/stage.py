@@ -1,13 +1,15 @@
-"""The system on a virtual clock, with services that take their time: many readers and writers of few keys.
+"""The stage of a history: the system on a virtual clock, with random latencies and faults.
 
-What a read or a write asks of S3, DynamoDB, Redis and the relay takes a random time on its way there or back, so that
-everything overlaps with everything; hours of the stack's time take seconds.
+Each call to S3, DynamoDB, Redis and the relay takes a random time on its way there or back, so that all operations
+overlap in every way. Hours of the stack's time take seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import shutil
+import tempfile
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -36,14 +38,15 @@ from burstcache.core.prices import price_sheet
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.handlers.proxy import Proxy
 from burstcache.handlers.writer import FrontWriter
-from burstcache.serve import reader as reading
+from burstcache.serve import hit_reports
 from burstcache.serve.express_tier import ExpressTier
 from burstcache.serve.reader import Reader
 from burstcache.serve.writer import Writer
 from consistency.history import Event
+from consistency.programs import LARGE_ABOVE_BYTES, Program, open_disk, shrink
 from support.aws import session
 from support.express import URLS, make_copies
-from support.functions import MAX_OBJECT_BYTES, STOP_S
+from support.functions import STOP_S
 from support.memory_relay import MemoryListener, MemoryRelay
 from support.redis_in_process import ObjectsInProcess
 from support.roles import acting, check
@@ -52,27 +55,27 @@ from support.world import World
 
 _FOLLOWED = "InvocationEndsTransientError"
 _BOOT_S = 6
-_REDIS_ANSWERS_S = 3  # after its instance was told to stop: the unit's ExecStop in the template
-_EVENT_S = (0.02, 0.4)  # S3's, until the origin function runs
-_CACHE_S = (72, 90)  # that an invocation of the cache function has left: it hands over 70 s before its end
+_REDIS_ANSWERS_S = 3  # after StopInstances: the unit's ExecStop in the template
+_EVENT_S = (0.02, 0.4)  # from a write in S3 to the origin function
+_CACHE_S = (72, 90)  # remaining time of a cache function invocation, which hands over 70 s before its end
 _JANITOR_EVERY_S = 300
 _REPORTED_EVERY_US = 50_000  # each report runs the scheduler
-_REDIS_S, _RELAY_S, _SERVICE_S = 0.002, 0.003, 0.015  # that a call takes at most on one of its ways
-_STALLED_SHARE, _STALLED_S = 0.03, 0.4  # of S3's answers: what is loaded meets writes that came long after
-_SOUND_S, _ILL_S = (5, 25), (2, 20)  # how long all parts answer, and then one does not
+_REDIS_S, _RELAY_S, _SERVICE_S = 0.002, 0.003, 0.015  # greatest latency of a call one way
+_STALLED_SHARE, _STALLED_S = 0.03, 0.4  # of S3's answers, so that loads overlap much later writes
+_SOUND_S, _ILL_S = (5, 25), (2, 20)  # between outages, and during one
 _NO_ANSWER_S = 0.5
 _RELAY = "relay"
-_ORDERS = "orders"  # of the parts that fall ill: only those who write do not reach the relay
+_ORDERS = "orders"  # writers alone do not reach the relay
 _CACHE = "cache function"  # one is killed
-_TWINS = "twins"  # a person starts executions once more that run
-ILL = (_RELAY, _ORDERS, _CACHE, _TWINS)  # what may fail other than nodes
-_EC2 = "EC2"  # it starts no instance
-_REFUSED_SHARE = 0.15  # of the runs of nodes that begin
+_TWINS = "twins"  # a person starts running executions again
+ILL = (_RELAY, _ORDERS, _CACHE, _TWINS)  # faults other than those of nodes
+_EC2 = "EC2"  # it refuses to start an instance
+_REFUSED_SHARE = 0.15  # of node boots
 _DIGEST_WRITES = ("announce", "mark_late", "remove_mark", "raise_fence", "show_key", "show_node", "remove_key")
 
 
 class _Turns:
-    """A lock whose waiters rest on the clock, so that its holder may sleep there."""
+    """A lock whose waiters wait on the virtual clock, so that its holder may sleep there."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -96,7 +99,7 @@ class _Turns:
             self._clock.wait_for(turn, timeout)
         except TimeoutError:
             with self._lock:
-                if turn not in self._waiting:  # it has come in the same instant
+                if turn not in self._waiting:  # acquired in the same instant
                     return True
                 self._waiting.remove(turn)
                 return False
@@ -112,7 +115,7 @@ class _Turns:
 
 
 class _SlowObjects(ObjectsInProcess):
-    """A node's Redis on the far side of a network; while it is frozen it keeps what it has."""
+    """A node's Redis behind network latency; while frozen it keeps its contents."""
 
     def __init__(
         self,
@@ -132,7 +135,7 @@ class _SlowObjects(ObjectsInProcess):
 
 
 class _ListenerOnceItAnswers(MemoryListener):
-    """A cache function's connection, which is not made while the relay is frozen."""
+    """A cache function's connection, which fails to open while the relay is frozen."""
 
     def __init__(self, relay: MemoryRelay, is_frozen: Callable[[], bool]) -> None:
         super().__init__(relay)
@@ -146,7 +149,7 @@ class _ListenerOnceItAnswers(MemoryListener):
 
 
 class Stage(World):
-    """A world that runs by itself."""
+    """A stage: a world that runs by itself."""
 
     def __init__(
         self,
@@ -158,30 +161,32 @@ class Stage(World):
         has_faults: bool = False,
         only_ill: str = "",
     ) -> None:
-        """Let it begin with nothing in the bucket and both nodes off.
+        """Start with an empty bucket and both nodes off.
 
         Args:
-            patch: Puts locks that rest on the clock where readers would wait for each other in real time.
-            policy: The stack's.
-            seed: Of everything that is left to chance.
+            patch: Replaces locks of readers by locks on the virtual clock.
+            policy: The stack's policy.
+            seed: Seed of all random choices.
             has_express: Whether readers copy objects to a directory bucket.
-            has_faults: Whether parts fail now and then.
-            only_ill: Which of `ILL` does so; empty: all of them, and nodes.
+            has_faults: Whether faults are injected.
+            only_ill: The only fault of `ILL` to inject; empty: all of them, and nodes.
         """
         self._has_faults, self._only_ill = has_faults, only_ill
         self._ill: set[str] = set()
-        self.faults: Counter[str] = Counter()  # by part, how often it failed for a while, or once
-        self.events: list[Event] = []  # faults, writes of the digest and what S3 tells of, as they happened
-        self._keys_written: dict[str, str] = {}  # by what the digest has of their hashes
+        self.faults: Counter[str] = Counter()  # outages and kills by part
+        self.events: list[Event] = []  # faults, digest writes and S3's events, in order
+        self._keys_written: dict[str, str] = {}  # by the prefixes of their hashes in the digest
         self.draw = random.Random(seed)
         self._is_open = True
-        self._reported_us: dict[str, int] = {}  # by key, when the scheduler was told last
+        self._reported_us: dict[str, int] = {}  # by key, the last report to the scheduler
         patch.setattr("support.functions.BOOT_S", _BOOT_S)
+        shrink(patch)
+        self._folder = tempfile.mkdtemp()
         super().__init__(patch, policy=policy, runs_machines=True, nodes=2)
         locks = SimpleNamespace(
             Lock=lambda: _Turns(self.clock), Thread=threading.Thread, main_thread=threading.main_thread
         )
-        for module in (digest_reader, reading):
+        for module in (digest_reader, hit_reports):
             patch.setattr(module, "threading", locks)
         self._write_one_at_a_time(patch)
         self._slow_down(patch)
@@ -195,7 +200,7 @@ class Stage(World):
             self._lives.append(self.clock.start(self._fail_now_and_then))
 
     def _write_one_at_a_time(self, patch: pytest.MonkeyPatch) -> None:
-        """As S3 does, have moto look at a write's condition and write in one."""
+        """Make moto's conditional writes atomic, as S3's are."""
         turn, dispatch = threading.Lock(), S3Response.key_dispatch
 
         def in_turn(*arguments: Any) -> Any:
@@ -204,12 +209,12 @@ class Stage(World):
 
         patch.setattr(S3Response, "key_dispatch", in_turn)
 
-    # the services' time
+    # latencies
 
     def _slow_down(self, patch: pytest.MonkeyPatch) -> None:
         for node, store in self.stores.items():
             self.stores[node] = _SlowObjects(store, self._taking, self._answers)
-        for name, parts in (("request", [_RELAY]), ("tell", [_RELAY, _ORDERS])):
+        for name, parts in (("send_request", [_RELAY]), ("send_order", [_RELAY, _ORDERS])):
             patch.setattr(self.relay, name, self._slow(getattr(self.relay, name), _RELAY_S, parts))
         listener = partial(_ListenerOnceItAnswers, self.relay, lambda: _RELAY in self._ill)
         patch.setattr(self.relay, "listener", listener)
@@ -240,7 +245,7 @@ class Stage(World):
         return called
 
     def _answers(self, part: str) -> bool:
-        """Return whether a part answers, after the wait for its answer if it does not."""
+        """Return whether a part answers. If not, wait for the time-out first."""
         if part not in self._ill:
             return True
         self.clock.sleep(_NO_ANSWER_S)
@@ -261,18 +266,18 @@ class Stage(World):
                 self._ill.add(part)
                 self.clock.sleep(self.draw.uniform(*_ILL_S))
                 self._ill.remove(part)
-                self._note(f"well again: {part}")
+                self._note(f"fault over: {part}")
             self.faults[part] += 1
 
     def _start_twins(self) -> None:
-        """Start executions with the input of those that run, as Step Functions' console offers to."""
+        """Start executions with the input of running ones, as Step Functions' console offers to."""
         for machine in (self.key_machine, self.node_machine):
             for name in self.executions_of(machine):
                 running = self.states_client.describe_execution(executionArn=execution_arn(machine, name))
                 self.states_client.start_execution(stateMachineArn=machine, input=running["input"])
 
     def _refuse_now_and_then(self, node: str, execution: str) -> None:
-        """Fail as Redis control does where EC2 starts no instance; of a twin's step it does not ask EC2."""
+        """Fail some boots, as if EC2 refused the instance; a twin's step does not reach EC2."""
         with acting("redis_control"):
             row = self.nodes.read(node)
         if row.execution_name == execution and row.phase == "booting" and self.draw.random() < _REFUSED_SHARE:
@@ -281,7 +286,7 @@ class Stage(World):
 
     @contextmanager
     def _taking(self, most_s: float) -> Iterator[None]:
-        """Take some time before or after a call: on its way there, or on its way back."""
+        """Add latency before or after a call: on its way there, or on its way back."""
         is_before = self.draw.random() < 0.5
         if is_before:
             self._pause(most_s)
@@ -300,21 +305,22 @@ class Stage(World):
         self._register(clients.express)
         self.origin_changes = replace(self.origin_changes, express=copies)
         rule = express_rule(price_sheet("today-us-east-1"), hit_value_usd=1e-6)
-        return lambda: ExpressTier(copies, rule, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
+        return lambda: ExpressTier(copies, rule, self.clock, max_object_bytes=LARGE_ABOVE_BYTES)
 
     def close(self) -> None:
-        """Let everything that is under way end."""
+        """End faults and latencies, then close the world."""
         self._is_open = False
         self.clients.s3.meta.events.unregister("after-call.s3.GetObject", unique_id="stage stalls")
         for client in self._slow_clients:
             for moment in ("before-call", "after-call"):
                 client.meta.events.unregister(moment, unique_id=f"stage {moment}")
         super().close()
+        shutil.rmtree(self._folder)
 
     # Lambda and EC2
 
     def invoke(self, function: str, payload: dict[str, Any], *, request_id: str = "", remaining_s: float = 900) -> Any:
-        """Run a function; of the cache function's time little is left, and not every boot of a node begins."""
+        """Run a function; cache functions have little time left, and some boots of nodes are refused."""
         if function == "cache":
             remaining_s = self.draw.uniform(*_CACHE_S)
         elif payload.get("op") == "boot_node" and self._has_faults:
@@ -340,7 +346,7 @@ class Stage(World):
             self.clean()
 
     def deliver(self) -> None:
-        """Let the scheduler hear, a little later, of what readers have reported; of many reports of a key of one."""
+        """Deliver the readers' reports to the scheduler with a delay; of frequent reports of a key only some."""
         events, self._bus.events = self._bus.events, []
         for detail in events:
             kind = "RequestsServed" if "keys" in detail else "ObjectRequested"
@@ -351,7 +357,7 @@ class Stage(World):
             self._after_a_while(self.invoke, "scheduler", {"detail-type": kind, "detail": detail}, most_s=0.1)
 
     def _tell_of_write(self, key: str) -> None:
-        """Send S3's event, now and then twice."""
+        """Deliver S3's event at least once: now and then twice."""
         self._keys_written[prefix_of(key_hash(key))] = key
         for _ in range(1 + (self.draw.random() < 0.05)):
             self._after_a_while(self._follow, key, most_s=_EVENT_S[1])
@@ -379,11 +385,11 @@ class Stage(World):
     # readers and writers
 
     def open_front(self, *, memory_bytes: int) -> Proxy:
-        """Return an environment of the proxy."""
+        """Return a proxy environment."""
         return Proxy(self._open_reader(memory_bytes=memory_bytes), self.clock, self.meter)
 
     def open_front_writer(self) -> FrontWriter:
-        """Return an environment of the writer, in which nothing is remembered of a key."""
+        """Return a writer function environment, which has no reader's memory."""
 
         def drop_copies(payload: FollowWrite) -> object:
             check("lambda", "Invoke", {"FunctionName": "origin"})
@@ -392,22 +398,28 @@ class Stage(World):
         return FrontWriter(Writer(self.objects, "", drop_copies, lambda _: None))
 
     def open_client(self, *, memory_bytes: int) -> Reader:
-        """Return what reads in a program's process, which does some of its work in the background."""
+        """Return a reader in a program's process, with background work."""
         return self._open_reader(memory_bytes=memory_bytes, start=self.clock.start)
+
+    def open_program(self, name: str, *, memory_bytes: int, has_disk: bool) -> Program:
+        """Return a program that reads objects of any size, in slices."""
+        open_reader = partial(self._open_reader, memory_bytes=memory_bytes, start=self.clock.start, in_slices=True)
+        disk = open_disk(f"{self._folder}/slices", self.clock) if has_disk else None
+        return Program(name, open_reader, self.objects, disk, self.clock, self.draw)
 
     def _open_reader(self, **options: Any) -> Reader:
         return self.new_reader(express=None if self._make_express is None else self._make_express(), **options)
 
     def write(self, key: str, body: bytes | None) -> None:
-        """Put an object straight into the bucket, or delete it there."""
+        """Write or delete an object straight in the bucket."""
         if body is None:
             self.delete_object(key)
         else:
             self.put_object(key, body)
         self._tell_of_write(key)
 
-    def open_writer(self, reader: Reader) -> Writer:
-        """Return what writes in the process of a reader, as the client library does; S3's events come as ever."""
+    def open_writer(self, reader: Reader | Program) -> Writer:
+        """Return a writer in a reader's process, as the client library has it; S3 sends its events too."""
         return Writer(self.objects, "", self._drop_copies, reader.forget)
 
     def _drop_copies(self, payload: FollowWrite) -> object:
@@ -415,16 +427,16 @@ class Stage(World):
         try:
             with self._taking(_SERVICE_S):
                 return self.invoke("origin", {**payload})
-        except BurstcacheError as error:  # as the Lambda service tells of it
+        except BurstcacheError as error:  # as the Lambda service reports it
             raise FunctionFailedError(f"origin failed: {error}") from error
 
-    # what has happened
+    # events
 
     def _note(self, what: str, key: str = "") -> None:
         self.events.append(Event(self.clock.now_us(), what, key))
 
     def _noted(self, name: str, write: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a write of the digest that is noted when it is done."""
+        """Return a digest write that is also recorded as an event."""
 
         def noted(digest: DigestTable, *arguments: Any, **named: Any) -> Any:
             answer = write(digest, *arguments, **named)
@@ -442,7 +454,7 @@ class Stage(World):
         return noted
 
     def passed(self) -> Counter[str]:
-        """Return how often each state was entered, a cache function followed another, and a part failed."""
+        """Return counts of entered states, hand-overs of cache functions, and faults by part."""
         counts = Counter({f"fault: {part}": times for part, times in self.faults.items()})
         for of_machine, machine in (("key_lifecycle", self.key_machine), ("redis_node", self.node_machine)):
             listed = self.states_client.get_paginator("list_executions").paginate(stateMachineArn=machine)

@@ -1,4 +1,4 @@
-"""What a wrapped client owes a program: each call does what boto3's own does, whether S3 answers or the cache."""
+"""Contract of the boto3 wrapper: each call behaves as boto3's own, whether S3 or the cache answers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def hitting(plain: Any) -> Any:
 
 @pytest.fixture
 def sent(plain: Any) -> Iterator[Requests]:
-    """What was sent to S3, by any of the three clients: they share their events."""
+    """Record the requests sent to S3 by any of the three clients, which share their events."""
     with Requests(plain) as requests:
         yield requests
 
@@ -132,7 +132,7 @@ def test_a_body_on_its_way_into_the_cache_is_read_as_boto3s(plain: Any, known: d
 
 
 def _of_the_object(seen: dict[str, Any]) -> dict[str, Any]:
-    """Return what describes the object, and how the call ended."""
+    """Return the description of the object and the outcome of the call."""
     response = seen.get("response") or seen
     kept = {name: value for name, value in seen.items() if not name.startswith("Checksum")}
     if "ResponseMetadata" not in response:

@@ -16,11 +16,11 @@ from nats.aio.client import Client
 
 from burstcache.access import RedisAccess, RedisNode, RelayAccess
 from burstcache.adapters import redis_connection
+from burstcache.adapters.adaptive_timeout import AdaptiveTimeout
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay import ping
-from burstcache.adapters.relay_listener import MOST_WAITING, Answer, Listening, RelayListener, Respond
+from burstcache.adapters.relay_listener import MOST_WAITING, Answer, RelayListener, RelaySubscription, Respond
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
 from burstcache.core.messages.relay import NOT_HERE, get_subject
@@ -37,22 +37,22 @@ ENTRY = Entry({"etag": '"1"', "content-length": "1"}, b"1")
 REQUEST = Request("GET", "a", "0" * 32, {}, None, "request-1", 1)
 
 
-def endless() -> Patience:
-    patience = Patience(least_s=0.05, most_s=LIMIT_S)
-    patience.s3_took(LIMIT_S)
+def endless() -> AdaptiveTimeout:
+    patience = AdaptiveTimeout(least_s=0.05, most_s=LIMIT_S)
+    patience.record_s3_latency(LIMIT_S)
     return patience
 
 
-def lose(patience: Patience) -> None:
+def lose(patience: AdaptiveTimeout) -> None:
     for _ in range(200):
-        patience.s3_took(0.0)
+        patience.record_s3_latency(0.0)
 
 
 def test_a_redis_that_freezes_under_a_connection_is_left_by_the_patience_of_the_moment() -> None:
     server, patience = RedisServer(free_port()), endless()
     server.start()
     node = RedisNode("node-1", "i-1", "127.0.0.1", server.port)
-    objects = RedisObjects(node, NO_SECRETS, RedisAccess(), patience=patience)
+    objects = RedisObjects(node, NO_SECRETS, RedisAccess(), adaptive_timeout=patience)
     try:
         assert objects.read(REQUEST.hash, at_us=1) is None
         assert server.process is not None
@@ -70,7 +70,7 @@ def test_what_a_redis_answers_too_late_is_not_taken_for_the_answer_to_the_next_q
     server, patience = RedisServer(free_port()), endless()
     server.start()
     node = RedisNode("node-1", "i-1", "127.0.0.1", server.port)
-    objects = RedisObjects(node, NO_SECRETS, RedisAccess(), patience=patience)
+    objects = RedisObjects(node, NO_SECRETS, RedisAccess(), adaptive_timeout=patience)
     try:
         assert objects.hits() == []
         assert server.process is not None
@@ -81,7 +81,7 @@ def test_what_a_redis_answers_too_late_is_not_taken_for_the_answer_to_the_next_q
             with pytest.raises(RedisDownError):
                 objects.memory_bytes()
         for _ in range(200):
-            patience.s3_took(LIMIT_S)
+            patience.record_s3_latency(LIMIT_S)
 
         assert objects.hits() == []
         assert objects._client.info("stats")["total_connections_received"] == before + 1
@@ -118,13 +118,13 @@ async def give(_: bytes, respond: Respond, __: float) -> None:
 
 
 @contextmanager
-def cache_function(access: RelayAccess, answer: Answer = give) -> Iterator[Listening]:
+def cache_function(access: RelayAccess, answer: Answer = give) -> Iterator[RelaySubscription]:
     """Have something answer GETs."""
     loop, listener = asyncio.new_event_loop(), RelayListener(access, NO_SECRETS)
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
-    async def listen() -> Listening:
+    async def listen() -> RelaySubscription:
         await listener.open()
         listening = await listener.listen(get_subject(REQUEST.hash), queue="q", answer=answer, busy=NOT_HERE)
         await listener.flush()
@@ -173,7 +173,7 @@ def test_a_relay_is_pinged_after_a_sleep_that_only_the_time_of_day_has_counted(m
     try:
         for slept_s in (0, 1, 60, 61):
             clock.slept_s = slept_s
-            assert requests.request("get.nobody", b"", timeout_s=LIMIT_S) is None
+            assert requests.send_request("get.nobody", b"", timeout_s=LIMIT_S) is None
 
         assert len(pinged) == 1
     finally:
@@ -182,27 +182,30 @@ def test_a_relay_is_pinged_after_a_sleep_that_only_the_time_of_day_has_counted(m
         server.wait()
 
 
-def sockets() -> set[str]:
-    """Return those that this process has open."""
-    links = set()
+def connections_to(port: int) -> list[str]:
+    """Return the sockets of this process that are connected to a port of this machine."""
+    own = set()
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):  # that of the listing itself
-            links.add(str(descriptor.readlink()))
-    return {link for link in links if link.startswith("socket:")}
+            own.add(str(descriptor.readlink()))
+    rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    peers = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(f":{port:04X}")}
+    return sorted(own & peers)
 
 
 def test_nothing_is_left_of_a_connection_to_a_frozen_relay_that_ends_no_tls() -> None:
-    port, open_before = free_port(), sockets()
+    port = free_port()
     issued, pem = issue_certificate("127.0.0.1", now=datetime.now(UTC))
     server = serve_nats(port, pem)
     access = RelayAccess(f"tls://127.0.0.1:{port}", ca_pem=issued.ca_pem)
     requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
     try:
-        requests.tell("subject", b"", timeout_s=LIMIT_S)
+        requests.send_order("subject", b"", timeout_s=LIMIT_S)
+        assert len(connections_to(port)) == 1
         with frozen(server):
             requests.close()
 
-            assert sockets() <= open_before
+            assert connections_to(port) == []
     finally:
         server.kill()
         server.wait()
@@ -215,12 +218,12 @@ def test_asyncio_does_not_warn_of_a_relay_that_ends_under_tls(caplog: pytest.Log
     access = RelayAccess(f"tls://127.0.0.1:{port}", ca_pem=issued.ca_pem)
     requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
     try:
-        requests.tell("subject", b"", timeout_s=LIMIT_S)
+        requests.send_order("subject", b"", timeout_s=LIMIT_S)
         server.terminate()
         server.wait()
 
         with pytest.raises(RelayDownError):
-            requests.tell("subject", b"", timeout_s=LIMIT_S)
+            requests.send_order("subject", b"", timeout_s=LIMIT_S)
 
         assert [record.message for record in caplog.records if record.name == "asyncio"] == []
     finally:
@@ -238,7 +241,7 @@ def test_nobody_waits_for_a_frozen_relay_to_end_tls(monkeypatch: pytest.MonkeyPa
     for limit in ("burstcache.adapters.relay.CHECK_TIMEOUT_S", "asyncio.constants.SSL_SHUTDOWN_TIMEOUT"):
         monkeypatch.setattr(limit, 2 * LIMIT_S)
     try:
-        requests.tell("subject", b"", timeout_s=LIMIT_S)
+        requests.send_order("subject", b"", timeout_s=LIMIT_S)
         leaving = threading.Thread(target=requests.close, daemon=True)
         with frozen(server):
             leaving.start()
@@ -264,13 +267,13 @@ def test_a_request_waits_for_an_old_connection_and_a_new_one_together(monkeypatc
 
     requests = RelayRequests(RelayAccess(f"nats://127.0.0.1:{port}"), NO_SECRETS, clock, connect_timeout_s=LIMIT_S)
     try:
-        assert requests.request("get.nobody", b"", timeout_s=LIMIT_S) is None
+        assert requests.send_request("get.nobody", b"", timeout_s=LIMIT_S) is None
         clock.slept_s = 60
         monkeypatch.setattr("burstcache.adapters.relay_requests.ping", hang)
         monkeypatch.setattr("burstcache.adapters.relay_requests.connect", note)
 
         with pytest.raises(RelayDownError):
-            requests.request("get.nobody", b"", timeout_s=within_s)
+            requests.send_request("get.nobody", b"", timeout_s=within_s)
 
         assert 0 < given_s[0] < within_s * 0.6
     finally:
@@ -284,7 +287,7 @@ def test_of_a_queue_that_is_too_long_the_foremost_are_sent_to_s3_at_once() -> No
     port, goes_on, more = free_port(), threading.Event(), 10
     server, access = serve_nats(port), RelayAccess(f"nats://127.0.0.1:{port}")
     requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
-    tier = LambdaTier(requests, Patience(least_s=LIMIT_S, most_s=LIMIT_S))
+    tier = LambdaTier(requests, AdaptiveTimeout(least_s=LIMIT_S, most_s=LIMIT_S))
 
     async def give_later(message: bytes, respond: Respond, waited_s: float) -> None:
         await asyncio.to_thread(goes_on.wait, LIMIT_S)
@@ -310,7 +313,7 @@ def test_a_cache_function_knows_how_long_a_get_has_waited_for_those_before_it() 
     port, goes_on, waited_s = free_port(), threading.Event(), list[float]()
     server, access = serve_nats(port), RelayAccess(f"nats://127.0.0.1:{port}")
     requests = RelayRequests(access, NO_SECRETS, SystemClock(), connect_timeout_s=LIMIT_S)
-    tier = LambdaTier(requests, Patience(least_s=LIMIT_S, most_s=LIMIT_S))
+    tier = LambdaTier(requests, AdaptiveTimeout(least_s=LIMIT_S, most_s=LIMIT_S))
 
     async def give_later(message: bytes, respond: Respond, has_waited_s: float) -> None:
         waited_s.append(has_waited_s)
@@ -349,9 +352,9 @@ def test_a_message_that_cannot_be_answered_does_not_stop_those_behind_it() -> No
 
     try:
         with cache_function(access, fail_first):
-            requests.tell(get_subject(REQUEST.hash), b"first", timeout_s=LIMIT_S)
+            requests.send_order(get_subject(REQUEST.hash), b"first", timeout_s=LIMIT_S)
 
-            assert requests.request(get_subject(REQUEST.hash), b"second", timeout_s=LIMIT_S) == b"second"
+            assert requests.send_request(get_subject(REQUEST.hash), b"second", timeout_s=LIMIT_S) == b"second"
     finally:
         requests.close()
         server.kill()

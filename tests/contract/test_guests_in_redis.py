@@ -1,53 +1,26 @@
-"""What a node's Redis owes the readers that bring its guests; the Redis in this process owes tests the same."""
+"""Contract of a node's Redis for guests and the readers that bring them. The in-process Redis must meet it as well."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import fakeredis
 import pytest
 import redis
 
 from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_objects import GUEST_S, LEASE_S, Hit, RedisObjects, lease_key, object_key
 from burstcache.core.errors import RedisDownError
-from burstcache.core.node_use import MOST_HITS
+from burstcache.core.node_use import MAX_HITS
 from burstcache.web.entry import Entry
-from support.redis_in_process import NO_SECRETS, ObjectsInProcess
+from support.redis_in_process import NO_SECRETS
 from support.servers import RedisServer
-from support.waiting import LIMIT_S, free_port
+from support.waiting import LIMIT_S
 
 OLD = Entry({"etag": '"old"', "content-length": "3"}, b"old")
 NEW = Entry({"etag": '"new"', "content-length": "6"}, b"newest")
 _READERS = 100
 HASH, OTHER = "0" * 32, "1" * 32
-
-
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    server = RedisServer(free_port())
-    server.start()
-    yield server.port
-    server.kill()
-
-
-@pytest.fixture(params=["a server", "in this process"])
-def client(request: pytest.FixtureRequest, port: int) -> Iterator[redis.Redis]:
-    connected: redis.Redis = redis.Redis(port=port) if request.param == "a server" else fakeredis.FakeRedis()
-    with connected:
-        connected.flushall()
-        connected.script_flush()
-        yield connected
-
-
-@pytest.fixture
-def objects(client: redis.Redis, port: int) -> RedisObjects:
-    node = RedisNode("node-1", "i-1", "127.0.0.1", port)
-    if isinstance(client, fakeredis.FakeRedis):
-        return ObjectsInProcess(node, client)
-    return RedisObjects(node, NO_SECRETS, RedisAccess(), timeout_s=LIMIT_S)
 
 
 def token_of_a_miss(objects: RedisObjects, hash_: str = HASH) -> str:
@@ -164,10 +137,10 @@ def test_hits_are_noted_with_time_and_size_and_misses_are_not(objects: RedisObje
 def test_only_the_newest_hits_are_kept(objects: RedisObjects) -> None:
     objects.store_guest(HASH, OLD, token_of_a_miss(objects))
 
-    for at_us in range(MOST_HITS + 3):
+    for at_us in range(MAX_HITS + 3):
         objects.read_guest(HASH, at_us=at_us, leases=True)
 
-    assert [hit.at_us for hit in objects.hits()] == list(range(MOST_HITS + 2, 2, -1))
+    assert [hit.at_us for hit in objects.hits()] == list(range(MAX_HITS + 2, 2, -1))
 
 
 def test_many_leases_are_taken_at_once_but_not_for_what_is_there_or_being_loaded(objects: RedisObjects) -> None:
@@ -192,10 +165,12 @@ def test_a_server_that_has_forgotten_the_scripts_is_taught_them_anew(
     assert objects.hits() == [Hit(2, 6)]
 
 
-def test_a_node_knows_what_its_entries_may_take(port: int) -> None:
-    with redis.Redis(port=port) as client:
+def test_a_node_knows_what_its_entries_may_take(server: RedisServer) -> None:
+    with redis.Redis(port=server.port) as client:
         client.config_set("maxmemory", "100mb")
-    objects = RedisObjects(RedisNode("node-1", "i-1", "127.0.0.1", port), NO_SECRETS, RedisAccess(), timeout_s=LIMIT_S)
+    objects = RedisObjects(
+        RedisNode("node-1", "i-1", "127.0.0.1", server.port), NO_SECRETS, RedisAccess(), timeout_s=LIMIT_S
+    )
 
     assert objects.memory_bytes() == 100 << 20
 

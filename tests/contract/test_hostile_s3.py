@@ -34,7 +34,7 @@ def server() -> Iterator[HostileS3]:
 @pytest.fixture
 def store(server: HostileS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostileS3]:
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
-    server.asked.clear()
+    server.requests.clear()
     server.fails_first = server.cuts_first = 0
     yield server
     while _OPEN:
@@ -246,7 +246,7 @@ def test_a_checksum_that_is_wrong_is_never_kept(store: HostileS3) -> None:
     for _ in range(2):
         with pytest.raises(errors.OriginUnavailableError, match="did not arrive as it was sent"):
             reader.get("bad-crc32/a")
-    assert store.asked["GET", "bad-crc32/a"] == 4  # each read once more, since the next try may come through
+    assert store.requests["GET", "bad-crc32/a"] == 4  # each read once more, since the next try may come through
 
 
 @pytest.mark.parametrize("name", ["get", "async get", "open", "cat", "slice", "fs.open"])
@@ -328,7 +328,7 @@ def test_a_body_that_breaks_off_is_asked_for_again(store: HostileS3, name: str) 
     key = f"good/cut-{name}"
 
     assert READERS[name](store)(f"bucket/{key}" if name == "cat" else key) == body_of(key)
-    assert store.asked["GET", key] == 2
+    assert store.requests["GET", key] == 2
 
 
 def test_a_copy_that_breaks_off_leaves_no_part_of_it_behind(store: HostileS3, tmp_path: Path) -> None:

@@ -30,9 +30,9 @@ from burstcache_local.moto import registry as moto_repairs
 from support.s3_itself import (
     DIFFERENCES,
     Answer,
-    Asked,
     Difference,
     Moto,
+    S3Request,
     Stored,
     plain_requests,
     requests,
@@ -120,12 +120,12 @@ def opened(make_stage: type[Stage]) -> Iterator[Doors]:
 
 
 @search(300)
-@given(key=_KEYS, asked=requests(), is_alb=st.booleans())
-def test_a_read_is_answered_as_by_s3(doors: Doors, key: str, asked: Asked, is_alb: bool) -> None:
+@given(key=_KEYS, read=requests(), is_alb=st.booleans())
+def test_a_read_is_answered_as_by_s3(doors: Doors, key: str, read: S3Request, is_alb: bool) -> None:
     stored = doors.stored[key]
-    right = right_answer(asked, stored, now=doors.now)
+    right = right_answer(read, stored, now=doors.now)
 
-    answer, tier = doors.answer(key, asked.method, asked.headers(stored), is_alb=is_alb)
+    answer, tier = doors.answer(key, read.method, read.headers(stored), is_alb=is_alb)
 
     assert (answer.status, answer.body) == (right.status, right.body)
     assert _comparable(answer, tier) == _comparable(right, tier)
@@ -134,24 +134,24 @@ def test_a_read_is_answered_as_by_s3(doors: Doors, key: str, asked: Asked, is_al
 
 @pytest.mark.slow
 @search(300)
-@given(key=_KEYS, asked=plain_requests())
-def test_moto_answers_so_where_it_is_not_known_to_differ(s3: Doors, key: str, asked: Asked) -> None:
+@given(key=_KEYS, read=plain_requests())
+def test_moto_answers_so_where_it_is_not_known_to_differ(s3: Doors, key: str, read: S3Request) -> None:
     stored = s3.stored[key]
-    right = right_answer(asked, stored, now=s3.now)
+    right = right_answer(read, stored, now=s3.now)
 
-    answer = s3.moto.answer(key, asked.method, asked.headers(stored))
+    answer = s3.moto.answer(key, read.method, read.headers(stored))
 
-    assert not any(difference.applies(asked) for difference in DIFFERENCES)
+    assert not any(difference.applies(read) for difference in DIFFERENCES)
     assert (answer.status, answer.body) == (right.status, right.body)
     assert _comparable(answer, "s3") == _comparable(right, "s3")
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda difference: difference.rule.partition(":")[0])
 def test_moto_still_differs(s3: Doors, difference: Difference) -> None:
-    asked, stored = difference.example, s3.stored["ten"]
+    read, stored = difference.example, s3.stored["ten"]
 
-    assert difference.applies(asked)
-    assert s3.moto.answer("ten", asked.method, asked.headers(stored)) != right_answer(asked, stored, now=s3.now)
+    assert difference.applies(read)
+    assert s3.moto.answer("ten", read.method, read.headers(stored)) != right_answer(read, stored, now=s3.now)
 
 
 def _comparable(answer: Answer, tier: str) -> Mapping[str, str]:

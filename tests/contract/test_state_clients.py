@@ -1,11 +1,11 @@
-"""What a holder has taken from a client of its database, at a real Redis: all of it ends with the lease."""
+"""Contract of the state database's clients at a real Redis: everything a holder took from one ends with its lease."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ from burstcache.core.errors import InvalidSettingError, LeaseLostError
 from burstcache.state import async_state, connect, databases, state
 from support.redis_in_process import NO_SECRETS
 from support.servers import RedisServer
-from support.waiting import LIMIT_S, free_port, until
+from support.waiting import LIMIT_S, until
 
 
 class _Function:
@@ -35,14 +35,6 @@ class _Function:
 
     def release(self) -> None:
         """Do nothing."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RedisServer]:
-    server = RedisServer(free_port())
-    server.start()
-    yield server
-    server.kill()
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +54,8 @@ _OF_SETTINGS = ["get_retry", "set_retry", "get_protocol", "parse_response", "set
 _MADE = ["pipeline", "batch_indexer", "keyspace_notifications", "lock", "pubsub", "monitor", "sentinel"]
 _QUEUED = ["watch", "unwatch", "himport_discard", "himport_discard_all", "himport_prepare", "reset", "get_params_args"]
 _OF_FILES = ["load_external_module", "set_file", "set_path"]
-_LOCAL = frozenset([*_OF_A_CLIENT, *_OF_SETTINGS, *_MADE, *_QUEUED, *_OF_FILES])
+_OF_GRAPHS = ["commit", "flush"]  # commands of older versions of redis-py, which send nothing without nodes
+_LOCAL = frozenset([*_OF_A_CLIENT, *_OF_SETTINGS, *_MADE, *_QUEUED, *_OF_FILES, *_OF_GRAPHS])
 _WORDS = ("x", 1, ["x"], {"x": 1}, [1], True, {"x": {"y": 1}}, ("x", 1), [("x", 1)])
 
 
@@ -72,17 +65,16 @@ def test_an_option_that_a_client_does_not_take_wakes_up_no_database(
 ) -> None:
     monkeypatch.setattr(databases, "configure", pytest.fail)
     options: dict[str, Any] = {option: True}
+    refusal = f"^'{option}' is no option of a database; accepted: .*, db, .*, socket_timeout"
     opened: list[Callable[[], Any]] = [
         lambda: state("orders", **options).__enter__(),
         lambda: connect("orders", **options),
     ]
 
     for open_ in opened:
-        with pytest.raises(
-            InvalidSettingError, match=f"^'{option}' is no option of a database; accepted: cache, .*db,"
-        ):
+        with pytest.raises(InvalidSettingError, match=refusal):
             open_()
-    with pytest.raises(InvalidSettingError, match=f"^'{option}' is no option of a database; accepted: .*db,"):
+    with pytest.raises(InvalidSettingError, match=refusal):
         asyncio.run(async_state("orders", **options).__aenter__())
 
 
@@ -100,7 +92,7 @@ def test_whatever_is_called_on_a_client_after_the_with_is_refused() -> None:
     asked = _Asked(client, lambda answer: answer)
 
     assert (asked.answered, asked.made) == ([], [])
-    assert len(asked.refused) > 450, asked.not_sent
+    assert len(asked.refused) > 430, asked.not_sent
 
 
 @pytest.mark.slow
@@ -123,7 +115,7 @@ def test_whatever_is_called_on_an_asynchronous_client_after_the_with_is_refused(
         asked = _Asked(client, lambda answer: runner.run(first(answer)))
 
     assert (asked.answered, asked.made) == ([], [])
-    assert len(asked.refused) > 450, asked.not_sent
+    assert len(asked.refused) > 430, asked.not_sent
 
 
 def _pipeline(client: Any, *, watches: bool = False) -> Any:
@@ -159,6 +151,13 @@ def _single(client: Any) -> Any:
     return single
 
 
+def _connection(pool: Any) -> Any:
+    """Take a connection from a pool; older versions of redis-py require the name of a command."""
+    parameters = inspect.signature(pool.get_connection).parameters
+    required = [each.name for each in parameters.values() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    return pool.get_connection(*("GET" for name in required if parameters[name].default is inspect.Parameter.empty))
+
+
 # How an object is taken from a client, and what is done with it after the lease.
 _TAKEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "pipeline": (_pipeline, lambda taken: taken.execute()),
@@ -183,11 +182,11 @@ _TAKEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "iterator": (_iterator, list),
     "client with a connection of its own": (_single, lambda taken: taken.get("x")),
     "connection": (
-        lambda client: client.connection_pool.get_connection(),
+        lambda client: _connection(client.connection_pool),
         lambda taken: taken.send_command("GET", "x"),
     ),
     "connection that is made anew": (lambda client: client.connection_pool.make_connection(), lambda t: t.connect()),
-    "pool": (lambda client: client.connection_pool, lambda taken: taken.get_connection()),
+    "pool": (lambda client: client.connection_pool, _connection),
     "client of the same pool": (
         lambda client: redis.Redis(connection_pool=client.connection_pool),
         lambda taken: taken.get("x"),
@@ -196,13 +195,14 @@ _TAKEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda client: client,
         lambda taken: taken.transaction(lambda pipeline: pipeline.set("x", "1"), "x"),
     ),
-    "keyspace notifications": (
-        lambda client: client.keyspace_notifications(),
-        lambda taken: taken.subscribe_keyspace("x"),
-    ),
     "subscript": (lambda client: client, lambda taken: taken["x"]),
     "membership": (lambda client: client, lambda taken: "x" in taken),
 }
+if hasattr(redis.Redis, "keyspace_notifications"):  # older versions have none
+    _TAKEN["keyspace notifications"] = (
+        lambda client: client.keyspace_notifications(),
+        lambda taken: taken.subscribe_keyspace("x"),
+    )
 
 
 @pytest.mark.parametrize("name", _TAKEN)
@@ -211,7 +211,7 @@ def test_what_is_taken_from_a_client_ends_with_its_lease(name: str) -> None:
     with state("orders") as client:
         taken = take(client)
 
-    with pytest.raises(LeaseLostError, match="was given back"):
+    with pytest.raises(LeaseLostError, match="was released"):
         use(taken)
 
 
@@ -258,17 +258,18 @@ def test_what_is_taken_from_an_asynchronous_client_ends_with_its_lease() -> None
             lambda: anext(subscription.listen()),
             lambda: single.get("x"),
             lambda: script(),
-            lambda: lock.release(),
             lambda: lock.extend(1),
+            lambda: lock.release(),  # last: redis-py 5 forgets the lock's token first
             lambda: client.lock("other").acquire(blocking=False),
-            lambda: client.connection_pool.get_connection(),
+            lambda: _connection(client.connection_pool),
         ]
         for use in uses:
-            with pytest.raises(LeaseLostError, match="was given back"):
+            with pytest.raises(LeaseLostError, match="was released"):
                 await use()
         await single.aclose()
         with suppress(LeaseLostError):  # it tells the server that it watches no more
             await watching.aclose()
+        watching.connection = None  # redis-py 5 keeps it after this error, and warns of it as unclosed
 
     asyncio.run(asyncio.wait_for(work(), LIMIT_S))
 
@@ -318,7 +319,7 @@ class _Asked:
 
 
 def _required(method: Any) -> int:
-    """Return how many arguments a method cannot do without."""
+    """Return the number of a method's required arguments."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(method).parameters.values()
     return sum(

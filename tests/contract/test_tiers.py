@@ -1,4 +1,4 @@
-"""What every tier owes a reader: the same request gets the same answer, whichever tier gives it."""
+"""Contract of the tiers: the same request gets the same answer from every tier."""
 
 from __future__ import annotations
 

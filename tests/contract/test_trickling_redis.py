@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
 from burstcache.access import RedisAccess, RedisNode
-from burstcache.adapters.patience import MOST_S, Patience
+from burstcache.adapters.adaptive_timeout import MOST_S, AdaptiveTimeout
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import RedisDownError
 from burstcache.web.entry import Entry
 from support.clock import ManualClock
 from support.redis_in_process import NO_SECRETS
 from support.servers import RedisServer, Silence, TlsRedis
-from support.trickle import TricklingProxy
 from support.waiting import LIMIT_S, free_port
 
 _HASH = "0" * 32
@@ -23,12 +24,64 @@ _BODY = b"x" * 1_000_000  # more than one read of a socket takes
 _ENTRY = Entry({"etag": '"1"', "content-length": str(len(_BODY))}, _BODY)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[RedisServer]:
-    server = RedisServer(free_port())
-    server.start()
-    yield server
-    server.kill()
+class TricklingProxy:
+    """Proxy that forwards requests and sends the answers in pieces.
+
+    Args:
+        port: Port of the server on 127.0.0.1.
+        piece_bytes: Size of a piece [bytes].
+        between: Called before each piece. False: nothing more arrives, and the connection stays open.
+    """
+
+    def __init__(self, port: int, piece_bytes: int, between: Callable[[], bool]) -> None:
+        self._server_port = port
+        self._piece_bytes = piece_bytes
+        self._between = between
+        self.connections = 0
+
+    def __enter__(self) -> TricklingProxy:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._open: list[socket.socket] = []
+        self._threads = [self._start(self._accept)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self._listener, *self._open):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        for thread in self._threads:
+            thread.join()
+
+    def _start(self, target: Callable[..., None], *arguments: object) -> threading.Thread:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        thread.start()
+        return thread
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.connections += 1
+                server = socket.create_connection(("127.0.0.1", self._server_port))
+                self._open += (client, server)
+                self._threads += (self._start(self._ask, client, server), self._start(self._answer, server, client))
+
+    def _ask(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := client.recv(1 << 16):
+                server.sendall(data)
+            server.shutdown(socket.SHUT_RDWR)
+
+    def _answer(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(1 << 16):
+                for start in range(0, len(data), self._piece_bytes):
+                    if not self._between():
+                        return
+                    client.sendall(data[start : start + self._piece_bytes])
 
 
 def _objects(port: int, clock: ManualClock | None = None, **more: object) -> RedisObjects:
@@ -54,11 +107,11 @@ def test_an_answer_in_pieces_is_left_at_the_deadline_and_its_connection_is_not_u
         clock.now_s += pieces_s[0]
         return True
 
-    patience = Patience(clock=clock) if has_patience else None
+    patience = AdaptiveTimeout(least_s=LIMIT_S, most_s=LIMIT_S, clock=clock) if has_patience else None
     with TricklingProxy(server.port, 20, between) as proxy:
-        objects = _objects(proxy.port, clock, patience=patience, timeout_s=0.5)
+        objects = _objects(proxy.port, clock, adaptive_timeout=patience, timeout_s=LIMIT_S)
         objects.ping()
-        pieces_s[0] = 0.1  # 200 bytes a second, no piece late by itself
+        pieces_s[0] = LIMIT_S / 5  # no piece late by itself
 
         with pytest.raises(RedisDownError):
             objects.read(_HASH, at_us=1)
@@ -83,7 +136,7 @@ def test_a_log_in_in_pieces_is_left_at_the_deadline(server: RedisServer) -> None
     with TricklingProxy(server.port, 1, lambda: next(allowed, False)) as proxy:
         node = RedisNode("node-1", "i-1", "127.0.0.1", proxy.port)
         access = RedisAccess(user="reader", password_parameter="/password")
-        objects = RedisObjects(node, _Password(), access, patience=Patience(least_s=0.05))  # type: ignore[arg-type]
+        objects = RedisObjects(node, _Password(), access, adaptive_timeout=AdaptiveTimeout(least_s=0.05))  # type: ignore[arg-type]
 
         with pytest.raises(RedisDownError, match="Timeout"):
             objects.ping()
@@ -105,13 +158,13 @@ def test_a_handshake_of_tls_in_pieces_is_left_at_the_deadline(piece_bytes: int) 
 
     def between() -> bool:
         pieces[0] += 1
-        return not over.wait(0.02)
+        return not over.wait(0.1)
 
     try:
         with TricklingProxy(redis.port, piece_bytes, between) as proxy:
             node = RedisNode("node-1", "i-1", "127.0.0.1", proxy.port)
-            patience = Patience(least_s=0.1, most_s=0.1)
-            objects = RedisObjects(node, NO_SECRETS, RedisAccess(ca_pem=redis.ca_pem), patience=patience)
+            patience = AdaptiveTimeout(least_s=0.5, most_s=0.5)
+            objects = RedisObjects(node, NO_SECRETS, RedisAccess(ca_pem=redis.ca_pem), adaptive_timeout=patience)
 
             with pytest.raises(RedisDownError):
                 objects.ping()
@@ -126,7 +179,7 @@ def test_a_handshake_of_tls_in_pieces_is_left_at_the_deadline(piece_bytes: int) 
 def test_a_redis_that_never_answers_is_left_at_the_deadline() -> None:
     with Silence() as silence:
         port = int(silence.address.rpartition(":")[2])
-        objects = _objects(port, patience=Patience(least_s=0.05, most_s=MOST_S))
+        objects = _objects(port, adaptive_timeout=AdaptiveTimeout(least_s=0.05, most_s=MOST_S))
 
         with pytest.raises(RedisDownError, match="Timeout"):
             objects.ping()

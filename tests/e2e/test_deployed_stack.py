@@ -17,7 +17,7 @@ from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import execution_arn
 from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
-from burstcache.core.messages.self_test import SELF_TEST, SelfTest, StackTested, problems
+from burstcache.core.messages.self_test import SELF_TEST, SelfTest, StackTestResult, problems
 from burstcache_cli.operate import invoke
 from burstcache_cli.stack import Stack, find_stack
 from support.waiting import until
@@ -55,7 +55,7 @@ def _serves(stack: Stack, key: str, tier: str) -> bool:
 
 
 def test_every_part_is_reached_from_where_it_is_needed(stack: Stack) -> None:
-    tested: StackTested = invoke(stack, "SelfTestFunctionName", SelfTest(op=SELF_TEST, run=uuid.uuid4().hex))
+    tested: StackTestResult = invoke(stack, "SelfTestFunctionName", SelfTest(op=SELF_TEST, run=uuid.uuid4().hex))
 
     assert problems(tested) == []
 

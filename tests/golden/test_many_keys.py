@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.node_use import Breakeven
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import zipf
@@ -14,7 +14,7 @@ from burstcache_sim.units import run_cost_units
 from support.runs import run_many
 
 THESIS = Thesis.configured(3, 4)
-BREAKEVEN = KeyBreakeven.worth("1e-4")
+BREAKEVEN = Breakeven.worth("1e-4")
 
 
 def zipf_trace() -> Trace:
@@ -30,9 +30,9 @@ def zipf_trace() -> Trace:
         (THESIS, 1, None, (1269, 22, 2287, 11, 1, 1596, 7204354332000)),
         (THESIS, 3, None, (1278, 50, 2250, 32, 4, 1601, 20598332208000)),
         (THESIS, 3, 100_000, (1326, 64, 2188, 34, 5, 1650, 21095244300000)),
-        (BREAKEVEN, 1, None, (673, 10, 2895, 6, 1, 708, 5430904020000)),
-        (BREAKEVEN, 3, None, (673, 10, 2895, 7, 3, 709, 15274515772000)),
-        (BREAKEVEN, 3, 100_000, (878, 10, 2690, 7, 3, 922, 15307488172000)),
+        (BREAKEVEN, 1, None, (67, 4, 3507, 1, 1, 88, 4931115400000)),
+        (BREAKEVEN, 3, None, (73, 4, 3501, 1, 3, 99, 14537938200000)),
+        (BREAKEVEN, 3, 100_000, (1346, 4, 2228, 2, 5, 1359, 14595393052000)),
     ],
 )
 def test_totals_of_an_hour_have_not_moved(

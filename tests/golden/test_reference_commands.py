@@ -16,10 +16,10 @@ Call = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Return a function that runs `burstcache sim … --json` and returns what it prints."""
+    """Return a function that runs `burstcache … --json` and returns the object that it prints."""
 
     def run(*words: object) -> dict[str, Any]:
-        assert main(["sim", *map(str, words), "--prices", "thesis-2022", "--json"]) == 0
+        assert main([*map(str, words), "--prices", "thesis-2022", "--json"]) == 0
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
         return found
 
@@ -31,35 +31,27 @@ def test_run_prints_the_thesis_policys_fields(trace: dict[str, Any], call: Call)
     for expected in trace["thesis"]:
         policy = ("--policy", "thesis", "--rate", expected["rate"], "--sensitivity", expected["sensitivity"])
 
-        found = call("run", trace_path(trace), *policy)
+        found = call("sim", "run", trace_path(trace), *policy)
 
         assert {name: found[name] for name in expected["natural"]} == expected["natural"]
         if "horizon" in expected:
-            found = call("run", trace_path(trace), *policy, "--until", trace["duration_s"])
+            found = call("sim", "run", trace_path(trace), *policy, "--until", trace["duration_s"])
             assert {name: found[name] for name in expected["horizon"]} == expected["horizon"]
 
 
 @each_trace
-def test_run_prints_the_break_even_policys_fields(trace: dict[str, Any], call: Call) -> None:
-    for hit_value_usd, expected in trace["be"].items():
-        found = call("run", trace_path(trace), "--policy", "breakeven-per-key", "--hit-value-usd", hit_value_usd)
-
-        assert {name: found[name] for name in expected["natural"]} == expected["natural"]
-
-
-@each_trace
 def test_offline_prints_the_references_fields(trace: dict[str, Any], call: Call) -> None:
-    assert call("offline", trace_path(trace)) == trace["offline"]
+    assert call("research", "offline", trace_path(trace)) == trace["offline"]
 
 
 @each_trace
 def test_optimum_prints_the_references_fields(trace: dict[str, Any], call: Call) -> None:
     expected = trace["optimum"]
 
-    found = call("optimum", trace_path(trace))
+    found = call("research", "optimum", trace_path(trace))
 
     assert found == {name: value for name, value in expected.items() if name != "pareto"}
     for point in expected["pareto"]:
-        found = call("optimum", trace_path(trace), "--miss-penalty-usd", point["penalty"])
+        found = call("research", "optimum", trace_path(trace), "--miss-penalty-usd", point["penalty"])
         names = ("penalty_units", "objective_units", "fewest_misses", "cost_units_at_fewest_misses")
         assert {name: found[name] for name in names} == {name: point[name] for name in names}

@@ -1,4 +1,4 @@
-"""Worlds on a virtual clock, one per test."""
+"""Fixtures of the lifecycle tests (conftest): worlds on a virtual clock, one per test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.world import World
 
 @pytest.fixture
 def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
-    """Makes the world of a test."""
+    """Yield a factory of worlds, and close them after the test."""
     made: list[World] = []
 
     def make(
@@ -44,5 +44,5 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
 
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
-    """A world whose machines hold what they are given: the test takes every step itself."""
+    """Build a world whose state machines stop at their first task, so that the test takes every step itself."""
     return make_world()

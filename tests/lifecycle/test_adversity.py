@@ -1,6 +1,6 @@
-"""What goes wrong around a stack, one by one: how it ends, and its bill. The deployed machines run on a virtual clock.
+"""Adversity around a stack, one fault at a time: its end and its bill. The deployed machines run on a virtual clock.
 
-What befalls instances and the janitor itself is in `test_janitor`, what alarms make of it in `test_metrics`.
+Faults of instances and of the janitor itself are in `test_janitor`, their alarms in `test_metrics`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Told = Callable[[], list[Sample]]
 
 @dataclass(frozen=True)
 class Bill:
-    """What a stack has taken so far."""
+    """Bill of a stack so far."""
 
     transitions: int
     node_s: float
@@ -46,7 +46,7 @@ def world(make_world: Callable[..., World]) -> World:
 
 
 def bill(world: World, told: Told) -> Bill:
-    """Return what a world has taken since what it told was last asked for; retries are transitions, too."""
+    """Return a world's bill since its metrics were last read. Retries count as transitions."""
     transitions = 0
     for machine in (world.key_machine, world.node_machine):
         executions = world.states_client.list_executions(stateMachineArn=machine)["executions"]
@@ -64,7 +64,7 @@ def bill(world: World, told: Told) -> Bill:
 
 
 def ended(world: World, machine: str, name: str) -> dict[str, str]:
-    """Return how the execution of that name has ended."""
+    """Return status, error, cause and output of the named execution."""
     described = world.states_client.describe_execution(executionArn=execution_arn(machine, name))
     return {part: str(described.get(part, "")) for part in ("status", "error", "cause", "output")}
 

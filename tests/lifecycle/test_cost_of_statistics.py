@@ -1,4 +1,4 @@
-"""What it costs to decide by the use of nodes, per million reported requests, counted at the deployed functions."""
+"""Cost of use statistics per million reported requests, counted at the deployed functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from burstcache.core.messages.events import KeyServed
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.prices import price_sheet
 from support.policies import BY_USE, policy_named
 from support.world import World
@@ -43,13 +43,14 @@ class _Bill:
 
 
 def usd_per_million(world: World, *, keys: int, reads: int) -> float:
-    """Return what a million requests cost, reported in batches of that number of keys and reads of each."""
+    """Return the cost of a million requests, reported in batches of that many keys with that many reads each [USD]."""
     bill, events = _Bill(), world.clients.dynamodb.meta.events
 
     def report() -> None:
         at_us = world.clock.now_us()
         requests = [
-            [Request(at_us + read, f"{key}-{at_us}-{read}").encode() for read in range(reads)] for key in range(keys)
+            [RecordedRequest(at_us + read, f"{key}-{at_us}-{read}").encode() for read in range(reads)]
+            for key in range(keys)
         ]
         served = [
             KeyServed(key=f"key {key}", requests=each, size_bytes=4, etag='"e"') for key, each in enumerate(requests)

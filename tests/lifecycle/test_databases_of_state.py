@@ -267,6 +267,7 @@ def test_nothing_wakes_up_while_the_stack_is_paused(world: World) -> None:
         ({"holder": "a b"}, InvalidSettingError, "holder 'a b': expected 1 to 256"),
         ({"holder": 1}, InvalidSettingError, "holder 1: expected 1 to 256"),
         ({"for_s": 0}, InvalidSettingError, "for_s 0: expected whole seconds from 1 to 86400"),
+        ({"for_s": True}, InvalidSettingError, "for_s True: expected whole seconds from 1 to 86400"),
         ({"op": "hold"}, InvalidSettingError, "op 'hold': expected one of acquire, keep, release"),
         ({"for_s": ...}, InvalidSettingError, "acquire lacks 'for_s': expected database, holder, for_s"),
     ],

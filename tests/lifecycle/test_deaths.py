@@ -81,7 +81,7 @@ def ended(world: World, row: KeyRow) -> dict[str, Any]:
 
 
 def starts(world: World, row: KeyRow) -> list[dict[str, Any]]:
-    """Return what a life's cache functions have been started with."""
+    """Return the payloads with which a life's cache functions were started."""
     arn = execution_arn(world.key_machine, row.execution_name)
     events = world.states_client.get_execution_history(executionArn=arn)["events"]
     scheduled = [event["taskScheduledEventDetails"] for event in events if event["type"] == "TaskScheduled"]
@@ -94,7 +94,7 @@ def dies_while_it_loads(world: World, *, times: int, which: slice = slice(None))
 
 
 def is_without_failure(world: World) -> bool:
-    """Whether no life has failed, and the key may start again at once."""
+    """Return whether no life has failed and the key may start again at once."""
     row = world.row("k")
     return not world.executions_of(world.key_machine, "FAILED") and (row.failures, row.not_before_us) == (0, 0)
 
@@ -200,7 +200,7 @@ def test_a_record_that_comes_twice_or_late_replaces_nothing(thesis: World) -> No
     tiers(thesis, 10)
 
     for _ in range(2):
-        thesis.tell_of_failure(payload, ProcessKilledError("again"))
+        thesis.report_failure(payload, ProcessKilledError("again"))
 
     assert set(tiers(thesis, 10)) == {"lambda"}
     assert thesis.row("k").attempt == 1
@@ -212,7 +212,7 @@ def test_a_record_after_the_lost_heartbeat_replaces_nothing(thesis: World) -> No
     thesis.kill_cache(host=True)
     thesis.until(lambda: thesis.row("k").attempt == 1, within_s=70)
 
-    thesis.tell_of_failure(payload, ProcessKilledError("late"))
+    thesis.report_failure(payload, ProcessKilledError("late"))
 
     thesis.clock.sleep(4)
     assert (thesis.row("k").attempt, len(thesis.running_caches())) == (1, 1)
@@ -220,7 +220,7 @@ def test_a_record_after_the_lost_heartbeat_replaces_nothing(thesis: World) -> No
 
 def test_a_second_invocation_of_the_same_event_that_dies_costs_a_start_and_no_read(thesis: World) -> None:
     held(thesis)
-    thesis.tell_of_failure(starts(thesis, thesis.row("k"))[-1], ProcessKilledError("the other one"))
+    thesis.report_failure(starts(thesis, thesis.row("k"))[-1], ProcessKilledError("the other one"))
 
     seen = tiers(thesis, 30)
 

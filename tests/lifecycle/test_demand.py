@@ -1,4 +1,4 @@
-"""What boots a node that takes guests, whatever comes late, twice or at the same time."""
+"""Demand that boots a node with guests, from reports that arrive late, twice or concurrently."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import KeyServed, ServedBy
 from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.policy import EVENT_LATENESS_US, Request
-from burstcache.core.seen import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
+from burstcache.core.policy import EVENT_LATENESS_US, RecordedRequest
+from burstcache.core.recency import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
 from support.faults import RefusingExecutions
 from support.functions import MAX_OBJECT_BYTES, NODE
 from support.interruptions import after
@@ -31,7 +31,7 @@ def by_use(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> 
 
 
 def served(key: str, *at_us: int, served_by: ServedBy = "below", left_out: int = 0) -> KeyServed:
-    requests = [Request(each, f"{key}-{each}").encode() for each in at_us]
+    requests = [RecordedRequest(each, f"{key}-{each}").encode() for each in at_us]
     return KeyServed(key=key, requests=requests, size_bytes=4, etag='"e"', served_by=served_by, left_out=left_out)
 
 

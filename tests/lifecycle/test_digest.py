@@ -1,4 +1,4 @@
-"""What readers learn from the digest, and what the lives of keys learn of what readers' memories serve."""
+"""Tests of the digest: updates that readers see, and reports of hits in readers' memories to the lives of keys."""
 
 from __future__ import annotations
 

@@ -7,9 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
+from burstcache.access import RedisNode
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.seen import SEEN_WITHIN_US
-from support.explained import MAX_HOT_KEYS, explained, move
+from burstcache.core.recency import SEEN_WITHIN_US
+from burstcache.queries.explain import Explanation, explain
+from burstcache.queries.system import System
+from burstcache.queries.transitions import StackRules, Transition
+from burstcache.settings.explain import PolicySettings
+from support.aws import TABLE
 from support.functions import MAX_OBJECT_BYTES, NODE
 from support.policies import BY_USE, policy_named
 from support.world import World
@@ -17,7 +22,46 @@ from support.world import World
 MakeWorld = Callable[..., World]
 KEY = "cars.json"
 LONG_S = 24 * 3600
+MAX_HOT_KEYS = 3  # of a world
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))]
+
+
+def rules_of(world: World, policy_name: str) -> StackRules:
+    """Return the rules by which a world decides."""
+    use = world.policy.use or policy_named("breakeven").use
+    assert use is not None
+    settings = PolicySettings(
+        policy_name=policy_name,
+        policy=world.policy,
+        redis_nodes=tuple(RedisNode(name, "", "127.0.0.1", 6379) for name in world.node_names),
+        always_on_nodes=0,
+        max_hot_keys=MAX_HOT_KEYS,
+        has_relay=world.has_relay,
+        max_object_bytes=MAX_OBJECT_BYTES,
+        memory_mb=0,
+        pool_members=0,
+    )
+    return StackRules(settings, use.worth, express=None)
+
+
+def explained(world: World, key: str, policy_name: str = "thesis") -> Explanation:
+    """Return the explanation of a key's current state."""
+    system = System(
+        table_name=TABLE,
+        key_machine_arn=world.key_machine,
+        node_machine_arn=world.node_machine,
+        node_names=tuple(world.node_names),
+        dynamodb=world.clients.dynamodb,
+        states=world.clients.states,
+        clock=world.clock,
+    )
+    return explain(system, rules_of(world, policy_name), key)
+
+
+def move(explanation: Explanation, rule: str) -> Transition:
+    """Return the only transition of a rule."""
+    (transition,) = (each for each in explanation.moves if each.rule == rule)
+    return transition
 
 
 def report_now(world: World, key: str, requests: int) -> list[str]:

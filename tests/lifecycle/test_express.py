@@ -104,7 +104,7 @@ def test_an_event_that_express_did_not_hear_of_comes_again(stage: Stage, monkeyp
 
     stage.world.put_object("k", b"new!")
     with monkeypatch.context() as patch:
-        patch.setattr(ExpressCopies, "bury", fails)
+        patch.setattr(ExpressCopies, "put_tombstone", fails)
         with pytest.raises(ServiceError, match="503"):
             stage.world.written("k")
     assert stage.answer(stage.reader()) == ("express", b"old!")

@@ -121,8 +121,8 @@ class _Asked:
     def __init__(self, order: list[str]) -> None:
         self._order = order
 
-    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
+    def send_request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
         raise AssertionError("an order needs no answer")
 
-    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
+    def send_order(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
         self._order.append("lambda")

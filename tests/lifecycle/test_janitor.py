@@ -1,4 +1,4 @@
-"""What the janitor does when things are gone, hang or fail: each is cleaned by itself, and nothing costs for ever."""
+"""The janitor when resources are missing, hang or fail: it cleans each independently, and nothing costs for ever."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_only_keys_whose_executions_are_not_listed_are_asked_for_one_by_one(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Step Functions answers some hundreds of DescribeExecution at once, and then 15 a second."""
-    monkeypatch.setattr("burstcache.adapters.executions._LISTED_AT_ONCE", 1)
+    monkeypatch.setattr("burstcache.adapters.executions._PAGE_SIZE", 1)
     world.started("a")
     world.started("b")
     _orphan(world, "orphan")

@@ -1,4 +1,4 @@
-"""The rows of `docs/understand/lifecycle.md`, "Interleavings", that are about the life of a key, by name."""
+"""The entries of `docs/understand/lifecycle.md`, "Interleavings", that are about the life of a key, by name."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from burstcache.adapters.executions import Executions
-from burstcache.control import cache_title
+from burstcache.control import cache_lease
 from burstcache.core.errors import ServiceError
 from burstcache.core.keys import key_hash
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.table import KeyColumns
 from support.faults import RefusingExecutions, failing
 from support.functions import MAX_OBJECT_BYTES, NODE
@@ -303,7 +303,7 @@ def test_zombie_cache_leaves_while_step_functions_does_not_answer(
         raise ServiceError("down", code="InternalError")
 
     monkeypatch.setattr(Executions, "heartbeat", fails)
-    monkeypatch.setattr(cache_title, "_HEARTBEAT_S", 4)  # twice that is less than its load lasts without a GET
+    monkeypatch.setattr(cache_lease, "_HEARTBEAT_S", 4)  # twice that is less than its load lasts without a GET
     row = world.started("k")
     zombie = world.serve("k")
     world.until(lambda: world.row("k").holder)
@@ -400,7 +400,7 @@ def test_event_handled_twice_changes_nothing(world: World) -> None:
     outcomes = [world.report("k", at_us=at_us, request_id="same") for _ in range(5)]
 
     assert set(outcomes) == {"remembered"}
-    assert world.row("k").window == (Request(at_us, "same"),)
+    assert world.row("k").window == (RecordedRequest(at_us, "same"),)
 
 
 def test_object_that_is_deleted_before_redis_takes_it_gives_the_lease_back_without_an_error(world: World) -> None:

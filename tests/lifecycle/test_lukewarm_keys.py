@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Stretch:
-    """What served the requests of a stretch of time, and what memory cost an hour meanwhile."""
+    """Requests of an interval by tier, and the hourly cost of memory in it."""
 
     tiers: Counter[str]
     usd_per_hour: float  # the node, the cache functions

@@ -1,4 +1,4 @@
-"""The rows of `docs/understand/lifecycle.md`, "Interleavings", that are about nodes and their keys, by name."""
+"""The entries of `docs/understand/lifecycle.md`, "Interleavings", that are about nodes and their keys, by name."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from burstcache.adapters.redis_objects import Hit, RedisObjects
-from burstcache.control import node_looks
+from burstcache.control import use_utilisation
 from burstcache.core.errors import RedisDownError
 from burstcache.core.keys import key_hash
-from burstcache.core.node_use import FIRST_LOOK_US, MOST_HITS, NodeUse
+from burstcache.core.node_use import FIRST_CHECK_US, MAX_HITS, NodeUse
 from burstcache.core.parameters import US_PER_S
 from support.functions import NODE
 from support.policies import BY_USE, policy_named
@@ -59,7 +59,7 @@ def test_a_node_that_is_used_goes_on_and_one_that_is_not_stops(by_use: World) ->
     booted(by_use)
     since_us = by_use.node().ready_at_us
     ask_all(by_use, rounds=12, gap_s=1)
-    assert by_use.clock.now_us() > since_us + FIRST_LOOK_US
+    assert by_use.clock.now_us() > since_us + FIRST_CHECK_US
     assert by_use.node().phase == "running"
 
     by_use.until(lambda: by_use.node().phase == "stopped", within_s=24 * 3600, every_s=10)
@@ -74,7 +74,7 @@ def test_a_node_without_a_hit_stops_after_its_first_look(by_use: World) -> None:
     by_use.until(lambda: by_use.node().phase != "running", within_s=1_000)
 
     # What booted it was a load of ten a minute and more: that it is over shows in a while.
-    assert FIRST_LOOK_US <= by_use.clock.now_us() - since_us < 15 * 60 * S
+    assert FIRST_CHECK_US <= by_use.clock.now_us() - since_us < 15 * 60 * S
 
 
 def test_a_look_is_repeated_and_learns_nothing_twice(by_use: World) -> None:
@@ -110,7 +110,7 @@ def test_hits_that_push_out_all_that_belong_to_a_look_on_its_way_are_learned_ins
     booted(by_use)
     by_use.clock.sleep(3)
     row, at_us = by_use.node(), by_use.clock.now_us()
-    for number in range(MOST_HITS + 1):
+    for number in range(MAX_HITS + 1):
         by_use.clock.sleep(0.005)
         by_use.read(KEYS[number % len(KEYS)])
 
@@ -127,7 +127,7 @@ def test_of_hits_that_stand_for_those_of_a_look_none_comes_before_the_look_befor
     booted(by_use)
     by_use.clock.sleep(30)
     row, at_us = by_use.node(), by_use.clock.now_us()
-    noted = [Hit(at_us + ago * S // 2, 1) for ago in reversed(range(1, MOST_HITS + 1))]  # over two minutes
+    noted = [Hit(at_us + ago * S // 2, 1) for ago in reversed(range(1, MAX_HITS + 1))]  # over two minutes
     learned: list[tuple[int, int]] = []
 
     def note(_: object, use: NodeUse, hits: list[tuple[int, int]], **__: object) -> NodeUse:
@@ -135,7 +135,7 @@ def test_of_hits_that_stand_for_those_of_a_look_none_comes_before_the_look_befor
         return use
 
     monkeypatch.setattr(RedisObjects, "hits", lambda _: noted)
-    monkeypatch.setattr(node_looks, "learn_hits", note)
+    monkeypatch.setattr(use_utilisation, "learn_hits", note)
 
     by_use.node_step("check_node", part=row.part, check_at_us=str(at_us), checks=0)
 

@@ -27,7 +27,7 @@ def spend(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 
 @pytest.fixture
 def failures(world: World) -> Iterator[list[str]]:
-    """What Step Functions answers where a task that is under way is failed: nothing, if none is."""
+    """Collect Step Functions' answers to failing a running task. Empty: no task was failed."""
     failed: list[str] = []
 
     def note(parsed: dict[str, Any], **_: object) -> None:

@@ -13,7 +13,7 @@ import pytest
 from burstcache.control.pool_hubs import STARTING_REPORT_S
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.messages.pool_control import HubTotals, KnownHub, PoolPlan
-from burstcache.core.pool.kept import NO_TOTALS, REPORT_S
+from burstcache.core.pool.retention import NO_TOTALS, REPORT_S
 from support.functions import KEEP_S
 from support.hub_service import add_hub_service
 from support.world import World
@@ -31,7 +31,7 @@ class Stack:
 
     @property
     def tasks(self) -> int:
-        """How many hubs ECS is to run."""
+        """Return the number of hubs that ECS is to run."""
         (service,) = self._ecs.describe_services(cluster="cluster", services=["hub"])["services"]
         return int(service["desiredCount"])
 
@@ -140,12 +140,12 @@ def test_what_readers_have_stored_keeps_members_alive(stack: Stack) -> None:
 def test_a_reader_alone_keeps_no_schedule(stack: Stack) -> None:
     stack.read()
     stack.read({**NO_TOTALS, "stored_bytes": 1_000})
-    asked = len(stack.world.members.asked)
+    asked = len(stack.world.members.invoked)
 
     stack.world.clock.sleep(3 * REPORT_S)
     assert not stack.read()["is_round_due"]
 
-    assert len(stack.world.members.asked) > asked
+    assert len(stack.world.members.invoked) > asked
 
 
 def test_a_stack_without_such_a_hub_says_so(make_world: Callable[..., World]) -> None:

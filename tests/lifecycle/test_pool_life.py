@@ -11,10 +11,10 @@ import pytest
 
 from burstcache.adapters.executions import Executions, execution_arn
 from burstcache.adapters.pool_table import PoolRows, PoolTable
-from burstcache.control.pool_life import LOOK_S, MOST_TICKS, TICK_TAKES_S, start
+from burstcache.control.pool_life import CHECK_S, MOST_TICKS, TICK_TAKES_S, start
 from burstcache.core.errors import FunctionFailedError, ServiceTransientError
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.pool.kept import REPORT_S
+from burstcache.core.pool.retention import REPORT_S
 from support.functions import KEEP_S, POOL_MEMBERS
 from support.reporting_hub import Hub, end_of, hub_in_use, rows_of, running_in
 from support.world import World
@@ -41,12 +41,12 @@ def test_nothing_runs_while_nothing_is_stored(world: World) -> None:
     Hub(world).report_for(600)
 
     assert running_in(world) == []
-    assert world.members.asked == []
+    assert world.members.invoked == []
 
 
 def test_first_chunk_starts_an_execution_that_invokes_every_member(world: World, hub: Hub) -> None:
     assert len(running_in(world)) == 1
-    assert sorted(world.members.asked) == sorted(world.pool.members)
+    assert sorted(world.members.invoked) == sorted(world.pool.members)
 
 
 def test_two_hubs_that_start_at_once_start_one_execution(world: World) -> None:
@@ -68,13 +68,13 @@ def test_two_hubs_that_start_at_once_start_one_execution(world: World) -> None:
 @pytest.mark.slow
 def test_members_are_invoked_every_interval_whether_a_hub_reports_or_not(world: World, hub: Hub) -> None:
     warm_s = rows_of(world).state.choice.warm_s  # type: ignore[union-attr]
-    first = len(world.members.asked)
+    first = len(world.members.invoked)
 
     hub.report_for(10 * warm_s, reads=1)
-    with_hub = len(world.members.asked) - first
+    with_hub = len(world.members.invoked) - first
     hub.leave()
-    world.clock.sleep(LOOK_S + 10 * warm_s)
-    alone = len(world.members.asked) - first - with_hub
+    world.clock.sleep(CHECK_S + 10 * warm_s)
+    alone = len(world.members.invoked) - first - with_hub
 
     assert with_hub == pytest.approx(10 * POOL_MEMBERS, abs=POOL_MEMBERS)
     assert alone >= 10 * POOL_MEMBERS
@@ -86,11 +86,11 @@ def test_machine_takes_few_steps_while_hubs_report(world: World, hub: Hub) -> No
     arn = execution_arn(world.pool_machine, *running_in(world))
     history = world.states_client.get_execution_history(executionArn=arn, maxResults=1000)
     ticks = [event for event in history["events"] if event["type"] == "TaskStateEntered"]
-    assert len(ticks) <= KEEP_S // 2 / LOOK_S + 2
+    assert len(ticks) <= KEEP_S // 2 / CHECK_S + 2
 
 
 def test_member_that_a_hub_uses_is_not_invoked_a_second_time(world: World, hub: Hub) -> None:
-    world.members.asked.clear()
+    world.members.invoked.clear()
 
     for _ in range(10):
         world.clock.sleep(REPORT_S)
@@ -98,18 +98,18 @@ def test_member_that_a_hub_uses_is_not_invoked_a_second_time(world: World, hub: 
         hub.report({"pool-3": world.members.environment("pool-3")["environment"]})
     world.clock.sleep(1)
 
-    assert "pool-3" not in world.members.asked
-    assert "pool-4" in world.members.asked
+    assert "pool-3" not in world.members.invoked
+    assert "pool-4" in world.members.invoked
 
 
 def test_round_that_comes_twice_invokes_nobody_twice(world: World, hub: Hub) -> None:
     world.clock.sleep(60)
-    world.members.asked.clear()
+    world.members.invoked.clear()
 
     for _ in range(2):
         world.invoke("pool_control", {"op": "round"})
 
-    assert len(world.members.asked) == POOL_MEMBERS
+    assert len(world.members.invoked) == POOL_MEMBERS
 
 
 def test_two_rounds_at_once_are_one(world: World, hub: Hub) -> None:
@@ -144,12 +144,12 @@ def test_member_that_does_not_answer_holds_nobody_up(world: World, hub: Hub) -> 
 def test_pool_of_which_no_member_answers_fails_visibly_and_is_tried_again(world: World, hub: Hub) -> None:
     world.members.silent = set(world.pool.members)
 
-    hub.report_for(LOOK_S + REPORT_S, reads=1)
+    hub.report_for(CHECK_S + REPORT_S, reads=1)
     failed = end_of(world)
     assert (failed["status"], failed["error"]) == ("FAILED", FunctionFailedError.__name__)
 
     world.members.silent.clear()
-    world.clock.sleep(LOOK_S + TICK_TAKES_S)
+    world.clock.sleep(CHECK_S + TICK_TAKES_S)
     hub.read()
     hub.report()
     world.clock.sleep(1)
@@ -160,7 +160,7 @@ def test_execution_that_dies_is_replaced_by_the_next_use_after_its_deadline(worl
     name = rows_of(world).state.execution_name
     world.executions.stop(world.pool_machine, name, cause="test")
 
-    hub.report_for(LOOK_S + TICK_TAKES_S + REPORT_S, reads=1)
+    hub.report_for(CHECK_S + TICK_TAKES_S + REPORT_S, reads=1)
 
     assert running_in(world) == [rows_of(world).state.execution_name]
     assert rows_of(world).state.execution_name != name
@@ -177,7 +177,7 @@ def test_throttled_control_function_is_asked_again(world: World, hub: Hub, monke
 
     hub.leave()
     monkeypatch.setattr(PoolTable, "read", fails_first)
-    world.clock.sleep(2 * LOOK_S)
+    world.clock.sleep(2 * CHECK_S)
 
     assert errors == []
     assert len(running_in(world)) == 1
@@ -235,13 +235,13 @@ def test_write_that_the_table_refuses_is_made_again(
         hub.leave()
     monkeypatch.setattr(PoolTable, call, fails_first)
     with contextlib.suppress(ServiceTransientError):
-        hub.report() if call == "put_hub" else world.clock.sleep(2 * LOOK_S)
-    hub.report_for(2 * LOOK_S, reads=1)
+        hub.report() if call == "put_hub" else world.clock.sleep(2 * CHECK_S)
+    hub.report_for(2 * CHECK_S, reads=1)
 
     assert errors == []
     assert len(running_in(world)) == 1
     rows = rows_of(world)
-    assert world.clock.now_us() - rows.state.warmed_at_us <= 2 * LOOK_S * US_PER_S
+    assert world.clock.now_us() - rows.state.warmed_at_us <= 2 * CHECK_S * US_PER_S
     assert not any(member.is_silent for member in rows.members.values())
 
 
@@ -278,9 +278,9 @@ def test_nobody_reads_for_long_and_nothing_is_invoked_any_more(world: World, hub
     hub.report_for(3 * REPORT_S)
 
     assert running_in(world) == []
-    world.members.asked.clear()
+    world.members.invoked.clear()
     hub.report_for(KEEP_S)
-    assert world.members.asked == []
+    assert world.members.invoked == []
 
 
 @pytest.mark.slow
@@ -315,7 +315,7 @@ def test_pool_in_which_nothing_is_stored_ends_at_once(world: World, hub: Hub) ->
     hub.leave()
     world.members.store("pool-3", 0)
 
-    ended = end_of(world, within_s=2 * LOOK_S)
+    ended = end_of(world, within_s=2 * CHECK_S)
 
     assert "nothing was stored" in ended["output"]
 

@@ -1,4 +1,4 @@
-"""What hubs report is added up once: what they have read, whom they have met, which members were reclaimed."""
+"""Pool reports of hubs, each counted once: reads, members met, members reclaimed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.pool_table import PoolRows, PoolTable
-from burstcache.control.pool_rounds import _ask_all
+from burstcache.control.pool_rounds import _invoke_all
 from burstcache.core.errors import FunctionFailedError, InvalidSettingError, ServiceTransientError
 from burstcache.core.messages.pool import MemberState
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.pool.kept import NO_TOTALS, REPORT_S, PoolChoice
+from burstcache.core.pool.retention import NO_TOTALS, REPORT_S, PoolChoice
 from burstcache.core.pool.slices import Redundancy
 from burstcache.core.table import hub_item
 from support.clock import ManualClock
@@ -153,7 +153,7 @@ def test_a_round_asks_nobody_when_silent_members_have_taken_its_time(world: Worl
         clock.sleep(20)
         raise FunctionFailedError("silent")
 
-    answers = _ask_all(replace(world.pool, clock=clock, warm=warm), [f"pool-{number}" for number in range(400)])
+    answers = _invoke_all(replace(world.pool, clock=clock, warm=warm), [f"pool-{number}" for number in range(400)])
 
     assert answers == [None] * 400
     assert 0 < len(asked) < 100
@@ -177,9 +177,10 @@ def test_pool_control_counts_what_it_is_billed_for(world: World, hub: Hub) -> No
         ({"hub": {"token": "abc"}}, "token of hub hub-1"),
         ({"hub": {"port": 70_000}}, "port 70000"),
         ({"totals": {"hits": -1}}, "totals of hub hub-1"),
+        ({"totals": {"hits": True}}, "totals of hub hub-1"),
         ({"used": {"pool-1": 7}}, "used members of hub hub-1"),
     ],
-    ids=["id", "token", "port", "totals", "used"],
+    ids=["id", "token", "port", "negative", "boolean", "used"],
 )
 def test_report_that_is_not_accepted_says_what_is(world: World, change: dict[str, Any], named: str) -> None:
     event: dict[str, Any] = {"op": "hub", "hub": Hub(world).address, "totals": {**NO_TOTALS}, "used": {}}
@@ -205,14 +206,14 @@ def test_reclaims_are_counted_once_each(world: World, hub: Hub) -> None:
 
 def test_reclaims_of_members_in_use_are_counted_by_what_hubs_report(world: World, hub: Hub) -> None:
     known = world.members.environment("pool-3")["environment"]
-    world.members.asked.clear()
+    world.members.invoked.clear()
     for environment in (known, known, "copy", known, "third"):
         hub.read()
         world.clock.sleep(REPORT_S)
         hub.report({"pool-3": environment})
     world.clock.sleep(1)
 
-    assert "pool-3" not in world.members.asked
+    assert "pool-3" not in world.members.invoked
     assert [count for _, count in rows_of(world).reclaims.recent] == [1]
 
 

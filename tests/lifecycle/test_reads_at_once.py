@@ -34,7 +34,7 @@ def read(world: World, number: int) -> bytes:
 
 def test_reads_of_a_cold_key_at_once_ask_s3_twice_and_each_counts(world: World) -> None:
     world.put_object("k", b"cold")
-    world.reader.look_ahead()
+    world.reader.prefetch_digest()
 
     with slow_s3(world) as asked:
         reads = [world.clock.start(read, world, number) for number in range(_READS)]
@@ -47,7 +47,7 @@ def test_reads_of_a_cold_key_at_once_ask_s3_twice_and_each_counts(world: World) 
 
 def test_a_read_that_begins_after_a_write_does_not_share_one_that_began_before(world: World) -> None:
     world.put_object("k", b"old")
-    world.reader.look_ahead()
+    world.reader.prefetch_digest()
 
     with slow_s3(world):
         before = world.clock.start(read, world, 1)

@@ -29,9 +29,9 @@ Answer = Callable[[bytes, Respond, float], Awaitable[None]]
 
 
 class Requests(Protocol):
-    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None: ...
+    def send_request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None: ...
 
-    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None: ...
+    def send_order(self, subject: str, payload: bytes, *, timeout_s: float) -> None: ...
 
     def close(self) -> None: ...
 
@@ -46,7 +46,7 @@ class Side:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def ask(self, payload: bytes = b"", timeout_s: float = 60) -> bytes | None:
-        return self.requests.request("get.h", payload, timeout_s=timeout_s)
+        return self.requests.send_request("get.h", payload, timeout_s=timeout_s)
 
     def listening(self, answer: Answer, *, queue: str = "h") -> tuple[Relay, Any]:
         listener = self.new_listener()
@@ -244,7 +244,7 @@ def test_an_order_is_carried_out_before_the_gets_that_come_after_it(side: Side) 
     answers.append(side.ask())
     for number in range(20):
         version[0] = b"old"
-        side.requests.tell("control.h", b"%d" % number, timeout_s=LIMIT_S)
+        side.requests.send_order("control.h", b"%d" % number, timeout_s=LIMIT_S)
         answers.append(side.ask())
 
     assert answers == [b"old"] + [b"new"] * 20
@@ -253,16 +253,16 @@ def test_an_order_is_carried_out_before_the_gets_that_come_after_it(side: Side) 
 
 
 def test_an_order_that_nobody_listens_to_is_none_that_waits(side: Side) -> None:
-    side.requests.tell("control.h", b"", timeout_s=LIMIT_S)
+    side.requests.send_order("control.h", b"", timeout_s=LIMIT_S)
 
 
 class Restarts:
-    """What a listener hears of its connection."""
+    """Record of the connection changes that a listener is notified of."""
 
     def __init__(self, listener: Relay) -> None:
         self.heard: list[bool] = []
         self.is_over = threading.Event()
-        listener.follow_connection(self._hear)
+        listener.on_connection_change(self._hear)
 
     def _hear(self, hears: bool) -> None:
         self.heard.append(hears)
@@ -329,4 +329,4 @@ def test_relay_that_is_down_is_an_error() -> None:
     relay.is_down = True
 
     with pytest.raises(RelayDownError):
-        relay.request("get.h", b"", timeout_s=1)
+        relay.send_request("get.h", b"", timeout_s=1)

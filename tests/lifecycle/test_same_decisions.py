@@ -159,12 +159,12 @@ def read_through_express(world: World, rule: ExpressRule) -> Clients:
     """Have the world's reader ask Express, which has a tombstone of an object: it is as good as nothing."""
     clients = Clients("control", session=session(), endpoint_urls=URLS)
     express = make_copies(clients)
-    express.bury(key_hash(KEYS[0]))
+    express.put_tombstone(key_hash(KEYS[0]))
     tier = ExpressTier(express, rule, world.clock, max_object_bytes=MAX_OBJECT_BYTES)
     world.reader = world.new_reader(express=tier)
     return clients
 
 
 def copies(clients: Clients) -> int:
-    """Return how many objects have a copy."""
+    """Return the number of objects with a copy."""
     return sum(size_bytes > TOMBSTONE_BYTES for size_bytes in sizes_of(clients).values())

@@ -11,7 +11,7 @@ import pytest
 
 from burstcache.core.keys import key_hash
 from burstcache.core.policy import CHECKS_PER_PART
-from burstcache.core.pool.kept import NO_TOTALS
+from burstcache.core.pool.retention import NO_TOTALS
 from support.aws import put_row
 from support.functions import NODE, POOL_MEMBERS
 from support.hub_service import add_hub_service

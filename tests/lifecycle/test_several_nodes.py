@@ -10,7 +10,7 @@ import pytest
 
 from burstcache.core.keys import key_hash
 from burstcache.core.placement import node_for
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from support.functions import NODE
 from support.world import World
 
@@ -147,4 +147,4 @@ def test_nothing_gets_hot_without_nodes_and_relay(world: World) -> None:
     world.put_object("k")
 
     assert world.get_twice("k") == ["remembered", "no_tier"]
-    assert world.row("k").window[-1] > Request(0, "")
+    assert world.row("k").window[-1] > RecordedRequest(0, "")

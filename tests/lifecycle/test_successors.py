@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from burstcache.adapters.executions import execution_arn
-from burstcache.control import cache_title
+from burstcache.control import cache_lease
 from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.rows import KeyRow
@@ -64,7 +64,7 @@ def tiers(world: World, for_s: float, every_s: float = 1) -> list[str]:
 
 
 def entered(world: World, name: str) -> int:
-    """Return how many transitions an execution has taken, its retries included."""
+    """Return the number of an execution's transitions, including retries."""
     arn = execution_arn(world.key_machine, name)
     pages = world.states_client.get_paginator("get_execution_history").paginate(executionArn=arn)
     kinds = [event["type"] for page in pages for event in page["events"]]
@@ -210,7 +210,7 @@ def test_write_while_the_next_invocation_loads_the_object_is_seen_by_it(world: W
 
 @pytest.mark.slow
 def test_write_while_two_invocations_overlap_reaches_both(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_title, "_HAND_OVER_POLL_S", 20)  # so long do they overlap here
+    monkeypatch.setattr(cache_lease, "_HAND_OVER_POLL_S", 20)  # so long do they overlap here
     held_without_promotion(world)
     tiers(world, 832, every_s=4)
     assert world.row("k").attempt == 1

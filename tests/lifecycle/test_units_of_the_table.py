@@ -1,4 +1,4 @@
-"""What lives of keys and runs of the node take of the table is what a simulated run is billed for."""
+"""Units of the table consumed by lives of keys and runs of the node, compared with a simulated run's bill."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def world(make_world: Callable[..., World]) -> World:
 
 @pytest.fixture
 def units(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Units]:
-    """What the world's functions take of the table, and how often the node was checked."""
+    """Count the table units that the world's functions consume, and the node's checks."""
     counted, invoke = Units(), world.invoke
 
     def noted(function: str, payload: dict[str, Any], **more: Any) -> Any:

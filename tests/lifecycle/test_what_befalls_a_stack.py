@@ -1,8 +1,7 @@
-"""What befalls a running stack, a row each: how it ends, what it costs until then, and which alarms go off.
+"""Failures of a running stack: the end of each, its cost until then, and its alarms.
 
 The deployed machines, functions and alarms on a virtual clock (`tests/support/stack.py`). The rows are those of
-`docs/evidence/aws-checks.md`, "What befalls a running stack"; what each does to keys and nodes in detail has tests of
-its own, which that table names.
+`docs/evidence/aws-checks.md`, "Failures of a running stack". That table names further tests, of keys and nodes.
 """
 
 from __future__ import annotations
@@ -255,13 +254,13 @@ _ROWS = [
     Row("an execution is started by hand with another's input", Stack.hot, start_by_hand, 0.0002),
     Row("an execution is redriven", Stack.hot, redrive, 0.0002, {"KeyLifecycleAlarm"}),
     Row(
-        "an execution is redriven while the key's next one lives",
+        "an execution is redriven while the key's next one runs",
         Stack.hot,
         redrive_while_the_next_lives,
         0.0006,
         {"KeyLifecycleAlarm"},
     ),
-    Row("EC2 has no room", Stack.hot, no_room_in_ec2, 0.0008, {"RedisNodeAlarm"}),
+    Row("EC2 has no capacity", Stack.hot, no_room_in_ec2, 0.0008, {"RedisNodeAlarm"}),
     Row("an instance is terminated", Stack.in_redis, terminate, 0.0004),
     Row("an instance is terminated, and a key joins", Stack.hot, boot_what_is_terminated, 0.0025, {"RedisNodeAlarm"}),
     Row("an instance hangs in `stopping`", Stack.in_redis, stuck_in_stopping, 0.0004, is_slow=True),
@@ -282,7 +281,7 @@ _ROWS = [
     Row("the scheduler fails on events", cold, fail_scheduler, 0.0001, {"FailedEventsAlarm"}),
     Row("EventBridge does not reach the scheduler", cold, cut_off_scheduler, 0.0001, {"UndeliveredEventsAlarm"}),
     Row("DynamoDB throttles a node's steps", Stack.in_redis, throttle_dynamodb, 0.0005, is_slow=True),
-    Row("events come twice, late, in disorder; a clock is behind", cold, repeat_events, 0.0002),
+    Row("events are duplicated, late, out of order; a clock is behind", cold, repeat_events, 0.0002),
     Row(
         "the account's concurrency is used up",
         cold,
@@ -327,12 +326,14 @@ def test_it_ends_by_itself_for_a_bounded_bill_and_its_alarms_go_off(stack: Stack
 
 
 def test_the_document_has_these_rows_with_their_bills_and_alarms() -> None:
-    section = _DOCUMENT.read_text().split("## What befalls a running stack")[1]
-    cells = [line.strip("| \n").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
-    told = {event: (usd, set(re.findall(r"`(\w+Alarm)`", alarms))) for event, _, _, usd, alarms, *_ in cells}
+    section = _DOCUMENT.read_text().split("## Failures of a running stack")[1]
+    lines = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| ")][1:]
+    documented = {
+        event.strip(): (usd.strip(), set(re.findall(r"`(\w+Alarm)`", alarms))) for event, _, usd, alarms, _ in lines
+    }
 
     rows = {row.event: (f"{row.most_usd:.4f}", row.alarms) for row in _ROWS}
-    assert rows.items() <= told.items()
+    assert rows.items() <= documented.items()
 
 
 def test_a_stack_in_order_has_no_alarm(stack: Stack) -> None:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from burstcache.adapters.key_table import KeyTable
-from burstcache.adapters.object_store import ObjectAnswer, ObjectStore, Written
+from burstcache.adapters.object_store import ObjectResponse, ObjectStore, Written
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import BurstcacheError
 from burstcache.core.policies import LivePolicy
@@ -82,7 +82,7 @@ class Writes(RuleBasedStateMachine):
         for step, (part, method) in _STEPS.items():
             self._interrupt(step, part, method)
         # A read may take as long as a write that waits; moto's answers have no socket that could be hurried.
-        self._patch.setattr(ObjectAnswer, "hurry", lambda *_: None)
+        self._patch.setattr(ObjectResponse, "hurry", lambda *_: None)
         self.world = World(self._patch, runs_machines=True, policy=self.policy)
         making.callback(self.world.close)
         self.tasks: dict[str, dict[str, Any]] = {}  # of the newest cache functions, by key
@@ -123,7 +123,7 @@ class Writes(RuleBasedStateMachine):
 
     @rule(key=_KEYS)
     def write(self, key: str) -> None:
-        """Whatever is down, it is answered."""
+        """Write a key and require success, whichever parts are down."""
         objects: Any = _NumberedObjects(self)  # others may write before the answer, in this thread, too
         replace(self.writer, store=objects).put(key, b"its number")
         self.answered[key] = max(self.answered[key], objects.version)
@@ -202,7 +202,7 @@ class Writes(RuleBasedStateMachine):
     def cache_function_is_followed_by_another(self, key: str) -> None:
         """An event is run twice, and the one that does not serve dies: two serve until the next heartbeat."""
         if key in self.tasks:
-            self.world.tell_of_failure(self.tasks[key], ProcessKilledError("signal: killed"))
+            self.world.report_failure(self.tasks[key], ProcessKilledError("signal: killed"))
 
     @rule(is_host=st.booleans())
     def cache_functions_die(self, is_host: bool) -> None:

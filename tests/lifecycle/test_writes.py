@@ -1,4 +1,4 @@
-"""What is written through Burstcache is what everybody reads when the write has been answered."""
+"""Writes through Burstcache: once a write is answered, every reader sees it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def dynamodb_fails(world: World) -> Iterator[None]:
 
 @pytest.mark.usefixtures("dynamodb_fails")
 def test_a_write_that_cannot_be_announced_is_an_error_that_says_so(world: World, writer: Writer) -> None:
-    with pytest.raises(CopiesNotDroppedError, match="S3 has 'k' as it was written, but copies"):
+    with pytest.raises(CopiesNotDroppedError, match="S3 has the new version of 'k', but old copies"):
         writer.put("k", b"new")
 
     assert world.objects.fetch("k", max_bytes=MAX_OBJECT_BYTES).body == b"new"
@@ -233,7 +233,7 @@ def test_readers_do_not_wait_until_it_is_found_out_that_cache_functions_do_not_h
         raise RelayDownError("writers do not reach it")
 
     in_lambda_tier(world)
-    monkeypatch.setattr(world.relay, "tell", refuse)
+    monkeypatch.setattr(world.relay, "send_order", refuse)
     world.put_object("k", b"new")
 
     event = world.clock.start(world.written, "k")

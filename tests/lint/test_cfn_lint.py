@@ -73,6 +73,6 @@ def test_a_mistake_is_rejected(right: str, wrong: str, rule: str) -> None:
 
 
 def test_the_linter_is_the_pinned_one() -> None:
-    pinned = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["dev"]
+    pinned = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["dev"]
 
     assert f"cfn-lint=={version('cfn-lint')}" in pinned

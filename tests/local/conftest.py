@@ -1,4 +1,4 @@
-"""The local cloud for tests that need all of it, and small functions of their own for those that do not."""
+"""Fixtures of the local tests (conftest): the whole local cloud, and a folder for tests that bring a small template."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    """The project's template, with quick nodes that no key's idleness stops while a slow test needs them."""
+    """Run the project's template with nodes that boot quickly and that idle keys do not stop during a slow test."""
     options = LocalOptions(
-        boot_s=0.2,
+        boot_s=1.0,  # long enough for a read to meet the cache function first, on a busy machine too
         stop_s=0.2,
         run_dir=tmp_path_factory.mktemp("logs"),
         parameters=THESIS | {"PolicyOverrides": "redis_utilization_s=3600"},
@@ -30,8 +30,8 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests of a module."""
-    from support.browser import chromium  # imports a quarter of a second of Playwright, which few tests need
+    """Start one browser for all tests of a module."""
+    from support.browser import chromium  # importing Playwright takes a quarter of a second, and few tests need it
 
     with chromium() as running:
         yield running
@@ -39,6 +39,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder for a small template and its code."""
+    """Create a folder for a small template and its code."""
     (tmp_path / "src").mkdir()
     return tmp_path

@@ -35,7 +35,7 @@ def application(cloud: LocalCloud) -> Stack:
 
 
 def run(cloud: LocalCloud, machine_arn: str, **given: Any) -> Any:
-    """Return what an execution returns."""
+    """Run an execution and return its output."""
     states = cloud.client("stepfunctions")
     arn = states.start_execution(stateMachineArn=machine_arn, input=json.dumps(given))["executionArn"]
     ended = until(lambda: (found := states.describe_execution(executionArn=arn))["status"] != "RUNNING" and found)
@@ -74,7 +74,7 @@ def test_what_one_function_writes_another_one_reads_after_the_database_has_slept
 
 
 def boots(cloud: LocalCloud) -> int:
-    """Return how many runs the stack's nodes had, each of which has booted one."""
+    """Return the number of node boots in the stack: each run of a node boots it once."""
     states = cloud.client("stepfunctions")
     return len(states.list_executions(stateMachineArn=cloud.outputs["RedisNodeArn"])["executions"])
 

@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 import burstcache
 from burstcache.client import AsyncClient, Client, Object
 from burstcache.client.configuration import OUTPUT, VARIABLE
-from burstcache.client.requests import Requests
+from burstcache.client.requests import RequestBuilder
 from burstcache.core import errors
 from burstcache.core.messages.operations import Hold
 from burstcache.web.headers import object_headers
@@ -45,7 +45,7 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a read gave: of an error the status alone."""
+    """Answer to a read. Of an error only the status."""
 
     status: int
     body: bytes = b""
@@ -127,7 +127,7 @@ def by_boto3(cloud: LocalCloud, method: str, key: str, arguments: dict[str, Any]
 
 
 def by_front_door(cloud: LocalCloud, method: str, key: str, arguments: dict[str, Any]) -> Answer:
-    request = Requests(ManualClock()).make(method, key, **arguments)
+    request = RequestBuilder(ManualClock()).make(method, key, **arguments)
     headers = dict(request.headers) | ({"range": str(request.range)} if request.range else {})
     connection = http.client.HTTPConnection(urlsplit(cloud.front_url).netloc, timeout=LIMIT_S)
     connection.request(method, f"/objects?key={quote(key, safe='')}", headers=headers)
@@ -174,10 +174,10 @@ def compare(cloud: LocalCloud, client: Client, tier: str, method: str) -> None:
     for name, arguments in CASES.items():
         if method == "HEAD" and "range" in arguments(etag, at):
             continue
-        asked = arguments(etag, at)
-        answer = by_client(client, method, key, asked)
-        assert answer == by_front_door(cloud, method, key, asked), name
-        assert answer == by_boto3(cloud, method, key, asked), name
+        request = arguments(etag, at)
+        answer = by_client(client, method, key, request)
+        assert answer == by_front_door(cloud, method, key, request), name
+        assert answer == by_boto3(cloud, method, key, request), name
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -193,14 +193,14 @@ def test_a_missing_object_is_missing_everywhere(cloud: LocalCloud, client: Clien
 
 @dataclass(frozen=True, slots=True)
 class CountedFault(CallFault):
-    """A fault that counts the calls that it befalls."""
+    """A fault that counts the calls that it affects."""
 
     calls: list[str] = field(default_factory=list)
 
-    def befalls(self, service: str, operation: str, path: str) -> bool:
-        befalls = CallFault.befalls(self, service, operation, path)
-        self.calls.extend([operation] if befalls else [])
-        return befalls
+    def affects(self, service: str, operation: str, path: str) -> bool:
+        is_affected = CallFault.affects(self, service, operation, path)
+        self.calls.extend([operation] if is_affected else [])
+        return is_affected
 
 
 def test_an_error_of_s3_is_passed_on_after_the_retries_of_client_and_proxy(cloud: LocalCloud, client: Client) -> None:
@@ -209,7 +209,7 @@ def test_an_error_of_s3_is_passed_on_after_the_retries_of_client_and_proxy(cloud
     # Cache functions may still be loading what tests before this one have read.
     fault = CountedFault("s3", frozenset({"GetObject"}), path="/failing", refusal=slow_down)
 
-    with cloud.faults.of_calls(fault):
+    with cloud.faults.inject_call_fault(fault):
         with pytest.raises(errors.OriginUnavailableError, match="SlowDown"):
             client.get("failing")
         by_door = by_front_door(cloud, "GET", "failing", {})

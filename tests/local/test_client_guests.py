@@ -20,16 +20,14 @@ from burstcache.core.keys import key_hash
 from burstcache.core.rows import NodeRow
 from support.aws import BUCKET, BUS, REGION, TABLE, clients, make_stack, mocked_aws
 from support.servers import RedisServer
-from support.waiting import free_port
 
 _MAX_OBJECT_BYTES = 100
 
 
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """A running node that takes guests, of a stack that clients find by the environment."""
-    server = RedisServer(free_port())
-    server.start()
+    """Run a node that accepts guests, in a stack that clients find through the environment."""
+    server = RedisServer()
     stack = {
         "TABLE_NAME": TABLE,
         "BUCKET_NAME": BUCKET,
@@ -40,13 +38,12 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
         "MAX_OBJECT_BYTES": str(_MAX_OBJECT_BYTES),
     }
     monkeypatch.setenv(VARIABLE, json.dumps(VARIABLES | stack))
-    with mocked_aws(), redis.Redis(port=server.port) as client:
+    with server, mocked_aws(), redis.Redis(port=server.port) as client:
         make_stack()
         clients().s3.put_object(Bucket=BUCKET, Key="small", Body=b"body")
         clients().s3.put_object(Bucket=BUCKET, Key="large", Body=b"x" * (_MAX_OBJECT_BYTES + 1))
         DigestTable(TABLE, clients().dynamodb).show_node(NodeRow("node-1", "running", 7, peers=("node-1",)))
         yield client
-    server.kill()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.table import key_item
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.browser import NARROW, WIDE, mistakes, opened
-from support.dashboard import asked, serving
+from support.dashboard import fetch, serving
 from support.policies import THESIS
 from support.waiting import LIMIT_S, until
 
@@ -49,7 +49,7 @@ def url(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def get(cloud: LocalCloud, key: str) -> str:
     """Read an object; return the tier that answered."""
-    answer = asked(cloud.front_url, f"/objects/{quote(key)}")
+    answer = fetch(cloud.front_url, f"/objects/{quote(key)}")
     return answer.headers["X-Cache-Tier"] or ""
 
 
@@ -187,6 +187,27 @@ def test_a_last_hit_after_the_end_of_a_life_makes_no_guest_of_a_key(browser: Bro
         expect(strip).not_to_have_attribute("aria-label", with_text("Guest"))
 
 
+def test_page_of_a_large_object_has_a_table_of_its_slices(browser: Browser, url: str) -> None:
+    def large(found: dict[str, Any]) -> None:
+        stored = {"tier": "Redis (node-1)", "slices": 140, "stored": 12, "stored_bytes": 12 << 20, "problem": ""}
+        unknown = {
+            "tier": "S3 Express",
+            "slices": 256,
+            "stored": None,
+            "stored_bytes": None,
+            "problem": "Access Denied",
+        }
+        found["slices"] = {"count": 1000, "sampled": 256, "tiers": [stored, unknown]}
+
+    with opened_with(large, browser, url) as strip:
+        rows = strip.page.get_by_role("table", name="Slices").get_by_role("row")
+
+        expect(rows.nth(1)).to_have_text(re.compile(r"Redis \(node-1\)\s*140\s*12\s*12\.6 MB"))
+        expect(rows.nth(2)).to_have_text(re.compile(r"S3 Express\s*256\s*unknown\s*–"))
+        expect(rows.nth(2).get_by_title("Access Denied")).to_be_visible()
+        expect(strip.page.locator("#key")).to_contain_text("Of 256 slices, evenly spread over the object's 1,000.")
+
+
 def test_page_of_a_key_says_why_it_is_there(browser: Browser, url: str) -> None:
     with opened(browser, f"{url}#key={_HOT}") as page:
         explained = page.locator("pre")
@@ -197,7 +218,7 @@ def test_page_of_a_key_says_why_it_is_there(browser: Browser, url: str) -> None:
 
 def test_key_that_nobody_asked_for_is_shown_as_unknown(browser: Browser, url: str) -> None:
     with opened(browser, f"{url}#key=unknown.txt") as page:
-        expect(page.locator("#key-page")).to_contain_text("No such key")
+        expect(page.locator("#key-page")).to_contain_text("Unknown key")
 
 
 def test_late_answer_for_a_key_that_was_left_is_not_shown(browser: Browser, url: str) -> None:
@@ -257,22 +278,22 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 @pytest.mark.parametrize("path", ["/events", "/rivals", "/trace?key=a", "/page/main.js"])
 def test_another_sites_page_makes_the_server_do_nothing(url: str, path: str, site: str) -> None:
-    assert asked(url, path, **{"Sec-Fetch-Site": site}).status == 403
-    assert asked(url, "/", **{"Sec-Fetch-Site": site}).status == 200  # a link
+    assert fetch(url, path, **{"Sec-Fetch-Site": site}).status == 403
+    assert fetch(url, "/", **{"Sec-Fetch-Site": site}).status == 200  # a link
 
 
 def test_page_of_another_name_is_refused(url: str) -> None:
-    assert asked(url, "/", Host="burstcache.example").status == 400
+    assert fetch(url, "/", Host="burstcache.example").status == 400
 
 
 @pytest.mark.parametrize("path", ["/", "/events", "/key", "/rivals", "/about", "/page/main.js"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_nothing_but_reading_is_answered(url: str, path: str, method: str) -> None:
-    assert asked(url, path, method=method).status == 405
+    assert fetch(url, path, method=method).status == 405
 
 
 def test_page_runs_no_script_of_others(url: str) -> None:
-    assert "default-src 'self'" in (asked(url, "/").headers["Content-Security-Policy"] or "")
+    assert "default-src 'self'" in (fetch(url, "/").headers["Content-Security-Policy"] or "")
 
 
 @contextmanager

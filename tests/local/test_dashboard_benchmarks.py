@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from burstcache_dashboard.benchmarks import Benchmarks, Offer
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.browser import NARROW, WIDE, mistakes, opened
-from support.dashboard import asked, serving
+from support.dashboard import fetch, serving
 from support.waiting import LIMIT_S, until
 
 SHORT = Offer("results_places", "Thumbnails", "Rosa 2022", "a moment", ("--runs", "2"))
@@ -55,7 +55,7 @@ def own(url: str, benchmarks: Benchmarks) -> dict[str, str]:
 
 
 def is_gone(process_id: int) -> bool:
-    """Whether a benchmark has left no process in its group."""
+    """Return whether a benchmark has left no process in its group."""
     try:
         os.killpg(process_id, 0)
     except ProcessLookupError:
@@ -131,7 +131,7 @@ def test_one_benchmark_runs_at_a_time(url: str, benchmarks: Benchmarks) -> None:
     headers = own(url, benchmarks)
 
     statuses = [
-        asked(url, f"/benchmarks/{name}", method="POST", **headers).status for name in (LONG.name, WRONG.name, "other")
+        fetch(url, f"/benchmarks/{name}", method="POST", **headers).status for name in (LONG.name, WRONG.name, "other")
     ]
 
     assert statuses == [202, 409, 404]
@@ -139,7 +139,7 @@ def test_one_benchmark_runs_at_a_time(url: str, benchmarks: Benchmarks) -> None:
 
 def test_a_benchmark_ends_with_the_server(cloud: LocalCloud, benchmarks: Benchmarks, tmp_path: Path) -> None:
     with serving(cloud, tmp_path, benchmarks) as url:
-        assert asked(url, f"/benchmarks/{LONG.name}", method="POST", **own(url, benchmarks)).status == 202
+        assert fetch(url, f"/benchmarks/{LONG.name}", method="POST", **own(url, benchmarks)).status == 202
         assert not is_gone(benchmarks.process_ids[LONG.name])
 
     until(lambda: is_gone(benchmarks.process_ids[LONG.name]))
@@ -152,7 +152,7 @@ def test_other_sites_start_and_end_nothing(
 ) -> None:
     headers = own(url, benchmarks) | wrong
 
-    assert asked(url, f"/benchmarks/{LONG.name}", method=method, **headers).status == 403
+    assert fetch(url, f"/benchmarks/{LONG.name}", method=method, **headers).status == 403
     assert benchmarks.process_ids == {}
 
 
@@ -161,5 +161,5 @@ def test_a_page_that_offers_no_benchmarks_starts_none(browser: Browser, cloud: L
         expect(page.locator("#on")).to_contain_text("Ready and off")
 
         expect(page.get_by_role("heading", name="Benchmarks")).to_be_hidden()
-        assert asked(url, f"/benchmarks/{LONG.name}", method="POST").status == 404
-        assert asked(url, "/benchmarks").status == 404
+        assert fetch(url, f"/benchmarks/{LONG.name}", method="POST").status == 404
+        assert fetch(url, "/benchmarks").status == 404

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.browser import opened
-from support.dashboard import asked, serving
+from support.dashboard import fetch, serving
 from support.waiting import LIMIT_S, until
 
 _KEY = "guest.txt"
@@ -34,7 +34,7 @@ def test_key_that_a_node_serves_as_a_guest_is_shown_in_redis(relay: str, browser
     options = LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=tmp_path / "run", parameters=parameters)
     with LocalCloud(options) as cloud, serving(cloud, tmp_path) as url:
         cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=_KEY, Body=b"text")
-        until(lambda: asked(cloud.front_url, f"/objects/{_KEY}").headers["X-Cache-Tier"] == "redis")
+        until(lambda: fetch(cloud.front_url, f"/objects/{_KEY}").headers["X-Cache-Tier"] == "redis")
 
         with opened(browser, f"{url}#key={_KEY}") as page:
             expect(page.locator("svg.strip")).to_have_attribute("aria-label", re.compile("Guest from"))

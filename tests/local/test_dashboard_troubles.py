@@ -19,7 +19,7 @@ from burstcache_dashboard import app, watching
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
 from burstcache_dashboard.source import Source, source_of
 from support.browser import NARROW, WIDE, mistakes, opened
-from support.dashboard import asked, serving_source
+from support.dashboard import fetch, serving_source
 from support.stack_in_moto import REGION, TEMPLATE, Aws
 from support.waiting import LIMIT_S, until
 
@@ -57,7 +57,7 @@ class Counted:
     def reads_of(self, key: str) -> None:
         """Return None, as for a deployed stack."""
 
-    def asked_since(self, at_ms: int) -> None:
+    def keys_read_since(self, at_ms: int) -> None:
         """Likewise."""
 
     def newest_requests(self) -> None:
@@ -82,7 +82,7 @@ def aws() -> Iterator[Aws]:
 
 @pytest.fixture
 def source(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Source:
-    """What is known of that stack."""
+    """Return the source of that stack."""
     monkeypatch.setattr(watching, "_EVERY_DEPLOYED_S", 0.2)
     stack = find_stack(stack_name="mine", region=REGION)
     queue = aws.client("sqs").create_queue(QueueName="failed-events")["QueueUrl"]
@@ -160,9 +160,9 @@ def test_what_cannot_be_read_is_named_where_it_belongs_and_all_else_is_shown(
             expect(page.locator("#keys").get_by_role("row").filter(has_text=_KEY)).to_be_visible()
             expect(page.get_by_role("table", name="What failed")).to_contain_text("ended as ABORTED")
             for place in ("on", "reads", "failed", "bill"):
-                figures = re.compile(r"Since [\d:/ ]+ not to be read: figures: PermissionError: not authorized")
+                figures = re.compile(r"Since [\d:/ ]+ not readable: figures: PermissionError: not authorized")
                 expect(page.locator(f"#{place}-trouble")).to_have_text(figures)
-            expect(page.locator("#failed-trouble")).to_contain_text("not to be read: queues: QueueDoesNotExist")
+            expect(page.locator("#failed-trouble")).to_contain_text("not readable: queues: QueueDoesNotExist")
             check(page)
 
 
@@ -178,9 +178,9 @@ def test_a_table_that_is_gone_is_shown_with_since_when(browser: Browser, source:
 
         for page in pages:
             expect(page.locator("#connection")).to_have_text(
-                re.compile(r"Since [\d:/ ]+ not to be read: .*ResourceNotFound")
+                re.compile(r"Since [\d:/ ]+ not readable: .*ResourceNotFound")
             )
-            since = page.locator("#connection").inner_text().partition(" not to be read")[0]
+            since = page.locator("#connection").inner_text().partition(" not readable")[0]
             check(page)
             expect(page.locator("#connection")).to_contain_text(since)
 
@@ -191,7 +191,7 @@ def test_a_page_that_opens_when_the_stack_is_gone_says_so(browser: Browser, sour
     with serving_source(source) as url, looked_at(browser, url, may_lack_answers=True) as pages:
         for page in pages:
             expect(page.locator("#connection")).to_have_text(
-                re.compile(r"Since [\d:/ ]+ not to be read: --stack-name mine: there is no such stack")
+                re.compile(r"Since [\d:/ ]+ not readable: --stack-name mine: there is no such stack")
             )
             check(page)
 
@@ -225,7 +225,7 @@ def test_nothing_is_read_for_a_page_that_nobody_sees(browser: Browser, source: S
 
         hide(page, is_hidden=True)
         until(lambda: page.evaluate("true") and not server.watching.is_followed)
-        expect(page.locator("#connection")).to_have_text("Not followed while nobody looks")
+        expect(page.locator("#connection")).to_have_text("Paused while this page is hidden")
         source.system.pauses.begin("by hand")
         hide(page, is_hidden=False)
 
@@ -273,7 +273,7 @@ def test_server_that_ends_does_not_wait_for_a_comparison(source: Source, monkeyp
     monkeypatch.setattr(app, "rivals_of", compare)
     with ThreadPoolExecutor(1) as pool:
         with serving_source(source) as url:
-            answer = pool.submit(asked, url, "/rivals")
+            answer = pool.submit(fetch, url, "/rivals")
             assert begun.wait(LIMIT_S)
         was_waited_for = may_end.is_set()
         may_end.set()

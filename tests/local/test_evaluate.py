@@ -31,7 +31,7 @@ def cloud(tmp_path: Path) -> Iterator[LocalCloud]:
 
 def evaluated(results: str, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
     capsys.readouterr()
-    assert main(["evaluate", results, *options, "--json"]) == 0
+    assert main(["research", "evaluate", results, *options, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 

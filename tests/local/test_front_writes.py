@@ -68,9 +68,10 @@ def test_what_is_written_is_read_once_it_is_answered_whichever_tier_had_it(run: 
     until(lambda: door.tier(key) == tier)
 
     def read(body: bytes) -> tuple[int, dict[str, str], bytes]:
-        if tier == "memory":  # what an environment of the proxy keeps may be as old as ProxyMaxStaleMs says
-            until(lambda: door.ask("GET", key)[2] == body)
-        return door.ask("GET", key)
+        if tier != "memory":
+            return door.ask("GET", key)
+        # Each environment of the proxy keeps an object for ProxyMaxStaleMs, and any of them may answer.
+        return until(lambda: answer if (answer := door.ask("GET", key))[2] == body else None)
 
     for number in range(4):
         body = f"{number}".encode()
@@ -83,7 +84,8 @@ def test_what_is_written_is_read_once_it_is_answered_whichever_tier_had_it(run: 
 
     if tier == "memory":
         until(lambda: door.ask("GET", key)[0] == 404)
-    assert door.ask("GET", key)[0] == 404
+    else:
+        assert door.ask("GET", key)[0] == 404
 
 
 @pytest.fixture(scope="module")

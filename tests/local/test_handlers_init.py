@@ -1,4 +1,4 @@
-"""What the functions do in Lambda's INIT phase, in processes of their own."""
+"""INIT phase of the handlers on Lambda, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NOWHERE = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
 
 
 def _first_answer(handler: str, variables: dict[str, str], logs: Path) -> dict[str, Any]:
-    """Return what a fresh environment answers to a request that needs no service."""
+    """Return a fresh environment's answer to a request that needs no service."""
     arn = f"arn:aws:lambda:eu-central-1:123456789012:function:{handler}"
     spec = FunctionSpec(handler, arn, f"burstcache.handlers.{handler}.handler", 30, 128, _SOURCES, variables)
 

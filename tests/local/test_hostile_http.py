@@ -1,4 +1,4 @@
-"""What is no request, or hardly one: each front door refuses it or serves it, at once, and goes on."""
+"""Hostile HTTP: each front door rejects or serves malformed requests at once, and continues."""
 
 from __future__ import annotations
 

@@ -1,16 +1,23 @@
-"""A fresh installation without extras, or with fsspec alone: what a reader needs, nothing of a person's machine."""
+"""Installation of the wheels in fresh environments: the library alone, with fsspec, and with the tools."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from moto.server import ThreadedMotoServer
 
+import burstcache
 from support.project import ROOT
 
+pytestmark = pytest.mark.slow
+
+_UV = Path(sys.executable).with_name("uv")
 _IMPORT_ALL = """
 import importlib, pkgutil, burstcache
 with_an_extra = (
@@ -22,72 +29,146 @@ for module in pkgutil.walk_packages(burstcache.__path__, "burstcache."):
     if not module.name.startswith(with_an_extra):
         importlib.import_module(module.name)
 """
+_THREE_LINES = """
+import boto3, burstcache
+s3 = burstcache.wrap(boto3.client("s3"), bucket="examples")
+print(s3.get_object(Bucket="examples", Key="a.txt")["Body"].read())
+"""
 _FIND_FILE_SYSTEM = """
 import fsspec
 print(fsspec.filesystem("burstcache"))
 """
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project as it would be fetched."""
-    source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    for name in ("src", "tools"):  # a copy, for a build leaves its own folders where the source is
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
-    return source
+_BUILT = {"__pycache__", "build", "dist"}
+
+
+def tracked(*names: str) -> list[str]:
+    """Return the files at these paths and in these folders, in a clone or in an archive of it without git."""
+    if shutil.which("git") and (ROOT / ".git").exists():
+        command = ["git", "ls-files", *names]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    paths = [path for name in names for path in [ROOT / name, *(ROOT / name).rglob("*")] if path.is_file()]
+    files = [path.relative_to(ROOT) for path in paths]
+    return [file.as_posix() for file in files if not any(part in _BUILT or ".egg-info" in part for part in file.parts)]
 
 
 @pytest.fixture(scope="module")
-def scripts(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of `python` and `burstcache` in an environment that has the base dependencies alone."""
-    return install(str(source), tmp_path_factory.mktemp("fresh"))
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheels of both distributions, built by way of their source distributions from what a clone has."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheels")
+    for name in tracked("pyproject.toml", "README.md", "LICENSE", "src", "tools"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    for folder in (source, source / "tools"):
+        build = (_UV, "build", "-q", "--no-build-isolation", "--python", sys.executable)
+        subprocess.run([*build, "--out-dir", built, folder], check=True)
+    return built
 
 
-def install(source: str, environment: Path) -> Path:
-    """Install the project from uv's cache, which `make setup` has filled, or from the package index."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    python = environment / "bin" / "python"
-    uv = Path(sys.executable).parent / "uv"
-    if uv.exists():
-        command: list[str | Path] = [uv, "pip", "install", "-q", "--python", python, source]
-        if subprocess.run([*command, "--offline"], capture_output=True).returncode == 0:
-            return environment / "bin"
-    else:
-        command = [sys.executable, "-m", "pip", "--python", python, "install", "-q", source]
-    subprocess.run(command, check=True)
+def install(environment: Path, wheels: Path, *requirements: str) -> Path:
+    """Install requirements from uv's cache, which `make setup` has filled, or else from the package index."""
+    subprocess.run([_UV, "venv", "-q", "--python", sys.executable, environment], check=True)
+    command = (_UV, "pip", "install", "-q", "--python", environment / "bin" / "python", "--find-links", wheels)
+    if subprocess.run([*command, "--offline", *requirements], capture_output=True).returncode:
+        subprocess.run([*command, *requirements], check=True)
     return environment / "bin"
 
 
-def test_all_that_is_deployed_is_importable_without_the_extras(scripts: Path) -> None:
-    for absent in ("aws_lambda_powertools", "fsspec", "matplotlib", "moto", "numba", "numpy"):
-        assert subprocess.run([scripts / "python", "-c", f"import {absent}"], capture_output=True).returncode == 1
+@pytest.fixture(scope="module")
+def library(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of an environment that has the library and its dependencies alone."""
+    return install(tmp_path_factory.mktemp("library") / "env", wheels, "burstcache")
 
-    imported = subprocess.run([scripts / "python", "-I", "-c", _IMPORT_ALL], capture_output=True, text=True)
+
+@pytest.fixture(scope="module")
+def tools(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of an environment that has the tools."""
+    return install(tmp_path_factory.mktemp("tools") / "env", wheels, "burstcache-tools")
+
+
+def run(*command: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], **environ}
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", env=environment)
+
+
+def test_all_that_is_deployed_is_importable_without_the_extras(library: Path) -> None:
+    for absent in ("aws_lambda_powertools", "burstcache_cli", "fsspec", "matplotlib", "moto", "numba", "numpy"):
+        assert run(library / "python", "-c", f"import {absent}").returncode == 1
+
+    imported = run(library / "python", "-I", "-c", _IMPORT_ALL)
 
     assert imported.returncode == 0, imported.stderr
 
 
-def test_fsspec_finds_the_file_system_with_its_extra_alone(source: Path, tmp_path: Path) -> None:
-    scripts = install(f"{source}[fsspec]", tmp_path)
+@pytest.fixture
+def endpoint_url() -> Iterator[str]:
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
 
-    found = subprocess.run([scripts / "python", "-I", "-c", _FIND_FILE_SYSTEM], capture_output=True, text=True)
+
+def test_three_lines_read_through_the_cache_without_a_stack(library: Path, endpoint_url: str) -> None:
+    environ = {
+        "AWS_ENDPOINT_URL": endpoint_url,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    put = "s3.create_bucket(Bucket='examples'); s3.put_object(Bucket='examples', Key='a.txt', Body=b'body')"
+    run(library / "python", "-c", f"import boto3; s3 = boto3.client('s3'); {put}", **environ)
+
+    read = run(library / "python", "-c", _THREE_LINES, **environ)
+
+    assert (read.stdout, read.stderr) == ("b'body'\n", "")
+
+
+def test_fsspec_finds_the_file_system_with_its_extra_alone(wheels: Path, tmp_path: Path) -> None:
+    scripts = install(tmp_path / "env", wheels, "burstcache[fsspec]")
+
+    found = run(scripts / "python", "-I", "-c", _FIND_FILE_SYSTEM)
 
     assert found.stdout.startswith("<burstcache.client.filesystem.BurstcacheFileSystem"), found.stderr
 
 
-def test_the_command_is_there_and_helps(scripts: Path) -> None:
-    shown = subprocess.run([scripts / "burstcache", "--help"], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize("words", [[], ["advise", "log.csv"], ["no-such-command"]])
+def test_a_command_without_the_tools_names_their_package(library: Path, words: list[str]) -> None:
+    done = run(library / "burstcache", *words)
 
-    assert shown.stdout.startswith("usage: burstcache")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"(pip install burstcache-tools=={burstcache.__version__})" in done.stderr
+    assert not words or repr(words[0]) in done.stderr
 
 
-def test_every_file_of_the_packages_is_installed(scripts: Path) -> None:
-    (site_packages,) = scripts.parent.glob("lib/python*/site-packages")
+@pytest.mark.parametrize("scripts", ["library", "tools"])
+def test_version_and_help_are_there(scripts: str, request: pytest.FixtureRequest) -> None:
+    command = request.getfixturevalue(scripts) / "burstcache"
+
+    assert run(command, "--version").stdout == f"burstcache {burstcache.__version__}\n"
+    assert run(command, "--help").stdout == run(command, "help").stdout != ""
+
+
+def test_the_tools_read_a_log(tools: Path) -> None:
+    inspected = run(tools / "burstcache", "sim", "inspect", ROOT / "examples" / "logs" / "bursts.csv.gz")
+
+    assert (inspected.returncode, inspected.stderr) == (0, "")
+    assert "requests" in inspected.stdout
+
+
+def test_a_local_run_needs_a_template(tools: Path) -> None:
+    done = run(tools / "burstcache", "local", "up", "--port", "0", "--endpoint-port", "0")
+
+    assert done.returncode == 2
+    assert "template.yaml" in done.stderr
+    assert "--template" in done.stderr
+
+
+def test_every_file_of_the_packages_is_installed(tools: Path) -> None:
+    (site_packages,) = tools.parent.glob("lib/python*/site-packages")
     installed = {path.relative_to(site_packages).as_posix() for path in site_packages.rglob("*") if path.is_file()}
 
-    tracked = subprocess.run(["git", "ls-files", "src", "tools"], cwd=ROOT, capture_output=True, text=True, check=True)
-    expected = {line.partition("/")[2] for line in tracked.stdout.splitlines()} - {"requirements.txt"}
+    names = {name.partition("/")[2] for name in tracked("src", "tools")}
+    expected = names - {"requirements.txt", "pyproject.toml", "README.md", "LICENSE"}
 
     assert expected - installed == set()

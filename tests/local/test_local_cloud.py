@@ -139,7 +139,7 @@ def test_the_relay_greets_with_tls_required(cloud: LocalCloud) -> None:
     relay = urlsplit(variables["RELAY_URL"])
 
     assert url.hostname == "127.0.0.1"
-    with socket.create_connection((relay.hostname, relay.port), 5) as connection:
+    with socket.create_connection((relay.hostname, relay.port), LIMIT_S) as connection:
         greeting = connection.recv(4096)
     assert json.loads(greeting.removeprefix(b"INFO "))["tls_required"]
     assert variables["RELAY_CA_PEM"].startswith("-----BEGIN CERTIFICATE-----")

@@ -177,7 +177,7 @@ def test_a_second_write_to_the_endpoint_replaces_the_first(running: Shell) -> No
 def test_what_is_no_http_gets_a_400_and_no_stack_trace_on_the_terminal(running: Shell) -> None:
     port = int(running.state()["front_url"].rpartition(":")[2])
 
-    with socket.create_connection(("127.0.0.1", port), 10) as client:
+    with socket.create_connection(("127.0.0.1", port), LIMIT_S) as client:
         client.sendall(b"GET /objects/a HTTP/1.1\r\nHost: localhost\r\nRange: \x01\r\n\r\n")
         assert b" 400 " in client.recv(1000)
 
@@ -278,7 +278,7 @@ def test_verbose_prints_the_functions_logs(running: Shell) -> None:
             r"PolicyRatePerMin, .*rate 1000 .*TICK 0.048 s; .*at most 48",
         ),
         (["--parameter", "PolicyOverrides=redis_threshold=900"], r"need the last 902 requests of a key, .* holds 100"),
-        (["--template", "none.yaml"], r"none.yaml: cannot be read: No such file"),
+        (["--template", "none.yaml"], r"none.yaml: does not exist"),
         (["--template", "broken.yaml"], r"broken.yaml: is not YAML: .* line 1"),
     ],
 )

@@ -133,7 +133,7 @@ def test_a_fork_whose_caller_has_given_up_is_killed(nursery: Nursery) -> None:
 
         await nursery.fork("wanted")
 
-        while nursery.forks._living.keys() != {2}:
+        while nursery.forks._running.keys() != {2}:
             await asyncio.sleep(0.01)
 
     nursery.run(scenario)

@@ -140,7 +140,7 @@ def test_a_cold_start_that_is_lost_is_an_error_and_the_next_one_succeeds(bench: 
         assert zygote
         freeze(zygote)
         lost = asyncio.ensure_future(lambdas.invoke("app", b"{}"))
-        await eventually(lambda: bool(forks._unborn))
+        await eventually(lambda: bool(forks._pending))
 
         os.kill(zygote, signal.SIGKILL)
 
@@ -164,7 +164,7 @@ def test_an_environment_serves_one_tenant_and_a_busy_tenant_gets_another(bench: 
     async def scenario(lambdas: Lambdas) -> None:
         first, second = await ask(lambdas, "tenants", tenant="a"), await ask(lambdas, "tenants", tenant="b")
         again = await ask(lambdas, "tenants", tenant="a")
-        busy = await asyncio.gather(*(ask(lambdas, "tenants", tenant="a", do="sleep", s=0.3) for _ in range(2)))
+        busy = await asyncio.gather(*(ask(lambdas, "tenants", tenant="a", do="meet", count=2) for _ in range(2)))
 
         assert [answer["tenant"] for answer in (first, second, again)] == ["a", "b", "a"]
         assert first["pid"] == again["pid"] != second["pid"]
@@ -198,19 +198,21 @@ def test_an_error_names_its_class_and_leaves_the_environment(bench: Bench) -> No
 
 
 @pytest.mark.parametrize(
-    ("event", "error_type", "message"),
+    ("name", "event", "error_type", "message"),
     [
-        ({"do": "exit"}, "Runtime.ExitError", "Runtime exited with error: exit status 7"),
-        ({"do": "sleep", "s": 1000}, "Sandbox.Timedout", "Task timed out after 3.00 seconds"),
+        ("app", {"do": "exit"}, "Runtime.ExitError", "Runtime exited with error: exit status 7"),
+        ("hasty", {"do": "sleep", "s": 1000}, "Sandbox.Timedout", "Task timed out after 3.00 seconds"),
     ],
 )
-def test_a_lost_environment_is_replaced(bench: Bench, event: dict[str, Any], error_type: str, message: str) -> None:
+def test_a_lost_environment_is_replaced(
+    bench: Bench, name: str, event: dict[str, Any], error_type: str, message: str
+) -> None:
     async def scenario(lambdas: Lambdas) -> None:
-        error = await ask(lambdas, "hasty", **event)
+        error = await ask(lambdas, name, **event)
 
         assert error["errorType"] == error_type
         assert message in error["errorMessage"]
-        assert (await ask(lambdas, "hasty"))["calls"] == 1
+        assert (await ask(lambdas, name))["calls"] == 1
 
     bench.run(scenario)
 
@@ -220,7 +222,7 @@ def test_a_lost_environment_is_replaced(bench: Bench, event: dict[str, Any], err
     [
         ("app", {}, False),
         ("app", {"do": "raise"}, True),
-        ("hasty", {"do": "exit"}, True),
+        ("app", {"do": "exit"}, True),
         ("hasty", {"do": "sleep", "s": 1000}, True),
         ("broken", {}, True),
     ],
@@ -271,11 +273,12 @@ def test_a_response_above_6_mb_is_an_error_and_one_below_is_not(bench: Bench) ->
 
 def test_invocations_beyond_the_accounts_concurrency_are_throttled(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
-        running = [asyncio.ensure_future(ask(lambdas, do="sleep", s=0.4)) for _ in range(2)]
+        running = [asyncio.ensure_future(ask(lambdas, do="meet", count=3)) for _ in range(2)]
         await asyncio.sleep(0)  # both have begun
 
         with pytest.raises(ThrottledError):
             await lambdas.invoke("app", b"{}")
+        (bench.folder / "third.here").touch()
         await asyncio.gather(*running)
         assert (await ask(lambdas))["calls"] == 2
 
@@ -317,9 +320,21 @@ def test_the_room_of_a_lost_environment_goes_to_the_next_invocation(bench: Bench
     bench.run(scenario, environments=1)
 
 
+def test_an_invocation_whose_caller_is_gone_goes_on_and_leaves_its_environment(bench: Bench) -> None:
+    async def scenario(lambdas: Lambdas) -> None:
+        gone = asyncio.ensure_future(ask(lambdas, do="meet", count=2))
+        await eventually(lambda: list(bench.folder.glob("*.here")))
+        gone.cancel()
+        (bench.folder / "other.here").touch()
+
+        assert (await ask(lambdas))["calls"] == 2
+
+    bench.run(scenario, environments=1)
+
+
 def test_functions_with_lambdas_longest_time_limit_never_wait_for_a_turn(bench: Bench) -> None:
     async def scenario(lambdas: Lambdas) -> None:
-        answers = await asyncio.gather(*(ask(lambdas, "life", do="sleep", s=0.3) for _ in range(3)))
+        answers = await asyncio.gather(*(ask(lambdas, "life", do="meet", count=3) for _ in range(3)))
 
         assert len({answer["pid"] for answer in answers}) == 3
 

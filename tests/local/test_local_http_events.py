@@ -1,4 +1,4 @@
-"""What HTTP API and load balancer make of a request and of an answer."""
+"""Events that the local HTTP API and load balancer make of requests, and their conversion of answers."""
 
 from __future__ import annotations
 

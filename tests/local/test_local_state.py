@@ -53,7 +53,7 @@ def test_database_wakes_up_for_a_holder_and_falls_asleep_after_it(cloud: LocalCl
         assert redis.incr("orders") == 1
         assert (_phase(cloud, "orders"), _phase(cloud, "carts")) == ("running", "stopped")
 
-    with pytest.raises(LeaseLostError, match="was given back"):
+    with pytest.raises(LeaseLostError, match="was released"):
         redis.incr("orders")
     until(lambda: _phase(cloud, "orders") == "stopped")
 

@@ -198,7 +198,7 @@ def test_a_broken_template_is_refused_in_one_line_with_file_and_reason(
 
 
 def test_a_missing_template_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TemplateError, match=r"none.yaml: cannot be read: No such file"):
+    with pytest.raises(TemplateError, match=r"none.yaml: does not exist"):
         load(tmp_path / "none.yaml")
 
 

@@ -1,4 +1,4 @@
-"""What a function prints under AWS's runtime client with its log in JSON: each line an object, none of them twice."""
+"""Log lines of a function under AWS's runtime client with JSON logs: each line is an object, none appears twice."""
 
 from __future__ import annotations
 

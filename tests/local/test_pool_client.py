@@ -32,7 +32,8 @@ def cloud() -> Iterator[LocalCloud]:
 def client_of(cloud: LocalCloud, *, pool: bool | None = None) -> Client:
     s3 = cloud.client("s3")
     session = boto3.Session("local", "local", region_name=s3.meta.region_name)
-    return Client(stack_name="burstcache", session=session, endpoint_urls={"": s3.meta.endpoint_url}, pool=pool)
+    urls = {"": s3.meta.endpoint_url}
+    return Client(stack_name="burstcache", session=session, endpoint_urls=urls, pool=pool, memory_bytes=0)
 
 
 def test_what_one_program_brought_into_the_pool_is_read_by_the_next(cloud: LocalCloud) -> None:
@@ -52,7 +53,7 @@ def test_what_one_program_brought_into_the_pool_is_read_by_the_next(cloud: Local
         def has_streamed() -> bool:  # not, if members that leave take longer to come back than S3 to answer
             with second.open("large") as file:
                 assert b"".join(file.parts()) == _BODY
-                return file.is_pooled
+                return file.tier == "pool"
 
         until(has_streamed)
 
@@ -90,7 +91,7 @@ def test_a_program_is_configured_for_the_pool_by_its_environment(
     for name, value in cloud.variables.items():
         monkeypatch.setenv(name, value)
 
-    with Client() as client:
+    with Client(memory_bytes=0) as client:
         cloud.client("s3").put_object(Bucket=client.bucket_name, Key="third", Body=_BODY)
 
         until(lambda: client.get("third").tier == "pool")
@@ -101,7 +102,7 @@ import sys, boto3
 from burstcache.client import Client
 
 session = boto3.Session("local", "local", region_name=sys.argv[1])
-client = Client(stack_name="burstcache", session=session, endpoint_urls={"": sys.argv[2]})
+client = Client(stack_name="burstcache", session=session, endpoint_urls={"": sys.argv[2]}, memory_bytes=0)
 while True:
     print(client.get(sys.argv[3]).tier, flush=True)
 """
@@ -165,7 +166,7 @@ def test_a_file_system_reads_through_the_pool_unless_it_is_to_leave_it_alone(
     monkeypatch.setattr(ReadThrough, "read", noted)
     key = f"file-{is_used}"
     cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=key, Body=_BODY)
-    files = fsspec.filesystem("burstcache", pool=is_used, skip_instance_cache=True)
+    files = fsspec.filesystem("burstcache", pool=is_used, memory_bytes=0, skip_instance_cache=True)
 
     def is_pooled() -> bool:
         assert files.cat_file(f"{cloud.bucket_name}/{key}") == _BODY

@@ -1,4 +1,4 @@
-"""What befalls members in the local run: they are killed under load, freeze, lose the environment that was copied."""
+"""Faults of pool members in the local run: killed under load, frozen, or without the environment they replicated."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pytest
 from burstcache.adapters.members import wake_by_name
 from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.placement import holders
-from burstcache.core.pool.slices import PooledObject, Redundancy, Slice
-from burstcache.pool.backup import Backups
+from burstcache.core.pool.slices import CodedSlice, PooledObject, Redundancy
 from burstcache.pool.certificate import hub_tls
 from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
+from burstcache.pool.replica_schedule import ReplicaSchedule
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.pool import TOKEN
 from support.processes import process_connected
@@ -107,7 +107,7 @@ def _bodies(version: str) -> dict[PooledObject, bytes]:
 
 
 def _invocations(cloud: LocalCloud) -> tuple[int, int]:
-    """Return how many invocations of members have begun, and how many have ended."""
+    """Return the numbers of started and of ended invocations of members."""
     text = (cloud.run_dir / f"{cloud.physical_ids['PoolMemberFunction']}.log").read_text()
     return text.count("START RequestId"), text.count("END RequestId")
 
@@ -167,9 +167,9 @@ def test_the_copy_serves_when_the_environment_that_was_copied_is_killed(cloud: L
     async def scenario() -> set[bytes]:
         async with _reading(cloud) as reading:
             await reading.write(bodies)
-            backups = Backups(reading.hub)
+            backups = ReplicaSchedule(reading.hub)
             while reading.hub.written:
-                await backups.back_up_all()
+                await backups.replicate_all()
             written = {name for slice_ in _slices(bodies) for name in holders(slice_.name, _MEMBERS, 12)}
             for member in written:
                 os.kill(await reading.process_of(member), signal.SIGKILL)
@@ -186,10 +186,10 @@ def test_two_hubs_share_the_environments_of_members(cloud: LocalCloud) -> None:
     async def scenario() -> set[bytes]:
         async with _reading(cloud) as one:
             async with _reading(cloud) as two:
-                assert one.hub.neighbours
-                assert two.hub.neighbours
-                one.hub.neighbours.follow([two.known])
-                two.hub.neighbours.follow([one.known])
+                assert one.hub.peers
+                assert two.hub.peers
+                one.hub.peers.apply_plan([two.known])
+                two.hub.peers.apply_plan([one.known])
                 await one.write(bodies)
                 lost = await two.read(bodies)
             return lost | await one.read(bodies)
@@ -198,6 +198,6 @@ def test_two_hubs_share_the_environments_of_members(cloud: LocalCloud) -> None:
     until(lambda: _all_end(cloud))
 
 
-def _slices(bodies: dict[PooledObject, bytes]) -> Iterator[Slice]:
+def _slices(bodies: dict[PooledObject, bytes]) -> Iterator[CodedSlice]:
     for object_ in bodies:
         yield from object_.slices()

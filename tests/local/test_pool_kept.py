@@ -20,7 +20,7 @@ from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.slices import PooledObject
 from burstcache.core.table import POOL_STATE_ITEM
 from burstcache.pool.certificate import hub_tls
-from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
+from burstcache.pool.heartbeat import Heartbeat, HubCounters, take_used_members
 from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
 from burstcache_local.cloud import LocalCloud, LocalOptions
@@ -50,15 +50,15 @@ def _executions(cloud: LocalCloud, status: Any) -> list[str]:
     return [execution["executionArn"] for execution in listed["executions"]]
 
 
-async def _with_hub(cloud: LocalCloud, work: Callable[[Heartbeat, PoolReader, Seen], Awaitable[None]]) -> None:
+async def _with_hub(cloud: LocalCloud, work: Callable[[Heartbeat, PoolReader, HubCounters], Awaitable[None]]) -> None:
     """Run a hub that wakes members and reports, until they have gone to sleep."""
-    functions, seen = cloud.client("lambda"), Seen()
+    functions, seen = cloud.client("lambda"), HubCounters()
     control = invoke_by_name(functions, cloud.physical_ids["PoolControlFunction"])
     hub = Hub(TOKEN, invoke=wake_by_name(functions, cloud.physical_ids["PoolMemberFunction"]))
     tls, certificate = hub_tls(datetime.now(UTC))
     port = await hub.start("127.0.0.1", tls=tls, certificate=certificate)
     known = KnownHub(id=hub.id, host="127.0.0.1", port=port, token=TOKEN.hex(), certificate=certificate)
-    heartbeat = Heartbeat(control, known, seen, connected=lambda: connected_to(hub, seen))
+    heartbeat = Heartbeat(control, known, seen, connected=lambda: take_used_members(hub, seen))
     try:
         plan = await heartbeat.report()
         await work(heartbeat, PoolReader(hub, plan["members"], LIMIT_S), seen)
@@ -100,7 +100,7 @@ def test_self_test_of_the_stack_covers_control_and_a_member(cloud: LocalCloud) -
 
 
 def test_pool_is_kept_from_its_first_chunk_until_nothing_is_stored(cloud: LocalCloud, table: PoolTable) -> None:
-    async def store(heartbeat: Heartbeat, reader: PoolReader, seen: Seen) -> None:
+    async def store(heartbeat: Heartbeat, reader: PoolReader, seen: HubCounters) -> None:
         object_ = PooledObject("hash", "v1", len(_BODY), heartbeat.redundancies[0])
         assert await reader.write(object_, memoryview(_BODY)) == []
         assert _executions(cloud, "RUNNING") == []
@@ -123,7 +123,7 @@ def test_pool_is_kept_from_its_first_chunk_until_nothing_is_stored(cloud: LocalC
     assert after.members[reclaimed].environment != before.members[reclaimed].environment
     assert others.items() <= {name: member.environment for name, member in after.members.items()}.items()
 
-    async def ask_for_what_is_lost(heartbeat: Heartbeat, reader: PoolReader, seen: Seen) -> None:
+    async def ask_for_what_is_lost(heartbeat: Heartbeat, reader: PoolReader, seen: HubCounters) -> None:
         seen.hits += 1
         await heartbeat.report()
 

@@ -45,7 +45,7 @@ def wake(cloud: LocalCloud, function: str) -> Invoke:
 
 
 def answer(cloud: LocalCloud, function: str, member: str) -> dict[str, Any]:
-    """Return what an environment of a member says of itself."""
+    """Return the state that a member's environment reports."""
     asked = cloud.client("lambda").invoke(FunctionName=function, TenantId=member, Payload=b'{"op": "warm"}')
     state: dict[str, Any] = json.loads(asked["Payload"].read())
     return state

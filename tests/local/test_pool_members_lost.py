@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.support.pool_processes import processes, run_member
 from burstcache.core.pool.placement import holders
-from burstcache.core.pool.slices import PooledObject, Redundancy, Slice
+from burstcache.core.pool.slices import CodedSlice, PooledObject, Redundancy
 from burstcache.pool.hub import Hub
 from burstcache.pool.reader import PoolReader
 from support.pool import TOKEN
@@ -46,7 +46,7 @@ async def _read_all(reader: PoolReader) -> set[bytes]:
     return lost
 
 
-def _holders_among(slice_: Slice, killed: list[str]) -> int:
+def _holders_among(slice_: CodedSlice, killed: list[str]) -> int:
     return len(set(holders(slice_.name, _MEMBERS, slice_.redundancy.chunks)) & set(killed))
 
 

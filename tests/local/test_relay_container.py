@@ -21,10 +21,9 @@ import nats
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from samtranslator.yaml_helper import yaml_parse
 
 from custom_resources.certificate import ServerCertificate, issue_certificate
-from support.project import ROOT
+from support.project import template
 from support.waiting import LIMIT_S, free_ports, until
 
 # nats-py wraps its connection in TLS and forgets to close what it has wrapped.
@@ -75,7 +74,7 @@ def is_healthy(url: str, process: subprocess.Popen[bytes]) -> bool:
 
 @pytest.fixture(scope="module")
 def resources() -> dict[str, Any]:
-    return yaml_parse((ROOT / "template.yaml").read_text())["Resources"]  # type: ignore[no-any-return]
+    return template()["Resources"]  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +118,7 @@ def run(work: Awaitable[_T]) -> _T:
 
 
 async def refusals(relay: Relay, user: str, act: Callable[[Client], Awaitable[Any]]) -> list[str]:
-    """What the relay says when `user` acts, up to its answer to something that nobody may do."""
+    """Collect the relay's errors while `user` acts, up to its refusal of a forbidden action."""
     heard: asyncio.Queue[str] = asyncio.Queue()
 
     async def hear(error: Exception) -> None:

@@ -14,7 +14,7 @@ import redis
 from benchmarks.support.variables import VARIABLES
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.digest_table import DigestTable
-from burstcache.client.configuration import VARIABLE, Configuration
+from burstcache.client.configuration import VARIABLE, ClientConfiguration
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.rows import NodeRow
 from burstcache.results import cached, open_cache
@@ -41,7 +41,7 @@ class Nodes:
             DigestTable(TABLE, clients().dynamodb).show_node(row)
 
     def keys(self) -> list[int]:
-        """Return how many keys each node has."""
+        """Return the number of keys per node."""
         counts = []
         for server in self.servers:
             with redis.Redis(port=server.port) as client:
@@ -127,13 +127,13 @@ def test_the_child_of_a_fork_talks_to_aws_on_no_connection_of_its_parent(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Clients] = []
-    make = Configuration.make_clients
+    make = ClientConfiguration.make_clients
 
-    def make_clients(configuration: Configuration) -> Clients:
+    def make_clients(configuration: ClientConfiguration) -> Clients:
         made.append(make(configuration))
         return made[-1]
 
-    monkeypatch.setattr(Configuration, "make_clients", make_clients)
+    monkeypatch.setattr(ClientConfiguration, "make_clients", make_clients)
     function = square("burstcache://")
     function(3)
 

@@ -1,7 +1,7 @@
-"""What SAM builds works with the local run, as `sam local invoke` runs it: the package, and the template's environment.
+"""SAM's build in the local run, by `sam local invoke`: the package and the template's environment variables work.
 
-A container is the one thing left out. The package runs under AWS's runtime client with Lambda's boto3 and nothing else
-to import, in the environment that SAM CLI itself makes of the built template and of `burstcache local env --sam`.
+Only the container is left out. The package runs under AWS's runtime client with Lambda's boto3 and nothing else to
+import, in the environment that SAM CLI builds from the built template and from `burstcache local env --sam`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 
 @pytest.fixture(scope="module")
 def functions(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What SAM CLI makes of the template, once it is built, and of the local run's environments."""
+    """Return SAM CLI's functions from the built template and the local run's environments."""
     subprocess.run(["make", "build"], cwd=ROOT, check=True, capture_output=True)
     env_vars = tmp_path_factory.mktemp("environments") / "env.json"
     env_vars.write_text(json.dumps(cloud.sam_variables))
@@ -118,7 +118,7 @@ def of_lambda(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def invoked(
     function: dict[str, Any], libraries: Sequence[Path], event: bytes, log: Path, tenant_id: str = ""
 ) -> Outcome:
-    """Return what a fresh environment of a function, that of a tenant if one is named, makes of an event."""
+    """Invoke a function with an event in a fresh environment, for a tenant if one is named, and return the outcome."""
     spec = FunctionSpec(
         name=function["variables"]["AWS_LAMBDA_FUNCTION_NAME"],
         arn=f"arn:aws:lambda:{function['variables']['AWS_REGION']}:123456789012:function:invoked",

@@ -67,7 +67,7 @@ class Secrets:
         return {name.removeprefix(kind) for name in self._known.values() if name.startswith(kind)}
 
     def within(self, text: bytes) -> set[str]:
-        """Return which of them a text has."""
+        """Return the names of the secrets in a text."""
         return {name for written, name in self._known.items() if written in text}
 
 
@@ -90,7 +90,7 @@ class Run:
         s3.put_object(Bucket=self.cloud.bucket_name, Key="hot", Body=b"text")
         s3.put_object(Bucket=self.cloud.bucket_name, Key="large", Body=_LARGE)
         with Client(stack_name=self.cloud.stack_name, session=session, endpoint_urls=urls, memory_bytes=0) as client:
-            with self.cloud.faults.of_nodes():  # what waits for a node waits until it is seen
+            with self.cloud.faults.silence_nodes():  # what waits for a node waits until it is seen
                 until(lambda: self._looked() and client.get("hot") and self.secrets.named("token of ") >= _OF_A_BOOT)
             until(lambda: self._looked() and client.get("hot").tier == "redis")
             s3.put_object(Bucket=self.cloud.bucket_name, Key="hot", Body=b"changed")

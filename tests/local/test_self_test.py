@@ -16,10 +16,10 @@ import pytest
 from burstcache.adapters.clients import Clients, Profile
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.redis_connection import SERVER_NAME
-from burstcache.control import self_test_parts
-from burstcache.control.self_test import Function, trials_of
-from burstcache.control.trials import run
-from burstcache.core.messages.self_test import Tried
+from burstcache.control import part_checks
+from burstcache.control.health_checks import run
+from burstcache.control.self_test import Function, checks_of
+from burstcache.core.messages.self_test import CheckResult
 from burstcache_cli import doctor
 from burstcache_cli.stack import Stack
 from burstcache_local.cloud import LocalCloud
@@ -33,7 +33,7 @@ _LOGICAL = {"proxy": "ProxyFunction", "redis_control": "RedisControlFunction", "
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have functions ask each other once. Each answer keeps its time, which connections need on a busy machine."""
-    monkeypatch.setattr(self_test_parts, "_MEET_WITHIN_S", 0.0)
+    monkeypatch.setattr(part_checks, "_MEET_WITHIN_S", 0.0)
 
 
 @pytest.fixture
@@ -50,16 +50,16 @@ class Functions:
 
     def failures(
         self, function: Function, endpoint_urls: Mapping[str, str] | None = None, **changes: str
-    ) -> dict[str, Tried]:
-        """Return what fails, by part."""
+    ) -> dict[str, CheckResult]:
+        """Return the failed checks by part."""
         environ = self.cloud.function_variables(_LOGICAL[function]) | {"AWS_REGION": self.cloud.region, **changes}
         profile: Profile = "read" if function == "proxy" else "control"
         clients = Clients(profile, session=self.stack.session, endpoint_urls=endpoint_urls or self.stack.endpoint_urls)
-        trials = trials_of(function, environ, clients, SystemClock(), "run")
+        trials = checks_of(function, environ, clients, SystemClock(), "run")
         tested = run(trials, SystemClock(), within_s=LIMIT_S)
         return {tried["part"]: tried for tried in tested["tried"] if tried["problem"]}
 
-    def relay(self, **changes: str) -> Tried:
+    def relay(self, **changes: str) -> CheckResult:
         """Return the one thing that fails of the proxy, which is the relay."""
         ((part, tried),) = self.failures("proxy", None, **changes).items()
         assert part == "relay"
@@ -221,7 +221,7 @@ def test_a_node_that_runs_is_asked_and_a_wrong_password_and_a_wrong_certificate_
     until(lambda: cloud.invoke("RedisControlFunction", {"op": "ping", "node": "node-1"})["pong"])
     address = cloud.outputs["RedisNodes"].partition("@")[2]
 
-    def problem() -> Tried | None:
+    def problem() -> CheckResult | None:
         return functions.failures("proxy", RELAY_URL="", REDIS_PASSWORD_PARAMETER=another_password).get(
             "nodes that run"
         )

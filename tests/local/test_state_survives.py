@@ -1,4 +1,4 @@
-"""What a database of state survives: `docs/use/state.md`, "What survives", row by row, with kills at every line."""
+"""Survival of a database of state: `docs/use/state.md`, "What survives", row by row, with kills at every line."""
 
 from __future__ import annotations
 

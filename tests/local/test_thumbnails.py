@@ -51,7 +51,7 @@ def server() -> Iterator[redis.Redis]:
 
 @pytest.fixture(params=PLACES)
 def results(request: pytest.FixtureRequest, server: redis.Redis) -> str:
-    """What `BURSTCACHE_RESULTS` says."""
+    """Return the value of `BURSTCACHE_RESULTS`."""
     server.flushall()
     path = server.connection_pool.connection_kwargs["path"]
     port = server.config_get("port")["port"]
@@ -69,7 +69,7 @@ def get(url: str, body: bytes | None = None, kind: str = "image/jpeg") -> tuple[
 
 
 def written(server: redis.Redis) -> int:
-    """Return how often Redis was told to keep something."""
+    """Return the number of SET commands that Redis received."""
     statistics = server.info("commandstats")
     return int(statistics.get("cmdstat_set", {"calls": 0})["calls"])
 
@@ -134,7 +134,7 @@ def test_the_service_works_next_to_a_stack_from_whose_outputs_it_learns_all_it_n
 
 
 def invoke(cloud: LocalCloud, application: Stack, logical_id: str, event: object) -> Any:
-    """Return what a function of an application returns."""
+    """Invoke a function of an application and return its result."""
     name = application.physical_ids[logical_id]
     answer = cloud.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event))
     assert "FunctionError" not in answer, answer["Payload"].read()

@@ -51,7 +51,7 @@ def get(cloud: LocalCloud, key: str) -> str:
 
 
 def traces(cloud: LocalCloud) -> list[list[Segment]]:
-    """Return what has arrived by trace, the oldest first; functions by their names in the template."""
+    """Return the received segments by trace, oldest first. Functions have their names in the template."""
     logical_ids = {physical: logical for logical, physical in cloud.physical_ids.items()}
     found: dict[str, list[Segment]] = {}
     for segment in segments_of_run(cloud.run_dir):
@@ -140,9 +140,14 @@ def test_a_tier_that_fails_is_marked_and_its_log_line_names_the_trace(cloud: Loc
         having=lambda segment: segment["name"] == "redis node-1" and "fault" in segment,
     )
 
-    log = (cloud.run_dir / f"{cloud.physical_ids[_PROXY]}.log").read_text()
-    lines = [json.loads(line) for line in log.splitlines() if '"tier failed, S3 serves"' in line]
-    assert trace[0]["trace_id"] in {line["xray_trace_id"] for line in lines}
+    log = cloud.run_dir / f"{cloud.physical_ids[_PROXY]}.log"
+
+    def named() -> list[str]:
+        lines = log.read_text().splitlines(keepends=True)  # the last one may still be on its way
+        failed = [line for line in lines if '"tier failed, S3 serves"' in line and line.endswith("\n")]
+        return [json.loads(line)["xray_trace_id"] for line in failed]
+
+    until(lambda: trace[0]["trace_id"] in named())
 
 
 def test_an_error_of_s3_is_marked(cloud: LocalCloud) -> None:

@@ -1,4 +1,4 @@
-"""What must always hold, through the real front door, functions, machines, relay and Redis."""
+"""Invariants of the whole system, through the real front door, functions, machines, relay and Redis."""
 
 from __future__ import annotations
 
@@ -169,8 +169,8 @@ def test_life_that_a_person_stops_is_cleaned_up_as_soon_as_step_functions_tells(
     cloud.client("stepfunctions").stop_execution(executionArn=client.execution()["executionArn"])
     until(lambda: client.row().phase == "s3")
 
-    (log,) = cloud.run_dir.glob(f"{cloud.physical_ids['JanitorFunction']}.log")
-    until(lambda: '"keys":["stopped-by-hand"]' in log.read_text())
+    log = cloud.run_dir / f"{cloud.physical_ids['JanitorFunction']}.log"
+    until(lambda: log.exists() and '"keys":["stopped-by-hand"]' in log.read_text())
     assert client.row().failures == 1
 
 

@@ -1,4 +1,4 @@
-"""What the front door's answers say, as Lambda returns them."""
+"""Readers of the front door's answers, as Lambda returns them."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def body_of(answer: Mapping[str, Any]) -> bytes:
 
 
 def error_of(answer: Mapping[str, Any]) -> str:
-    """Return the code of an error."""
+    """Return the error code of an answer."""
     return str(json.loads(answer["body"])["error"]["code"])

@@ -1,4 +1,4 @@
-"""What the stack has at AWS, made in moto: the table as the template declares it, the bucket, the bus, an instance."""
+"""The stack's AWS resources in moto: the table as the template declares it, the bucket, the event bus, instances."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from moto.core.utils import utcnow
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.items import to_values
+from burstcache_local import speed
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.moto import registry as moto_repairs
 from burstcache_local.stepfunctions.http import HttpApi
 from support import quick_moto
 from support.answers_at_once import answer_at_once
+from support.project import template
 from support.roles import BUCKET as BUCKET
 from support.roles import BUS as BUS
 from support.roles import REGION as REGION
 from support.roles import TABLE as TABLE
-from support.roles import check_call, template
+from support.roles import check_call
 
 _ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "id",
     "AWS_SECRET_ACCESS_KEY": "secret",
     "AWS_DEFAULT_REGION": REGION,
-    "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # thousands of images, loaded anew for every test
+    "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # thousands of images, loaded again for every test
 }
 
 
@@ -48,7 +50,7 @@ def _table_properties() -> dict[str, Any]:
 
 @contextmanager
 def mocked_aws() -> Iterator[None]:
-    """Be an AWS that has nothing yet, in this process."""
+    """Provide an empty AWS in this process."""
     moto_repairs.apply()
     quick_moto.apply()
     with pytest.MonkeyPatch.context() as patch, mock_aws():
@@ -64,43 +66,44 @@ def mocked_aws() -> Iterator[None]:
 
 @cache
 def session() -> boto3.Session:
-    """Return the one session: it keeps the services' models, which take longer to read than most tests."""
+    """Return the shared session. It caches the services' models, which take longer to load than most tests run."""
     return boto3.Session()
 
 
 @cache
 def clients() -> Clients:
-    """Return the clients that all worlds share. moto asks for neither signatures nor the caller's program."""
+    """Return the clients that all worlds share. moto needs neither signatures nor a user agent."""
     session = botocore.session.Session()
     session.set_default_client_config(Config(signature_version=UNSIGNED, user_agent="test"))
     session.register("before-parameter-build", check_call)
     made = Clients("control", session=boto3.Session(botocore_session=session))
-    answer_at_once(made.dynamodb, quick_moto.dynamodb)
-    answer_at_once(made.ec2, quick_moto.ec2)
-    answer_at_once(made.s3, quick_moto.s3)
+    if speed.ENABLED:
+        answer_at_once(made.dynamodb, quick_moto.dynamodb)
+        answer_at_once(made.ec2, quick_moto.ec2)
+        answer_at_once(made.s3, quick_moto.s3)
     made.s3.meta.events.register_first("choose-signer.s3", disable_signing)
     return made
 
 
 def make_stack() -> None:
-    """Make the table, the bucket and the bus."""
+    """Create the table, the bucket and the event bus."""
     clients().dynamodb.create_table(TableName=TABLE, **_table_properties())
     clients().s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
     clients().events.create_event_bus(Name=BUS)
 
 
 def make_instance() -> str:
-    """Make an instance that is stopped, and return its id."""
+    """Create a stopped instance and return its id."""
     return _INSTANCES.hand_out()
 
 
 def is_on(instance_id: str) -> bool:
-    """Whether an instance runs, as what runs on it knows: without asking EC2."""
+    """Return whether an instance runs, without a call to EC2: a process on the instance needs none to know."""
     return bool(get_backend("ec2")[ACCOUNT][REGION].get_instance(instance_id).state == "running")
 
 
 class _Instances:
-    """Stopped instances in an EC2 that outlives a test: its default networks take longer to make than most tests."""
+    """Stopped instances in an EC2 that outlives a test: creating its default networks takes longer than most tests."""
 
     def __init__(self) -> None:
         self._ec2: Any = None
@@ -118,7 +121,7 @@ class _Instances:
         return str(instance.id)
 
     def take_back(self) -> None:
-        """Take all instances out of this AWS, before it forgets them."""
+        """Remove all instances from this AWS before moto resets it."""
         if self._handed_out:
             self._handed_out, self._ec2 = 0, get_backend("ec2").pop(ACCOUNT)
             for id_ in self._ids:
@@ -141,7 +144,7 @@ def put_row(pk: str, sk: str, columns: Mapping[str, Any]) -> None:
 
 
 def answer_by(client: Any, api: HttpApi) -> None:
-    """Let a boto3 client of Step Functions be answered in this process from now on."""
+    """Answer a Step Functions client in this process from now on."""
 
     def respond(request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
         status, body = api.respond(request["headers"]["X-Amz-Target"], request["body"])

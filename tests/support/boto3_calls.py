@@ -1,4 +1,4 @@
-"""What programs ask of boto3 for objects of one bucket, as a table, and what comes of each call in comparable form."""
+"""Table of boto3 calls on the objects of one bucket, and each call's outcome in comparable form."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _with_a_socket_timeout(body: StreamingBody) -> object:
     return body.read()
 
 
-# Ways to read a body; each returns what the program sees.
+# Ways to read a body. Each returns everything the program sees.
 READS: Mapping[str, Read] = {
     "read": _whole,
     "read in pieces": _in_pieces,
@@ -94,10 +94,10 @@ READS: Mapping[str, Read] = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call, and what boto3 makes of it: the status of its answer, or the class of its exception.
+    """One call and its result in boto3: the status of its answer, or the class of its exception.
 
-    In `parameters`, `ETAG` and `LAST-MODIFIED` stand for the object's own. `is_cacheable` is False for what a cache
-    cannot answer exactly.
+    In `parameters`, `ETAG` and `LAST-MODIFIED` stand for the object's own. `is_cacheable` is False if a cache cannot
+    answer the call exactly.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Call:
 
 
 def _both(name: str, becomes: int | str, *, is_cacheable: bool = True, **parameters: Any) -> list[Call]:
-    """Return the same call as a GET and as a HEAD."""
+    """Return a call as a GET and as a HEAD."""
     return [
         Call(f"{verb}: {name}", becomes, f"{verb}_object", parameters=parameters, is_cacheable=is_cacheable)
         for verb in ("get", "head")
@@ -153,7 +153,7 @@ CALLS: list[Call] = [
 
 
 def fill(client: Any, bucket: str, region: str) -> None:
-    """Make the two buckets and the objects that the calls are about."""
+    """Create the two buckets and the objects that the calls read."""
     for name in (bucket, "other"):
         client.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": region})
         for key, parameters in KEYS.items():
@@ -161,12 +161,12 @@ def fill(client: Any, bucket: str, region: str) -> None:
 
 
 def outcome(client: Any, call: Call, bucket: str, known: Mapping[str, Any], read: Read = _whole) -> dict[str, Any]:
-    """Return all that a program sees of a call: the answer with what it read, or the exception.
+    """Return everything a program sees of a call: the answer with the body it read, or the exception.
 
     Args:
         client: boto3's client of S3, or one that acts like it.
-        call: What to call.
-        bucket: The cached one.
+        call: The call to make.
+        bucket: The cached bucket.
         known: `ETAG` and `LAST-MODIFIED` of the object.
         read: How the program reads the body.
     """
@@ -190,7 +190,7 @@ def outcome(client: Any, call: Call, bucket: str, known: Mapping[str, Any], read
 
 
 class Requests(list[str]):
-    """The operations that a client, or a wrapped form of it, sends to S3 within a `with`."""
+    """Operations that a client, wrapped or not, sends to S3 within a `with`."""
 
     def __init__(self, client: Any) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class Requests(list[str]):
 
 
 def _without_traces(answer: dict[str, Any]) -> None:
-    """Remove what differs between any two answers of S3."""
+    """Remove the fields that differ between any two answers of S3."""
     metadata = answer["ResponseMetadata"]
     for name in ("RequestId", "HostId"):
         metadata.pop(name, None)

@@ -1,4 +1,4 @@
-"""Debian's Chromium, or Playwright's own where there is none, and a page that reports its own mistakes."""
+"""A browser for tests: Debian's Chromium, else Playwright's own, with pages that report their errors."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _AXE = files("axe_core_python").joinpath("axe.min.js").read_text()
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start a browser, and end it."""
+    """Run a browser for the duration of a `with`."""
     with sync_playwright() as playwright:
-        # Root, which containers run tests as, has no sandbox; the pages are our own.
+        # Containers run tests as root, for which Chromium has no sandbox. The pages are our own.
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         yield browser
         browser.close()
@@ -29,7 +29,7 @@ def chromium() -> Iterator[Browser]:
 def opened(
     browser: Browser, url: str, *, width: int = WIDE, is_dark: bool = False, may_lack_answers: bool = False
 ) -> Iterator[Page]:
-    """Open a page in a window of its own; fail if it throws an error or logs one, but for requests that may fail."""
+    """Open a page in a new window. Fail if it throws or logs an error, except for requests that may fail."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if is_dark else "light")
     context.set_default_timeout(LIMIT_S * 1000)
     page = context.new_page()
@@ -39,12 +39,12 @@ def opened(
     page.goto(url)
     yield page
     context.close()
-    found = [each for each in problems if not (may_lack_answers and each.startswith("Failed to load resource"))]
-    assert not found, found
+    errors = [each for each in problems if not (may_lack_answers and each.startswith("Failed to load resource"))]
+    assert not errors, errors
 
 
 def mistakes(page: Page) -> list[str]:
-    """Return what axe-core finds wrong on a page."""
+    """Return axe-core's violations on a page."""
     page.evaluate(_AXE)
-    found = page.evaluate("axe.run()")
-    return [f"{each['id']}: {node['html']}" for each in found["violations"] for node in each["nodes"]]
+    result = page.evaluate("axe.run()")
+    return [f"{each['id']}: {node['html']}" for each in result["violations"] for node in each["nodes"]]

@@ -1,4 +1,4 @@
-"""A clock in the hands of a test."""
+"""Clocks under a test's control."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 class SleptClock(SystemClock):
-    """The clock of a machine that has slept and counts its sleep in the time of day alone, as a Lambda environment may.
+    """Clock of a machine that slept. Only its wall time includes the sleep, as in a frozen Lambda environment.
 
-    By both of its times no other time passes.
+    No other time passes, neither wall nor monotonic.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class SleptClock(SystemClock):
 
 
 class ManualClock(SystemClock):
-    """Stands still until a test sets `now_s`; a sleep lets its time pass at once, a wait for a thread takes none."""
+    """Clock that moves only when a test sets `now_s`. A sleep advances it at once, a wait for a thread does not."""
 
     def __init__(self, now_s: float = 0.0) -> None:
         self.now_s = now_s
@@ -47,7 +47,7 @@ class ManualClock(SystemClock):
 
 
 class SteppedClock(ManualClock):
-    """A clock whose wall time is set back or forward while its monotonic time goes on."""
+    """Clock whose wall time jumps back or forward while its monotonic time continues."""
 
     def __init__(self, now_s: float = 0.0) -> None:
         super().__init__(now_s)

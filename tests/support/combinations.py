@@ -1,4 +1,4 @@
-"""Which combinations of answers a quick run looks at."""
+"""Choice of the combinations of answers that a quick run covers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Answers = Mapping[str, str]
 
 
 def pairs_first(every: Sequence[Answers]) -> list[Answers | ParameterSet]:
-    """Return all combinations, as slow those without which each two answers still meet in one of the others."""
+    """Return all combinations, marked slow where every pair of answers also occurs in a chosen one (pairwise cover)."""
     met: set[tuple[tuple[str, str], ...]] = set()
     chosen = []
     for answers in Random(1).sample(every, len(every)):

@@ -19,13 +19,13 @@ from support.waiting import LIMIT_S, until
 
 
 def serving(cloud: LocalCloud, folder: Path, benchmarks: Benchmarks | None = None) -> serving_source:
-    """Return what serves a cloud's dashboard from this process."""
+    """Return a context manager that serves a cloud's dashboard from this process."""
     state_file.write(describe(cloud), folder)
     return serving_source(local_source(folder), benchmarks)
 
 
 class serving_source:
-    """Serves the dashboard of any stack from this process."""
+    """Context manager that serves any stack's dashboard from this process."""
 
     def __init__(self, source: Source, benchmarks: Benchmarks | None = None) -> None:
         self._server = Server(source, benchmarks)
@@ -34,7 +34,7 @@ class serving_source:
 
     @property
     def watching(self) -> Watching:
-        """What looks at the stack for the pages."""
+        """The server's watcher of the stack."""
         return self._server.watching
 
     def __enter__(self) -> str:
@@ -48,8 +48,8 @@ class serving_source:
         self._listener.close()
 
 
-def asked(url: str, path: str, *, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
-    """Return the answer to a request."""
+def fetch(url: str, path: str, *, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
+    """Send a request and return the answer."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=LIMIT_S)
     connection.request(method, path, headers=headers)
     answer = connection.getresponse()

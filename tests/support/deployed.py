@@ -1,4 +1,4 @@
-"""The template as it is deployed with certain answers to its questions."""
+"""The template as deployed with certain parameters."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0"
 
 
 def decided(template: Mapping[str, Any], answers: Mapping[str, str]) -> Conditions:
-    """Return the conditions under these answers, the defaults for all others, but a relay, without which parts lack."""
+    """Return the conditions under these parameters. All others are defaults, except a relay, which some parts need."""
     defaults = {name: parameter["Default"] for name, parameter in template["Parameters"].items()}
     certificate = {"CertificateArn": CERTIFICATE} if answers.get("FrontDoor") == "alb" else {}
     return Conditions(template, {**defaults, "Relay": "nlb", **certificate, "AWS::Region": "eu-central-1", **answers})
 
 
 def kept(template: Mapping[str, Any], section: str, conditions: Conditions) -> dict[str, Any]:
-    """Return what is left of a section under the conditions."""
+    """Return the parts of a section whose conditions hold."""
     return {
         name: conditions.resolve(part)
         for name, part in template[section].items()
@@ -27,5 +27,5 @@ def kept(template: Mapping[str, Any], section: str, conditions: Conditions) -> d
 
 
 def deployed(template: Mapping[str, Any], answers: Mapping[str, str]) -> dict[str, Any]:
-    """Return the resources that are made with these answers."""
+    """Return the resources deployed with these parameters."""
     return kept(template, "Resources", decided(template, answers))

@@ -1,4 +1,4 @@
-"""A directory bucket of S3 Express in moto, which has general ones only: conditional writes are the same."""
+"""An S3 Express directory bucket in moto, which has general-purpose buckets only. Conditional writes are the same."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.core.express import ExpressRule, expires_us
 
 COPIES = "copies--use1-az4--x-s3"
-URLS = {"express": "https://s3.us-east-1.amazonaws.com"}  # moto knows no zone's own
+URLS = {"express": "https://s3.us-east-1.amazonaws.com"}  # moto has no zonal endpoints
 
 
 def make_copies(clients: Clients) -> ExpressCopies:
-    """Make the bucket with clients that were made with `URLS`, and return what readers and writers use of it."""
+    """Create the bucket with clients built from `URLS`, and return its adapter for readers and writers."""
     clients.express.create_bucket(Bucket=COPIES)
     return ExpressCopies(COPIES, clients.express)
 
 
 def sizes_of(clients: Clients) -> dict[str, int]:
-    """Return what lies in the bucket: sizes by name [bytes]."""
-    found = clients.express.list_objects_v2(Bucket=COPIES).get("Contents", [])
-    return {each["Key"]: each["Size"] for each in found}
+    """Return the sizes of the bucket's objects by name [bytes]."""
+    objects = clients.express.list_objects_v2(Bucket=COPIES).get("Contents", [])
+    return {each["Key"]: each["Size"] for each in objects}
 
 
 def expire_all(clients: Clients) -> None:
-    """Delete everything, as S3 does after some days."""
+    """Delete everything, as S3's lifecycle rules do after some days."""
     for name in sizes_of(clients):
         clients.express.delete_object(Bucket=COPIES, Key=name)
 
 
 def expire(clients: Clients, rule: ExpressRule, at_us: int) -> int:
-    """Delete what S3's lifecycle rules have deleted by an instant; return the number of objects."""
-    gone = [
+    """Delete all objects that S3's lifecycle rules have deleted by a point in time. Return their number."""
+    expired = [
         each["Key"]
         for each in clients.express.list_objects_v2(Bucket=COPIES).get("Contents", [])
         if expires_us(round(each["LastModified"].timestamp() * 1_000_000), days_of(each["Size"], rule)) <= at_us
     ]
-    for name in gone:
+    for name in expired:
         clients.express.delete_object(Bucket=COPIES, Key=name)
-    return len(gone)
+    return len(expired)
 
 
 def days_of(size_bytes: int, rule: ExpressRule) -> int:
-    """Return after how many days the lifecycle rules delete an object of a size; exactly one of them must."""
+    """Return the age at which a lifecycle rule deletes an object of a size [days]. Exactly one rule must apply."""
     (days,) = [each["Expiration"]["Days"] for each in lifecycle_rules(rule) if _is_of(size_bytes, each["Filter"])]
     return int(days)
 

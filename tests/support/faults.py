@@ -1,4 +1,4 @@
-"""Faults of AWS: the next calls of an operation are refused, without the SDK's own retries and their pauses."""
+"""Faults of AWS: the next calls of an operation fail, without the SDK's retries and their pauses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstcache.core.errors import ServiceError
 
 
 class Faults:
-    """Counts the calls that were refused."""
+    """Injector that fails the next calls and counts them."""
 
     def __init__(self, left: int, code: str, status: int) -> None:
         self.refused = 0
@@ -32,13 +32,13 @@ class Faults:
 def failing(
     client: Any, operation: str, *, times: int = 1, code: str = "ThrottlingException", status: int = 400
 ) -> Iterator[Faults]:
-    """Let AWS refuse an operation of a boto3 client.
+    """Make the next calls of a boto3 client's operation fail.
 
     Args:
         client: The client.
-        operation: As AWS names it, such as `StartInstances`.
-        times: How many calls are refused before one is answered.
-        code: The error's name.
+        operation: AWS's name, such as `StartInstances`.
+        times: Number of failures before a call is answered.
+        code: The error code.
         status: The answer's HTTP status.
     """
     faults = Faults(times, code, status)
@@ -51,18 +51,18 @@ def failing(
 
 
 class RefusingExecutions(Executions):
-    """Step Functions, which refuses to start anything."""
+    """Step Functions that throttles every start."""
 
     def start(self, machine_arn: str, name: str, input_: object) -> bool:
         raise ServiceError("slow down", code="ThrottlingException")
 
 
 class Died(Exception):
-    """The function is no more: nothing of it catches this."""
+    """Death of a function. None of its code catches this."""
 
 
 class DyingExecutions(Executions):
-    """Step Functions under a function that dies before it can start anything."""
+    """Step Functions for a function that dies before it starts anything."""
 
     def start(self, machine_arn: str, name: str, input_: object) -> bool:
         raise Died

@@ -1,4 +1,4 @@
-"""Values of all types that results and keys accept, for searches; a type added to the registry is searched as well."""
+"""Values of every type (form) that results and keys accept, for searches. A type added to the registry is included."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Colour(enum.Enum):
 
 
 class Mood(enum.Enum):
-    """Has names and values of Colour."""
+    """Enum with the names and values of `Colour`."""
 
     RED = "red"
     BLUE = 1
@@ -55,7 +55,7 @@ class Point(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Has the values of Point."""
+    """Named tuple with the values of `Point`."""
 
     x: Any
     y: Any
@@ -69,7 +69,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Area(Size):
-    """Has the fields of Size."""
+    """Dataclass with the fields of `Size`."""
 
 
 @dataclass(slots=True)
@@ -90,9 +90,9 @@ class Open(pydantic.BaseModel):
 
 @cache
 def type_of(name: str) -> type[Any]:
-    """Return a type of the registry by its name; object if it is not there in this version of a library."""
-    found: type[Any] = getattr(import_module(FORMS[name].module), name, object)
-    return found
+    """Return a type of the registry by its name, or `object` if this version of the library lacks it."""
+    registered: type[Any] = getattr(import_module(FORMS[name].module), name, object)
+    return registered
 
 
 _ZONES = st.sampled_from(
@@ -109,7 +109,7 @@ def _small(strategy: SearchStrategy[Any], **arguments: Any) -> SearchStrategy[li
 
 
 def _special(inner: SearchStrategy[Any], keys: SearchStrategy[Any]) -> dict[str, SearchStrategy[Any]]:
-    """Return strategies for types of which hypothesis knows none, or too wide a one."""
+    """Return strategies for types that have none in hypothesis, or too wide a one."""
     pairs = st.dictionaries(keys, inner, max_size=3)
     return {
         "int": st.sampled_from([0, 1, -1, 1 << 63, -1 << 63, 10**100]) | st.integers(),
@@ -140,13 +140,13 @@ def _special(inner: SearchStrategy[Any], keys: SearchStrategy[Any]) -> dict[str,
             name: st.sampled_from(["", ".", "a", "a/b", "A", "é", "a\\b", "/a"]).map(type_of(name))
             for name in ("PosixPath", "PurePosixPath", "PureWindowsPath")
         },
-        "WindowsPath": st.nothing(),  # of another system
+        "WindowsPath": st.nothing(),  # exists on another system only
     }  # fmt: skip
 
 
 def _numpy(name: str) -> SearchStrategy[Any]:
     kind: Any = type_of(name)
-    if kind is object:  # that name is of another version
+    if kind is object:  # the name exists in another version only
         return st.nothing()
     if name in ("str_", "bytes_"):
         return st.sampled_from(["", "a", "b"]).map(lambda text: kind(text if name == "str_" else text.encode()))
@@ -160,7 +160,7 @@ def _strategy(name: str, inner: SearchStrategy[Any], keys: SearchStrategy[Any]) 
 
 
 def _instances(inner: SearchStrategy[Any]) -> dict[str, SearchStrategy[Any]]:
-    """Return strategies for instances of classes, by the kind of class."""
+    """Return strategies for class instances, by kind of class."""
 
     def hidden(model: Model, value: Any) -> Model:
         model._hidden = value
@@ -189,7 +189,7 @@ _LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(
 
 @cache
 def values() -> SearchStrategy[Any]:
-    """Return a strategy for values of all accepted types, nested in each other."""
+    """Return a strategy for nested values of all accepted types."""
 
     keys = st.one_of(*(values_of(name) for name in ALL_FORMS)).filter(_is_hashable)
 
@@ -205,7 +205,7 @@ def values() -> SearchStrategy[Any]:
 
 
 def values_of(name: str) -> SearchStrategy[Any]:
-    """Return a strategy for values of one type or kind of class of the registry."""
+    """Return a strategy for values of one type or class kind of the registry."""
     if name in CLASS_FORMS:
         return _instances(_LEAVES)[name]
     return _strategy(name, _LEAVES, _LEAVES)
@@ -215,7 +215,7 @@ ALL_FORMS = (*FORMS, *CLASS_FORMS)
 
 
 def shape(value: Any) -> Any:
-    """Return what tells a value from all others, its type and its parts, without the registry's help."""
+    """Return a value's identity, made of its types and parts, without the registry's help."""
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}"
     if isinstance(value, enum.Enum):

@@ -1,4 +1,4 @@
-"""fsspec's own tests of reading, for a file system that a module's fixture `reading` gives."""
+"""fsspec's own tests of reading, for the file system of a module's fixture `reading`."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any
 
 import boto3
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.tests.abstract import AbstractFixtures, AbstractGetTests
 
 from burstcache.client.filesystem import BurstcacheFileSystem
 
 
 class WritableFileSystem(BurstcacheFileSystem):
-    """Also writes what fsspec's tests read, by boto3, and remembers no listing that this would outdate.
+    """File system that also writes, by boto3, the files that fsspec's tests read. It caches no listings.
 
-    A client that is given is the one for both.
+    A client passed in serves both.
     """
 
     cachable = False
 
     def __init__(self, s3: Any = None) -> None:
         super().__init__(use_listings_cache=False)
-        self._given, self.s3 = s3, s3 or boto3.client("s3")
+        self._shared_client, self.s3 = s3, s3 or boto3.client("s3")
 
     def _connect(self) -> Any:
-        return self._given or super()._connect()
+        return self._shared_client or super()._connect()
 
     def touch(self, path: str, *_: Any, **__: Any) -> None:  # type: ignore[override]
         self.pipe(path, b"")
@@ -36,7 +37,7 @@ class WritableFileSystem(BurstcacheFileSystem):
         self.s3.put_object(Bucket=bucket, Key=key, Body=value)
 
     def mkdir(self, *_: Any, **__: Any) -> None:
-        """Make nothing: a directory is there when something is in it."""
+        """Do nothing: a directory exists once it contains a file."""
 
     makedirs = mkdir
 
@@ -58,6 +59,12 @@ class ReadingTests(AbstractFixtures, AbstractGetTests):
     @pytest.fixture
     def fs_join(self) -> Callable[..., str]:
         return posixpath.join
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def local_fs(cls) -> LocalFileSystem:
+        """Return fsspec's own fixture, which older versions define as an instance method: pytest 9 warns of that."""
+        return LocalFileSystem(auto_mkdir=True)
 
     @pytest.fixture
     def supports_empty_directories(self) -> bool:

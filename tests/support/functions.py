@@ -1,4 +1,4 @@
-"""Lambda and EC2 on a virtual clock: the deployed handlers with all they work on, and instances that boot and stop."""
+"""Lambda functions and EC2 on a virtual clock: the deployed handlers, their dependencies, and a node's instances."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
@@ -31,7 +31,6 @@ from burstcache.adapters.use_table import UseTable
 from burstcache.control import pool_rounds
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
 from burstcache.control.cache_tools import CacheTools
-from burstcache.control.demand import Judge, judge
 from burstcache.control.janitor import Janitor
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.operations import RedisControl
@@ -39,6 +38,7 @@ from burstcache.control.origin_changes import OriginChanges
 from burstcache.control.pool_tools import PoolTools
 from burstcache.control.scheduler import Scheduler
 from burstcache.control.state_leases import StateLeases
+from burstcache.control.use_scheduler import ReportScheduler, report_scheduler
 from burstcache.core.databases import node_of_database
 from burstcache.core.digest import Route
 from burstcache.core.messages.events import LAMBDA, ObjectRequested, RequestsServed
@@ -46,12 +46,12 @@ from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import LivePolicy, thesis
 from burstcache.core.pool.costs import member_price
-from burstcache.core.pool.kept import tenants
-from burstcache.core.pool.redundancy import Choice, choose
+from burstcache.core.pool.redundancy import UpkeepChoice, choose
+from burstcache.core.pool.retention import tenants
 from burstcache.core.worth import sheet_of_region
 from burstcache.handlers import cache, janitor, origin, pool_control, redis_control, scheduler, state
 from burstcache.serve.cache_function_tier import LambdaTier
-from burstcache.serve.memory_tier import Memory
+from burstcache.serve.memory_tier import HeadCache, MemoryTier
 from burstcache.serve.read_meter import ReadMeter
 from burstcache.serve.reader import EXPRESS, Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
@@ -67,22 +67,23 @@ from support.roles import acting, check
 
 NODE = "node-1"
 MAX_OBJECT_BYTES = 4 << 20
+_HEADS_BYTES = 1 << 20
 BOOT_S, STOP_S = 0.5, 10  # of an instance
-_RECORD_S = 1  # until the scheduler hears of an invocation that has failed
-GRACE_S, SAVE_LOOK_S = 60, 10  # of a database of state
+_RECORD_S = 1  # until the scheduler receives the record of a failed invocation
+GRACE_S, SAVE_CHECK_S = 60, 10  # of a database of state
 POOL_MEMBERS, KEEP_S = 16, 1_200
 
 
 class ProcessKilledError(Exception):
-    """The process of a function was killed."""
+    """Death of a function's process."""
 
 
 class _HostLostError(Exception):
-    """The host of a function is gone, and nothing has noticed."""
+    """Loss of a function's host, which nothing notices."""
 
 
 class _Bus(EventPublisher):
-    """Keeps what the proxy reports until it is delivered."""
+    """Event bus that queues the proxy's reports until a test delivers them."""
 
     def __init__(self) -> None:
         self.events: list[ObjectRequested | RequestsServed] = []
@@ -97,20 +98,20 @@ class _Bus(EventPublisher):
         pass
 
 
-# By what was measured: worlds are much alike, and weighing all ways to keep a pool is most of a round.
-_CHOICES: dict[str, Choice] = {}
+# By measurements. Worlds are much alike, and comparing all redundancy choices is most of a pool round's time.
+_CHOICES: dict[str, UpkeepChoice] = {}
 
 
-def _chosen_once(*measured: Any, **present: Any) -> Choice:
-    """Choose as a round does, or return what was chosen of the same before."""
-    asked = repr((measured, present))
-    if asked not in _CHOICES:
-        _CHOICES[asked] = choose(*measured, **present)
-    return _CHOICES[asked]
+def _chosen_once(*measured: Any, **present: Any) -> UpkeepChoice:
+    """Choose as a pool round does, with a cache of earlier choices."""
+    arguments = repr((measured, present))
+    if arguments not in _CHOICES:
+        _CHOICES[arguments] = choose(*measured, **present)
+    return _CHOICES[arguments]
 
 
 class Functions(Machines):
-    """One table, one bucket, one node unless more are asked for, and the functions that work on them."""
+    """The functions on one table, one bucket and, by default, one node."""
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class Functions(Machines):
         databases: Sequence[str] = (),
     ) -> None:
         self.state_names = [node_of_database(database) for database in databases]
-        self.saves_state = True  # an instance that saves completes the task a second later
+        self.saves_state = True  # the instance completes the save task a second later
         self.node_names = [f"node-{number}" for number in range(1, nodes + 1)]
         super().__init__(runs=runs_machines)
         self.has_relay, self.relay = has_relay, MemoryRelay(self.clock)
@@ -142,7 +143,7 @@ class Functions(Machines):
                 event = f"after-call.ec2.{call}"
                 self.clients.ec2.meta.events.register(event, functools.partial(self._later, then), f"world {call}")
         for handler, maker, part in (
-            (scheduler, "scheduler", "judge"),
+            (scheduler, "scheduler", "report_scheduler"),
             (redis_control, "control", "control"),
             (origin, "changes", "origin_changes"),
             (janitor, "janitor", "janitor"),
@@ -154,7 +155,7 @@ class Functions(Machines):
         patch.setattr(cache, "environment", lambda: self._in_thread.environment)
 
     def close(self) -> None:
-        """Hear no more of EC2, then let everything end."""
+        """Unsubscribe from EC2's calls, then wait until everything has ended."""
         if self._runs_machines:
             for call in ("StartInstances", "StopInstances"):
                 self.clients.ec2.meta.events.unregister(f"after-call.ec2.{call}", unique_id=f"world {call}")
@@ -174,7 +175,7 @@ class Functions(Machines):
         self.memories |= {node.name: NodeRedis() for node in state_nodes}
         self.instances = Instances({node.name: node.instance_id for node in [*nodes, *state_nodes]}, aws.ec2)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb, clock), _Bus()
-        self.pauses = Pauses(TABLE, aws.dynamodb, clock)
+        self.pauses = PauseSwitch(TABLE, aws.dynamodb, clock)
         self.control = RedisControl(
             node_names=self.node_names,
             state_names=self.state_names,
@@ -230,7 +231,7 @@ class Functions(Machines):
             redis_node_arn=self.node_machine,
             node_names=[*self.node_names, *self.state_names],
             always_on=[],
-            redis_control=self._ask_control,
+            redis_control=self._invoke_control,
             clock=clock,
         )
         self.origin_changes = OriginChanges(
@@ -238,7 +239,7 @@ class Functions(Machines):
             nodes=self.nodes,
             node_names=self.node_names,
             digest=self.digest,
-            redis_control=self._ask_control,
+            redis_control=self._invoke_control,
             express=None,
             clock=clock,
         )
@@ -272,21 +273,44 @@ class Functions(Machines):
         self.reader = self.new_reader()
 
     @property
-    def judge(self) -> Judge:
-        """What the scheduler function decides by."""
+    def report_scheduler(self) -> ReportScheduler:
+        """The scheduler of the scheduler function."""
         runs = NodeRuns(self.nodes, self.executions, self.node_machine, self.clock, peers=self.node_names)
-        return judge(self.policy, self.scheduler, self.uses, runs.boot)
+        return report_scheduler(self.policy, self.scheduler, self.uses, runs.boot)
 
-    def new_reader(self, *, memory_bytes: int = 0, express: Tier | None = None, start: Start = at_once) -> Reader:
-        """Return a reader; by default its work in the background is done at once."""
+    def new_reader(
+        self,
+        *,
+        memory_bytes: int = 0,
+        express: Tier | None = None,
+        start: Start = at_once,
+        in_slices: bool = False,
+    ) -> Reader:
+        """Return a reader. By default it does its background work at once.
+
+        Args:
+            memory_bytes: Size of its memory [bytes].
+            express: Its S3 Express.
+            start: Runs its background work.
+            in_slices: Whether its caller reads objects above the size limit in slices.
+        """
         digest = DigestReader(self.digest.read, self.clock, start=start)
         return Reader(
             digest,
-            S3Tier(self.objects, self._bus, self.clock, max_object_bytes=MAX_OBJECT_BYTES),
+            S3Tier(
+                self.objects,
+                self._bus,
+                self.clock,
+                max_object_bytes=MAX_OBJECT_BYTES,
+                larger="leave" if in_slices else "redirect",
+                most_body_bytes=2 * MAX_OBJECT_BYTES if in_slices else 0,
+            ),
             lambda route: express if express is not None and route == EXPRESS else self._tier(route, digest),
             self.clock,
             has_express=express is not None,
-            memory=Memory(memory_bytes, max_object_bytes=MAX_OBJECT_BYTES) if memory_bytes else None,
+            memory=MemoryTier(memory_bytes, max_object_bytes=MAX_OBJECT_BYTES) if memory_bytes else None,
+            heads=HeadCache(_HEADS_BYTES, above_bytes=MAX_OBJECT_BYTES) if in_slices else None,
+            counts_memory_hits=not self.policy.takes_guests,
             start=start,
             fell_back=self.meter.fell_back,
         )
@@ -300,7 +324,7 @@ class Functions(Machines):
     # the Lambda service
 
     def invoke(self, function: str, payload: dict[str, Any], *, request_id: str = "", remaining_s: float = 900) -> Any:
-        """Return what a function's handler returns, or raise what it raises."""
+        """Invoke a function's handler and return its result or propagate its error."""
         end_us = self.clock.now_us() + round(remaining_s * US_PER_S)
         context = SimpleNamespace(
             aws_request_id=request_id or str(uuid.uuid4()),
@@ -326,26 +350,26 @@ class Functions(Machines):
         self._lives.append(self.clock.start(self.invoke_event, "cache", {**payload}))
 
     def invoke_event(self, function: str, payload: dict[str, Any]) -> None:
-        """Run a function that nobody waits for; of a failure of the cache function the scheduler hears."""
+        """Invoke a function asynchronously. The scheduler receives Lambda's record of a failed cache function."""
         try:
             self.invoke(function, payload)
         except Exception as error:
             if not isinstance(error, _HostLostError):
                 self.clock.sleep(_RECORD_S)
-                self.tell_of_failure(payload, error)
+                self.report_failure(payload, error)
 
-    def tell_of_failure(self, payload: dict[str, Any], error: Exception) -> None:
-        """Deliver Lambda's record of an invocation of the cache function that failed."""
-        failed = {"errorType": type(error).__name__, "errorMessage": str(error)}
-        detail = {"requestPayload": payload, "responsePayload": failed}
+    def report_failure(self, payload: dict[str, Any], error: Exception) -> None:
+        """Deliver Lambda's record of a failed invocation of the cache function."""
+        response = {"errorType": type(error).__name__, "errorMessage": str(error)}
+        detail = {"requestPayload": payload, "responsePayload": response}
         self.invoke("scheduler", {"source": LAMBDA, "detail-type": "", "detail": detail})
 
     def running_caches(self) -> list[CacheEnvironment]:
-        """Return the processes that hold objects, or try to."""
+        """Return the processes of the cache function that hold an object or are loading it."""
         return [*self._environments]
 
     def kill_cache(self, *, host: bool = False, which: slice = slice(None)) -> None:
-        """Let processes of the cache function die, oldest first in `which`; if their host does, nothing notices."""
+        """Kill the processes of the cache function that `which` selects, oldest first. With `host`, nothing notices."""
         self._dies_of = _HostLostError() if host else ProcessKilledError("signal: killed")
         with self._dying:
             for environment in self._environments[which]:
@@ -353,7 +377,7 @@ class Functions(Machines):
         self.clock.sleep(0.001)
 
     def _hold_object(self, payload: dict[str, Any], context: Any) -> Any:
-        """Run the cache function in an execution environment of its own."""
+        """Run the cache function in a new execution environment."""
         environment = CacheEnvironment(self.cache_tools, self.relay.listener(), warm_copies(64 << 20))
         self._in_thread.environment = environment
         self._environments.append(environment)
@@ -364,14 +388,12 @@ class Functions(Machines):
         finally:
             with self._dying:
                 self._environments.remove(environment)
-            with suppress(
-                asyncio.CancelledError
-            ):  # a death that comes when the handler has returned: nobody hears of it
+            with suppress(asyncio.CancelledError):  # killed after the handler returned, which nobody notices
                 environment._loop.run_until_complete(asyncio.sleep(0))
             environment.close()
 
-    def _ask_control(self, payload: Mapping[str, Any]) -> Any:
-        """Return what Redis control answers to another function, which must be allowed to invoke it."""
+    def _invoke_control(self, payload: Mapping[str, Any]) -> Any:
+        """Invoke Redis control from another function, whose role must permit it."""
         check("lambda", "Invoke", {"FunctionName": "redis_control"})
         return self.invoke("redis_control", dict(payload))
 
@@ -382,21 +404,21 @@ class Functions(Machines):
             self._lives.append(self.clock.start(then, self.instances.node_of(change["InstanceId"]) or ""))
 
     def _instance_boots(self, node: str) -> None:
-        """Announce the node, as the unit on its instance does (`tests/template/test_redis_node.py`)."""
+        """Announce the node, as the systemd unit on its instance does (`tests/template/test_redis_node.py`)."""
         self.clock.sleep(BOOT_S)
         if self.redis.is_up and is_on(self.instances.instance_ids[node]):
             self.announce(node)
         if node in self.state_names:
-            self._save_when_asked(node)
+            self._save_on_request(node)
 
-    def _save_when_asked(self, node: str) -> None:
-        """Save a database and say so, as the unit on its instance does."""
-        asked = self.nodes.read(node).save_token
+    def _save_on_request(self, node: str) -> None:
+        """Save a database and complete the save task, as the systemd unit on its instance does."""
+        saved_token = self.nodes.read(node).save_token
         while is_on(self.instances.instance_ids[node]):
-            if (token := self.nodes.read(node).save_token) != asked and self.can_save:
+            if (token := self.nodes.read(node).save_token) != saved_token and self.can_save:
                 self.executions.succeed(token, {})
-                asked = token
-            self.clock.sleep(SAVE_LOOK_S)
+                saved_token = token
+            self.clock.sleep(SAVE_CHECK_S)
 
     def _instance_stops(self, node: str) -> None:
         self.clock.sleep(STOP_S)
@@ -404,16 +426,16 @@ class Functions(Machines):
         self.stopped(node)
 
     def announce(self, node: str = NODE) -> None:
-        """Let the instance complete the task of the boot."""
+        """Complete the boot task, as the instance does."""
         self.executions.succeed(self.nodes.read(node).boot_token, {})
 
     def stopped(self, node: str = NODE) -> Any:
-        """Tell Redis control that the instance has stopped, as EC2's event does."""
+        """Notify Redis control that the instance has stopped, as EC2's event does."""
         detail = {"instance-id": self.instances.instance_ids[node], "state": "stopped"}
         return self.invoke("redis_control", {"source": "aws.ec2", "detail": detail})
 
 
 def _cancel_all() -> None:
-    """Cancel what runs on the running loop."""
+    """Cancel all tasks of the running loop."""
     for task in asyncio.all_tasks():
         task.cancel()

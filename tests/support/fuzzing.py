@@ -1,4 +1,4 @@
-"""Requests of every kind for a front door: as its OpenAPI document describes them, and as it does not."""
+"""Fuzzing of a front door: requests that conform to its OpenAPI document, and others that do not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from burstcache.web.keys import MAX_KEY_BYTES
 from burstcache.web.methods import READS, WRITES
 from burstcache_local.cloud import LocalCloud
 from support.project import ROOT
-from support.s3_itself import Answer, Asked, Moto, parts, right_answer
+from support.s3_itself import Answer, Moto, S3Request, parts, right_answer
 from support.s3_itself import requests as reads
 from support.waiting import LIMIT_S, until
 
@@ -38,7 +38,7 @@ _CONFORMS = [
     response_schema_conformance,
     status_code_conformance,
 ]
-# Of the requests; all but the last hold the answers to something, too.
+# Shares of the requests by kind. All kinds but the last also check the answers.
 _SHARES = {"described": 0.3, "reads": 0.3, "keys": 0.05, "writes": 0.05, "anything": 0.3}
 _TYPES = (
     "",
@@ -52,25 +52,25 @@ _TYPES = (
 
 @dataclass
 class Tried:
-    """What was answered: requests by status, and by the tier that answered."""
+    """Answers tried, counted by status and by tier."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     tiers: Counter[str] = field(default_factory=Counter)
 
     def clear(self) -> None:
-        """Count anew."""
+        """Reset the counts."""
         self.statuses.clear()
         self.tiers.clear()
 
     def note(self, status: int, headers: Mapping[str, str]) -> None:
-        """Count an answer, which must be none that is our fault."""
+        """Count an answer, and fail on a status of 500 or above."""
         self.statuses[status] += 1
         self.tiers[headers.get("x-cache-tier", "")] += 1
         assert status < 500
 
 
 class Fuzzing:
-    """Requests to a local run that takes writes, whose bucket gets some objects for them."""
+    """Sender of random requests to a local run that accepts writes. It stores some objects in the bucket first."""
 
     def __init__(self, cloud: LocalCloud) -> None:
         self.tried = Tried()
@@ -86,7 +86,7 @@ class Fuzzing:
         self._stored = {key: moto.stored(key) for key in _STORED}
         moto.close()
         newest = max(stored.modified for stored in self._stored.values())
-        until(lambda: (datetime.now(UTC) - newest).total_seconds() > 2)  # a second after it is no date to come
+        until(lambda: (datetime.now(UTC) - newest).total_seconds() > 2)  # a second later is then not in the future
 
     def close(self) -> None:
         """Close the connections."""
@@ -94,7 +94,7 @@ class Fuzzing:
         self._session.close()
 
     def run(self, count: int, *, number: int) -> None:
-        """Send about that many requests, others for each number; raise AssertionError for the first wrong answer."""
+        """Send about `count` requests from the seed `number`. Raise AssertionError for the first wrong answer."""
         for kind, share in _SHARES.items():
             getattr(self, f"_{kind}")(_search(max(1, round(count * share)), number))
 
@@ -113,13 +113,13 @@ class Fuzzing:
         search(given(cases)(ask))()
 
     def _reads(self, search: Callable[[Any], Any]) -> None:
-        def ask(key: str, asked: Asked) -> None:
+        def ask(key: str, request: S3Request) -> None:
             stored = self._stored[key]
             status, headers, body = self._send(
-                asked.method, f"/objects/{quote(key)}", list(asked.headers(stored).items())
+                request.method, f"/objects/{quote(key)}", list(request.headers(stored).items())
             )
             answer = _comparable(Answer.of(status, headers, body))
-            right = _comparable(right_answer(asked, stored, now=datetime.now(UTC)))
+            right = _comparable(right_answer(request, stored, now=datetime.now(UTC)))
             assert answer == right, f"{answer} of {headers} is not {right}"
 
         search(given(st.sampled_from(sorted(_STORED)), st.one_of(reads(), reads(), parts()))(ask))()
@@ -127,9 +127,8 @@ class Fuzzing:
     def _keys(self, search: Callable[[Any], Any]) -> None:
         def ask(key: str, in_path: bool) -> None:
             self._s3.put_object(Bucket=self._bucket, Key=key, Body=key.encode())
-            until(
-                lambda: self._read(_target(key, in_path=in_path)) == (200, key.encode())
-            )  # a tier may have another yet
+            # A tier may still hold an older version.
+            until(lambda: self._read(_target(key, in_path=in_path)) == (200, key.encode()))
             self._s3.delete_object(Bucket=self._bucket, Key=key)
 
         search(given(_keys(), st.booleans())(ask))()
@@ -196,14 +195,14 @@ def _search(count: int, number: int) -> Callable[[Any], Any]:
 
 
 def _comparable(answer: Answer) -> Answer:
-    """Leave out what the 304 of moto's server lacks (RFC 9110, section 15.4.5), which tiers other than S3 have."""
+    """Drop the headers that a 304 of moto's server lacks (RFC 9110, section 15.4.5). Tiers other than S3 send them."""
     return answer if answer.status != 304 else Answer(304, {"etag": answer.headers["etag"]})
 
 
 def _keys() -> st.SearchStrategy[str]:
-    """Return keys that S3 can have: every Unicode, dots, slashes, empty segments, up to 1,024 bytes.
+    """Return keys that S3 accepts: any Unicode, dots, slashes, empty segments, up to 1,024 bytes.
 
-    moto's routes end at a line feed.
+    Line feeds are left out, as moto's routes end at one.
     """
     part = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1, max_size=20)
     odd = st.sampled_from(["", ".", "..", "...", "%2F", "+", " ", "%", "?", "#", "&", ";", "=", "\\", "~", "k" * 900])
@@ -212,7 +211,7 @@ def _keys() -> st.SearchStrategy[str]:
 
 
 def _climbs(key: str) -> bool:
-    """Whether more '..' than names come before any point of a key, which S3 refuses."""
+    """Return whether any prefix of a key has more '..' than names, which S3 rejects."""
     depth = 0
     for segment in key.split("/"):
         depth += {"..": -1, ".": 0, "": 0}.get(segment, 1)
@@ -228,7 +227,7 @@ def _methods() -> st.SearchStrategy[str]:
 
 
 def _targets() -> st.SearchStrategy[str]:
-    """Return targets in ASCII, as a client may send them: bytes percent-encoded well or not, any path, any query."""
+    """Return ASCII request targets: valid and invalid percent-encoding, any path, any query."""
     encoded = st.binary(min_size=1, max_size=8).map(lambda data: "".join(f"%{byte:02x}" for byte in data))
     odd = st.sampled_from(["%", "%zz", "%2", ".", "..", "%2e%2e", "%2f", "%5c", "%00", "+", ";", "@", ":", "k" * 1025])
     plain = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=10)

@@ -1,9 +1,9 @@
-"""Environments that ask for the same result at once: processes of their own, as Lambda's are.
+"""A thundering herd: environments, each a process as on Lambda, that request the same result at once.
 
     python -m support.herd BACKEND COUNT FOLDER [kill]
 
-Prints JSON: how many of them computed, what each got, and what each counted. With `kill` the first process that
-computes is killed half-way.
+Prints JSON: the number of computations, and each environment's result and statistics. With `kill`, the first process
+that computes is killed half-way.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPUTING_S = 0.3
 
 
 def ask(backend: str, folder: Path, barrier: Barrier, answers: SimpleQueue[Any]) -> None:
-    """Be one environment."""
+    """Run one environment."""
 
     @cached(backend=backend, version="1", timeout_ms=LIMIT_S * 1000)
     def work(name: str) -> str:
@@ -46,7 +46,7 @@ def ask(backend: str, folder: Path, barrier: Barrier, answers: SimpleQueue[Any])
 
 
 def main(backend: str, count: str, folder: str, *options: str) -> None:
-    """Run the environments, and print what came of it."""
+    """Run the environments and print their results."""
     fork = multiprocessing.get_context("fork")
     barrier, answers = fork.Barrier(int(count)), fork.SimpleQueue()
     if "kill" in options:
@@ -59,9 +59,9 @@ def main(backend: str, count: str, folder: str, *options: str) -> None:
         (victim,) = until(lambda: list(Path(folder).glob("*.computing")))
         Path(folder, "kill").unlink()
         os.kill(int(victim.stem), signal.SIGKILL)
-    found = [answers.get() for _ in range(int(count) - len(options))]
+    received = [answers.get() for _ in range(int(count) - len(options))]
     computations = len(list(Path(folder).glob("*.computing")))
-    print(json.dumps({"computations": computations, "answers": found}))
+    print(json.dumps({"computations": computations, "answers": received}))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A store on loopback that is not quite S3, or fails: what it does wrong is the first part of a key, `kind/name`.
+"""A hostile S3 on loopback that deviates or fails. The first part of a key, `kind/name`, selects the fault.
 
-Answers follow what stores and gateways are known to send: chunked bodies, compression on the way, missing headers,
-errors of all kinds, broken connections, ranges and conditions that are ignored.
+Answers follow the known behaviour of stores and gateways: chunked bodies, compression in transit, missing headers,
+errors of all kinds, broken connections, ignored ranges and conditions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WRITTEN = "Wed, 21 Oct 2015 07:28:00 GMT"
 
 
 def body_of(key: str) -> bytes:
-    """Return the right bytes of a key."""
+    """Return the correct bytes of a key."""
     return f"right bytes of {key}\n".encode() * 20
 
 
@@ -35,7 +35,7 @@ def etag_of(body: bytes) -> str:
 
 @dataclass
 class Answer:
-    """What is sent: `cut` is after how many bytes of the body the connection breaks, None sends it whole."""
+    """Answer to a request. `cut` is the number of body bytes after which the connection breaks; None sends all."""
 
     status: int
     headers: dict[str, str]
@@ -56,7 +56,7 @@ def _with(**headers: str) -> Callable[[Answer], Answer]:
 
 
 def error(status: int, code: str, **headers: str) -> Callable[[Answer], Answer]:
-    """Return what makes S3's error of a good answer."""
+    """Return a function that replaces a good answer with an S3 error."""
     body = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>m</Message></Error>'.encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda _: Answer(status, {"Content-Type": "application/xml"} | named, body)
@@ -71,7 +71,7 @@ def _crc32(body: bytes) -> str:
     return base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
 
 
-# Read as boto3 reads them, by every reader.
+# Answers that every reader reads as boto3 does.
 READABLE: Mapping[str, Callable[[Answer], Answer]] = {
     "good": lambda good: good,
     "chunked": lambda good: replace(good, is_chunked=True),
@@ -101,7 +101,7 @@ READABLE: Mapping[str, Callable[[Answer], Answer]] = {
     "no-head": lambda good: good,  # HEAD is refused with a 405
     "forbidden-head": lambda good: good,
 }
-# Parts that were not asked for, or that say too little: the `Content-Range` of what is always the same part.
+# Unrequested or ambiguous parts, by the `Content-Range` they send. The body is the same part for all.
 PARTS: Mapping[str, str] = {
     "part-of-whole": "bytes 0-9/20",
     "other-part": "bytes 4-10/200",
@@ -109,7 +109,7 @@ PARTS: Mapping[str, str] = {
     "part-of-any": "bytes 3-9/*",
     "part-of-thousand": "bytes 3-9/1000",
 }
-# Failures: the error that a program gets, and S3's status and code, 0 and empty where S3 did not answer.
+# Failures: the error raised to the program, and S3's status and code (0 and empty if S3 did not answer).
 FAILING: Mapping[str, tuple[Callable[[Answer], Answer], str, int, str]] = {
     "301": (error(301, "PermanentRedirect", x_amz_bucket_region="eu-west-1"), "OriginError", 301, "PermanentRedirect"),
     "307": (error(307, "TemporaryRedirect"), "OriginError", 307, "TemporaryRedirect"),
@@ -135,13 +135,13 @@ FAILING: Mapping[str, tuple[Callable[[Answer], Answer], str, int, str]] = {
 
 @dataclass
 class HostileS3:
-    """A running store. `asked` counts its requests by method and key; `fails_first` is how often it says SlowDown.
+    """Running store. `requests` counts by method and key. Each key's first `fails_first` requests get SlowDown.
 
-    `cuts_first` is how often the body of a GET breaks off half-way.
+    The bodies of its first `cuts_first` GETs break off half-way.
     """
 
     url: str
-    asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     fails_first: int = 0
     cuts_first: int = 0
     objects: dict[str, bytes] = field(default_factory=dict)  # bodies other than `body_of`
@@ -149,12 +149,12 @@ class HostileS3:
     lock: Any = field(default_factory=threading.Lock)
 
     def answer(self, method: str, key: str, headers: Any) -> Answer:
-        """Return what is sent."""
+        """Return the answer to one request."""
         with self.lock:
-            self.asked[method, key] += 1
-            number = self.asked[method, key]
+            self.requests[method, key] += 1
+            number = self.requests[method, key]
         self.meanwhile(key)
-        if key == "/bucket":  # botocore looks for the region of a bucket that moved
+        if key == "/bucket":  # botocore looks up the region of a moved bucket
             return Answer(404, {})
         kind = key.partition("/")[0]
         if number <= self.fails_first:
@@ -176,7 +176,7 @@ class HostileS3:
         etag = made.headers.get("ETag", "")
         if etag and headers.get("If-None-Match") == etag:
             return replace(made, status=304, body=b"")
-        is_weak = etag.startswith("W/") and "If-Match" in headers  # no weak ETag matches it
+        is_weak = etag.startswith("W/") and "If-Match" in headers  # If-Match compares strongly
         if etag and (is_weak or headers.get("If-Match", etag) != etag):
             return error(412, "PreconditionFailed")(good)
         if match := re.fullmatch(r"bytes=(\d+)-(\d*)", headers.get("Range", "")):
@@ -198,7 +198,7 @@ def hostile_s3() -> Iterator[HostileS3]:
         protocol_version = "HTTP/1.1"
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
         def do_HEAD(self) -> None:
             self._send()
@@ -237,7 +237,7 @@ def hostile_s3() -> Iterator[HostileS3]:
         request_queue_size = 512
 
         def handle_error(self, *_: Any) -> None:
-            """A client that leaves is no error."""
+            """Ignore clients that disconnect."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         store = HostileS3(f"http://127.0.0.1:{server.server_address[1]}")

@@ -1,4 +1,4 @@
-"""The service of ECS that runs a pool's hub, in moto."""
+"""The ECS service that runs a pool's hub, in moto."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.world import World
 
 
 def add_hub_service(world: World) -> Any:
-    """Give a world's stack a service for its hub, of which none runs, and return the client of ECS that has it."""
+    """Add a hub service with no running task to a world's stack, and return its ECS client."""
     ecs = boto3.client("ecs", region_name=REGION)
     ecs.create_cluster(clusterName="cluster")
     ecs.register_task_definition(family="hub", containerDefinitions=[{"name": "hub", "image": "hub", "memory": 1_024}])

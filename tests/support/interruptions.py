@@ -1,25 +1,65 @@
-"""Parts that are interrupted: something else happens in the middle of their work."""
+"""Interruptions: something else happens in the middle of a part's work."""
 
 from __future__ import annotations
 
+import inspect
+import itertools
+import sys
 from collections.abc import Callable
 from contextvars import Context
+from types import FrameType, ModuleType
 from typing import Any, TypeVar
 
 from burstcache.adapters.object_store import ObjectStore
 from support.world import World
 
 T = TypeVar("T")
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def after(part: T, method: str, then: Callable[[], object]) -> T:
-    """Return `part` with something else happening right after the first call of one of its methods."""
+    """Wrap `part` so that `then` runs right after the first call of one of its methods."""
     return _Interrupted(part, method, then)  # type: ignore[return-value]
 
 
 def deadly(world: World, times: int, which: slice = slice(None)) -> ObjectStore:
-    """Return the objects of a world, of which the first `times` reads let cache functions die, oldest first."""
+    """Return a world's object store whose first `times` reads kill cache functions, oldest first."""
     return _Deadly(world, times, which)  # type: ignore[return-value]
+
+
+def interrupt_at(number: int, module: ModuleType, work: Callable[[], object]) -> KeyboardInterrupt | None:
+    """Run `work` with a Ctrl-C at one of the instants at which functions of a module begin or return.
+
+    The interpreter looks for signals at these instants, among others.
+
+    Args:
+        number: Of the instant, from 0.
+        module: The module.
+        work: Runs in this thread.
+
+    Returns:
+        The interruption, whose traceback keeps the interrupted frames alive as that of a shell does. None if there
+        are fewer instants, so `work` was not interrupted.
+    """
+    left = itertools.count(number, -1)
+
+    def look(frame: FrameType, event: str, _: object) -> Any:
+        code = frame.f_code
+        is_one = code.co_filename == module.__file__ and code.co_name != "<genexpr>"  # it may be closing
+        # An exception at the event of a yield would skip the generator's own `finally`.
+        is_instant = event == "call" or (event == "return" and not code.co_flags & _SUSPENDS)
+        if is_one and is_instant and next(left) == 0:
+            raise KeyboardInterrupt
+        return look
+
+    sys.settrace(look)
+    try:
+        work()
+    except KeyboardInterrupt as interruption:
+        return interruption
+    finally:
+        sys.settrace(None)
+    return None
 
 
 class _Deadly:
@@ -41,14 +81,14 @@ class _Interrupted:
         self._part, self._method, self._then = part, method, [then]
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._part, name)
+        attribute = getattr(self._part, name)
         if name != self._method:
-            return found
+            return attribute
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            answer = found(*args, **kwargs)
+            answer = attribute(*args, **kwargs)
             if self._then:
-                Context().run(self._then.pop())  # what happens is nobody's work who is interrupted by it
+                Context().run(self._then.pop())  # a new context: it does not run as the interrupted function
             return answer
 
         return call

@@ -1,4 +1,4 @@
-"""A life of the cache function on a virtual clock, between a relay and stand-ins for the stack."""
+"""One life of a cache function on a virtual clock, with a relay and stubs for the stack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.relay import Get, control_subject, get_subject
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import thesis
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.web.entry import Entry
 from support.memory_relay import MemoryRelay
@@ -29,7 +29,7 @@ _UNUSED: Any = None
 
 
 class _Row:
-    """The key's row, which the life that begins claims."""
+    """Stub of the key's row, which the new life claims."""
 
     def __init__(self, row: KeyRow) -> None:
         self._row = row
@@ -42,21 +42,21 @@ class _Row:
 
 
 class _Nodes:
-    """Nodes that never stop."""
+    """Stub of nodes that never stop."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.reads: list[str] = []
 
     def read(self, node: str) -> NodeRow:
-        self.asked.append(node)
+        self.reads.append(node)
         return NodeRow(node)
 
 
 class _Executions:
-    """Step Functions, which completes tasks or refuses to."""
+    """Stub of Step Functions that completes tasks or throttles."""
 
     def __init__(self, clock: VirtualClock, *, refuses: bool) -> None:
-        self.completed = 0  # attempts to
+        self.completed = 0  # attempts
         self.beats_at_s: list[float] = []
         self._clock, self._refuses = clock, refuses
 
@@ -72,7 +72,7 @@ class _Executions:
 
 
 class _NoPause:
-    """A stack that is never paused."""
+    """Pause switch that is never on."""
 
     def read(self) -> None:
         return None
@@ -82,13 +82,15 @@ NO_PAUSE: Any = _NoPause()
 
 
 class LifeStage:
-    """A life that has just been announced, and what it is asked; its time begins at 0."""
+    """Stage for one life that was just announced, and its requests. The clock starts at 0."""
 
     def __init__(self, key: str, *, node: str = "node-1", refuses: bool = False) -> None:
         self.clock = VirtualClock()
         self.nodes, self.executions = _Nodes(), _Executions(self.clock, refuses=refuses)
         hash_ = key_hash(key)
-        row = KeyRow(hash_, key, "lambda", 1, tier="lambda", node=node, holder="one", trigger=Request(0, "trigger"))
+        row = KeyRow(
+            hash_, key, "lambda", 1, tier="lambda", node=node, holder="one", trigger=RecordedRequest(0, "trigger")
+        )
         parts: dict[str, Any] = {"keys": _Row(row), "nodes": self.nodes, "executions": self.executions}
         tools = CacheTools(
             **parts,
@@ -104,29 +106,29 @@ class LifeStage:
         self._hash, self._relay = hash_, MemoryRelay(self.clock)
 
     def get(self, at_us: int) -> None:
-        """Ask for the object, as a reader does."""
+        """Request the object, as a reader does."""
         request = {"at_us": at_us, "request_id": str(at_us), "method": "GET"}
-        assert self._relay.request(get_subject(self._hash), json.dumps(request).encode(), timeout_s=1)
+        assert self._relay.send_request(get_subject(self._hash), json.dumps(request).encode(), timeout_s=1)
         self._settle()
 
     def ask(self, *, within_s: float) -> bytes | None:
-        """Ask as a reader that goes to S3 after `within_s`, and return the answer even if it comes later."""
+        """Request as a reader that falls back to S3 after `within_s`. Return even a late answer."""
         get = Get(at_us=0, request_id="r", method="GET", within_us=round(within_s * US_PER_S))
-        return self._relay.request(get_subject(self._hash), encode(get), timeout_s=1)
+        return self._relay.send_request(get_subject(self._hash), encode(get), timeout_s=1)
 
-    def stop(self) -> list[Request]:
-        """Order the life to end; return the requests that it hands over."""
-        answer = self._relay.request(control_subject(self._hash), json.dumps({"op": "stop"}).encode(), timeout_s=1)
+    def stop(self) -> list[RecordedRequest]:
+        """Order the life to stop. Return the requests it hands over."""
+        answer = self._relay.send_request(control_subject(self._hash), json.dumps({"op": "stop"}).encode(), timeout_s=1)
         assert answer is not None
-        return [Request.decode(text) for text in json.loads(answer)["window"]]
+        return [RecordedRequest.decode(text) for text in json.loads(answer)["window"]]
 
     def ends(self) -> End:
-        """Wait for the end, and return how it ended."""
+        """Wait until the life ends and return its end."""
         return self.clock.wait_for(self._end)
 
     @contextmanager
     def running(self) -> Iterator[LifeStage]:
-        """Let the life serve, until its end at the latest."""
+        """Run the life for the duration of a `with`, and wait for its end."""
         loop = self.clock.new_event_loop()
 
         def serve() -> End:
@@ -141,5 +143,5 @@ class LifeStage:
         self.ends()
 
     def _settle(self) -> None:
-        """Let everything happen that needs no time."""
+        """Run everything that is due without time passing."""
         self.clock.sleep(0.001)

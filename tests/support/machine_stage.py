@@ -1,4 +1,4 @@
-"""Step Functions alone, for tests of the interpreter: one scripted function, a virtual clock, one thread."""
+"""A stage for state machines alone, to test the interpreter: one scripted function, a virtual clock, one thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Function = Callable[[Any], Any]
 
 
 class MachineStage:
-    """Step Functions whose one function a test scripts, on a virtual clock of its own."""
+    """Step Functions on its own virtual clock, with one function that a test scripts."""
 
     def __init__(self, calls: Mapping[str, Call] | None = None) -> None:
         self.clock = VirtualClock()
@@ -46,39 +46,39 @@ class MachineStage:
 
     def create(self, states: States) -> str:
         definition = {"QueryLanguage": "JSONata", "StartAt": next(iter(states)), "States": states}
-        asked = {"name": str(uuid.uuid4()), "definition": json.dumps(definition), "roleArn": _ROLE}
-        return str(self.states.answer("CreateStateMachine", asked)["stateMachineArn"])
+        request = {"name": str(uuid.uuid4()), "definition": json.dumps(definition), "roleArn": _ROLE}
+        return str(self.states.answer("CreateStateMachine", request)["stateMachineArn"])
 
-    def start(self, machine: str, given: object = None, name: str = "") -> str:
-        asked = {"stateMachineArn": machine, "name": name, "input": json.dumps({} if given is None else given)}
-        return str(self.states.answer("StartExecution", asked)["executionArn"])
+    def start(self, machine: str, input_: object = None, name: str = "") -> str:
+        request = {"stateMachineArn": machine, "name": name, "input": json.dumps({} if input_ is None else input_)}
+        return str(self.states.answer("StartExecution", request)["executionArn"])
 
     async def ended(self, execution: str) -> dict[str, Any]:
-        """Return the description of an execution once it has ended."""
+        """Wait until an execution ends and return its description."""
         name = execution.rpartition(":")[2]
         await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == name), return_exceptions=True)
         return self.states.answer("DescribeExecution", {"executionArn": execution})
 
-    def run(self, states: States, given: object = None) -> dict[str, Any]:
-        """Return the description of an execution that has ended."""
+    def run(self, states: States, input_: object = None) -> dict[str, Any]:
+        """Run an execution to its end and return its description."""
 
         async def work() -> dict[str, Any]:
-            return await self.ended(self.start(self.create(states), given))
+            return await self.ended(self.start(self.create(states), input_))
 
         return dict(self.do(work()))
 
-    def output(self, states: States, given: object = None) -> Any:
-        described = self.run(states, given)
-        assert described["status"] == "SUCCEEDED", described
-        return json.loads(described["output"])
+    def output(self, states: States, input_: object = None) -> Any:
+        description = self.run(states, input_)
+        assert description["status"] == "SUCCEEDED", description
+        return json.loads(description["output"])
 
-    def events(self, execution: str, **asked: Any) -> list[dict[str, Any]]:
-        return list(self.states.answer("GetExecutionHistory", {"executionArn": execution, **asked})["events"])
+    def events(self, execution: str, **parameters: Any) -> list[dict[str, Any]]:
+        return list(self.states.answer("GetExecutionHistory", {"executionArn": execution, **parameters})["events"])
 
-    def seconds(self, states: States, given: object = None) -> float:
-        """Return how long an execution took."""
-        described = self.run(states, given)
-        return float((described["stopDate"] - described["startDate"]).total_seconds())
+    def seconds(self, states: States, input_: object = None) -> float:
+        """Run an execution and return its duration [s]."""
+        description = self.run(states, input_)
+        return float((description["stopDate"] - description["startDate"]).total_seconds())
 
     def close(self) -> None:
         self.states.close()
@@ -107,6 +107,6 @@ def raise_(name: str, cause: str = "") -> Any:
 
 
 def failing(*errors: str) -> Function:
-    """Return a function that fails with each of these errors in turn and then succeeds."""
+    """Return a function that raises each of these errors in turn and then succeeds."""
     left = iter(errors)
     return lambda payload: raise_(error) if (error := next(left, "")) else {}

@@ -1,4 +1,4 @@
-"""Step Functions on a virtual clock: our interpreter behind moto's clients."""
+"""State machines on a virtual clock: our interpreter behind boto3's Step Functions client."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _HOLD = json.dumps(
 
 
 class Machines(ABC):
-    """The machines of keys, of nodes and of the pool, and one whose only task a test completes."""
+    """State machines of keys, nodes and the pool, and one whose only task a test completes."""
 
     def __init__(self, *, runs: bool) -> None:
         self.clock = VirtualClock(time.time_ns() // 1000)  # instances in moto are started in real time
@@ -62,21 +62,21 @@ class Machines(ABC):
         self._make_machines(runs)
 
     def close(self) -> None:
-        """Let the lives under way end, then everything else."""
+        """Wait for the running lives to end, then stop everything else."""
         for life in self._lives:
             self.clock.wait_for(life)
         self.clock.wait_for(asyncio.run_coroutine_threadsafe(self._stop_executions(), self._loop))
-        self.clock.wait_for_all(but=self._loop_thread)  # a step under way would go on in the next test's world
+        self.clock.wait_for_all(but=self._loop_thread)  # a running step would continue in the next test's world
         self._loop.call_soon_threadsafe(self._loop.stop)
         self.clock.wait_for(self._loop_thread)
         self._loop.close()
 
     @abstractmethod
     def invoke(self, function: str, payload: dict[str, Any]) -> Any:
-        """Return what a function's handler returns, or raise what it raises."""
+        """Invoke a function's handler and return its result or propagate its error."""
 
     def invoke_event(self, function: str, payload: dict[str, Any]) -> None:
-        """Run a function that nobody waits for."""
+        """Invoke a function asynchronously."""
         self.invoke(function, payload)
 
     async def _stop_executions(self) -> None:
@@ -108,12 +108,12 @@ class Machines(ABC):
         self.make_machine("token", _HOLD)
 
     def make_machine(self, name: str, definition: str, role: str = "any") -> None:
-        """Create a state machine; `role` is the machine in the template whose rights it has, if it is one of those."""
+        """Create a state machine. `role` is the template's machine whose permissions it gets, if it is one of those."""
         arn = f"arn:aws:iam::{ACCOUNT}:role/{role}"
         self.states_client.create_state_machine(name=name, definition=definition, roleArn=arn)
 
     def definition(self, machine: str) -> str:
-        """Return a machine of the project as it is deployed here."""
+        """Return the definition of one of the project's machines, with its placeholders filled in."""
         text = (ROOT / "statemachines" / f"{machine}.asl.json").read_text()
         substitutions = {
             "CacheFunctionArn": "cache",
@@ -138,21 +138,21 @@ class Machines(ABC):
         try:
             return {"StatusCode": 200, "Payload": await asyncio.to_thread(self.invoke, function, payload)}
         except Exception as error:
-            told = {"errorType": type(error).__name__, "errorMessage": str(error)}
-            raise StateError(type(error).__name__, json.dumps(told)) from error
+            cause = {"errorType": type(error).__name__, "errorMessage": str(error)}
+            raise StateError(type(error).__name__, json.dumps(cause)) from error
 
     def executions_of(self, machine: str, status: Any = "RUNNING") -> list[str]:
         answer = self.states_client.list_executions(stateMachineArn=machine, statusFilter=status)
         return [execution["name"] for execution in answer["executions"]]
 
     def token(self, name: str) -> str:
-        """Return a real token: the one of the execution of that name of a key or node, or of a new execution."""
+        """Return a real task token: that of the named execution of a key or node, or of a new execution."""
         if not any(name in self.executions_of(machine) for machine in (self.key_machine, self.node_machine)):
             self.executions.start(self.token_machine, name, {})
         return self.clock.wait_for(self._tokens[name])
 
     def outcome(self, name: str) -> dict[str, Any]:
-        """Wait for the end of the execution of that name; return its output, or its error."""
+        """Wait until the named execution ends. Return its output or its error."""
         machine = self.key_machine if self._exists(self.key_machine, name) else self.token_machine
         described = self.until(lambda: self._ended(machine, name))
         if described["status"] == "SUCCEEDED":
@@ -167,13 +167,13 @@ class Machines(ABC):
         return dict(described) if described["status"] != "RUNNING" else {}
 
     def until(self, ask: Callable[[], T], within_s: float = 3600, every_s: float = 0.1, *, acts: bool = False) -> T:
-        """Return the first true answer, asking again as the world's time passes.
+        """Poll `ask` as the world's time passes, and return its first true answer.
 
-        Where nothing happens meanwhile, nothing is asked, unless asking is an act itself.
+        Polls are skipped while nothing happens, unless the poll itself acts (`acts`).
         """
         give_up_us = self.clock.now_us() + round(within_s * US_PER_S)
         while True:
-            is_alone = self.clock.is_alone()  # else others may come to rest between the answer and the next rest
+            is_alone = self.clock.is_alone()  # otherwise others may come to rest between the answer and the next rest
             if answer := ask():
                 return answer
             assert self.clock.now_us() < give_up_us, f"it did not happen within {within_s} s of the world's time"

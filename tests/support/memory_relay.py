@@ -1,7 +1,7 @@
-"""The relay without a server: subjects, queue groups and requests that nobody answers, as NATS has them.
+"""The relay in memory, without a server: NATS's subjects, queue groups and requests without a responder.
 
-For worlds on a virtual clock, which cannot see what is on its way through a socket. `test_relay_stand_in` holds it to a
-real NATS server.
+For worlds on a virtual clock, which cannot see messages in flight in a socket. `test_relay_stand_in` compares it with
+a real NATS server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Answer = Callable[[bytes, Respond, float], Awaitable[None]]
 
 @dataclass(eq=False, slots=True)
 class Subscription:
-    """One listener on a subject; it answers one message after the other."""
+    """Subscription of one listener to a subject. It answers one message after another."""
 
     subject: str
     queue: str
@@ -35,7 +35,7 @@ class Subscription:
     under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
     def deliver(self, payload: bytes, answered: Future[bytes]) -> None:
-        """Begin to answer a message; called on the listener's loop."""
+        """Start answering a message. Call it on the listener's loop."""
         task = self.loop.create_task(self._answer(payload, answered, self.loop.time()))
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
@@ -52,7 +52,7 @@ class Subscription:
 
 
 class MemoryRelay:
-    """The relay of one world."""
+    """Relay of one world."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.is_down = False
@@ -63,8 +63,8 @@ class MemoryRelay:
         self._turns = itertools.count()
         self._lock = threading.Lock()
 
-    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
-        """Return the first answer of those listeners on `subject` that get the message; None: there are none.
+    def send_request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
+        """Send a request and return its first answer, or None if nobody listens on `subject`.
 
         Raises:
             SilentHolderError: The listener did not answer in time.
@@ -88,27 +88,27 @@ class MemoryRelay:
         except TimeoutError:
             raise SilentHolderError(f"no answer to {subject} in {timeout_s} s") from None
 
-    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
-        """Send a message to all that listen to `subject`, before anything that comes later."""
+    def send_order(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
+        """Send a message to all listeners on `subject`, ahead of all later messages."""
         self.see_that_it_is_up()
         with self._lock:
             for listener in self._subscriptions[subject]:
                 listener.loop.call_soon_threadsafe(listener.deliver, payload, Future())
 
     def close(self) -> None:
-        """Leave the relay, as a client does: nothing is to be done."""
+        """Disconnect, as a client does. Nothing to do here."""
 
     def listener(self) -> MemoryListener:
-        """Return a connection for a cache function."""
+        """Return a cache function's connection."""
         return MemoryListener(self)
 
     def add(self, subscription: Subscription) -> None:
-        """Let a listener get messages."""
+        """Start delivering messages to a listener."""
         with self._lock:
             self._subscriptions[subscription.subject].append(subscription)
 
     def remove(self, subscription: Subscription) -> None:
-        """Let a listener get no more messages; harmless if it gets none."""
+        """Stop delivering messages to a listener. Idempotent."""
         with self._lock:
             listeners = self._subscriptions[subscription.subject]
             if subscription in listeners:
@@ -121,28 +121,28 @@ class MemoryRelay:
 
 
 class MemoryListener:
-    """A cache function's connection."""
+    """Connection of a cache function."""
 
     def __init__(self, relay: MemoryRelay) -> None:
         self._relay, self._is_open = relay, False
         self._subscriptions: list[Subscription] = []
 
     async def open(self) -> None:
-        """Be connected, or raise RelayDownError."""
+        """Connect, or raise RelayDownError."""
         await asyncio.sleep(self._relay.takes_to_open_s)
         self._relay.see_that_it_is_up()
         self._relay.connections += 1
         self._is_open = True
 
     async def close(self) -> None:
-        """End the connection and its subscriptions at once."""
+        """Close the connection and its subscriptions at once."""
         self._relay.connections -= self._is_open
         self._is_open = False
         for subscription in self._subscriptions:
             self._relay.remove(subscription)
 
-    def follow_connection(self, hears: Callable[[bool], None]) -> None:
-        """Do as a client does whose connection lasts."""
+    def on_connection_change(self, hears: Callable[[bool], None]) -> None:
+        """Store the callback. The connection never changes, so nothing calls it."""
         self.hears = hears
 
     async def listen(
@@ -154,9 +154,9 @@ class MemoryListener:
         after: Subscription | None = None,
         busy: bytes | None = None,
     ) -> Subscription:
-        """Answer what comes on a subject; of a queue group one gets it, and every listener without one.
+        """Answer messages on a subject. A message goes to one listener per queue group and to all without a group.
 
-        What came before by `after` is answered first: a loop takes up messages as they come.
+        Earlier messages of the subscription `after` are answered first: a loop handles messages in order of arrival.
         """
         subscription = Subscription(subject, queue, answer, asyncio.get_running_loop(), busy)
         self._subscriptions.append(subscription)
@@ -164,10 +164,10 @@ class MemoryListener:
         return subscription
 
     async def flush(self) -> None:
-        """Return when what was sent is processed: it is at once."""
+        """Return at once: everything sent has been processed."""
 
     async def drain(self, subscription: Subscription) -> None:
-        """End a subscription after what is on its way has been answered."""
+        """End a subscription after answering the messages in flight."""
         self._relay.remove(subscription)
-        await asyncio.sleep(0)  # what was handed over before the removal has begun by then
+        await asyncio.sleep(0)  # messages delivered before the removal have started by then
         await asyncio.gather(*subscription.under_way, return_exceptions=True)

@@ -1,6 +1,6 @@
-"""The metrics that functions emit, and what alarms make of it: EMF lines read as CloudWatch reads them.
+"""The metrics that functions emit, and the alarms on them: EMF lines evaluated as CloudWatch does.
 
-A test that drives handlers takes what they print from the fixture `told`:
+A test that drives handlers reads their output from the fixture `told`:
 
     def test_…(world: World, told: Callable[[], list[Sample]]) -> None:
         world.clean()
@@ -9,22 +9,18 @@ A test that drives handlers takes what they print from the fixture `told`:
 
 from __future__ import annotations
 
-import functools
 import json
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from samtranslator.yaml_helper import yaml_parse
-
 from burstcache.control.meter import Meter
 from burstcache.core.worth import sheet_of_region, tier_prices
 from burstcache_local.emf import MetricId, Sample, samples
-from support.project import ROOT
+from support.project import STACK, template
 
 __all__ = ["METER", "STACK", "MetricId", "Sample", "goes_off", "metrics_of", "samples", "went_off"]
 
-STACK = "burstcache"
 METER = Meter(tier_prices(sheet_of_region("us-east-1"), node_type="t4g.micro", cache_memory_mb=256))
 
 _BREACHES = {
@@ -42,12 +38,6 @@ _STATISTICS: dict[str, Callable[[list[float]], float]] = {
 _NOTHING: Mapping[str, float] = {}
 
 
-@functools.cache
-def template() -> dict[str, Any]:
-    """Return the template as SAM reads it."""
-    return yaml_parse((ROOT / "template.yaml").read_text())  # type: ignore[no-any-return]
-
-
 def alarms() -> dict[str, dict[str, Any]]:
     """Return the properties of each alarm in the template, by its logical id."""
     resources = template()["Resources"].items()
@@ -55,13 +45,13 @@ def alarms() -> dict[str, dict[str, Any]]:
 
 
 def metrics_of(alarm: dict[str, Any]) -> dict[str, MetricId]:
-    """Return what an alarm watches, by its id in the alarm's expression; a reference stands as JSON."""
+    """Return an alarm's metrics by their ids in its expression. References appear as JSON."""
     stats = [metric for metric in alarm.get("Metrics", ()) if "MetricStat" in metric]
     return {metric["Id"]: metric_id(metric["MetricStat"]["Metric"]) for metric in stats} or {"metric": metric_id(alarm)}
 
 
 def metric_id(metric: dict[str, Any]) -> MetricId:
-    """Return what the template names; the stack's name is `STACK`."""
+    """Return a metric's id from the template. The stack's name is `STACK`."""
     dimensions = ((each["Name"], _text(each["Value"])) for each in metric.get("Dimensions", ()))
     return MetricId(metric["Namespace"], metric["MetricName"], frozenset(dimensions))
 
@@ -73,12 +63,12 @@ def _text(value: Any) -> str:
 
 
 def goes_off(alarm: str, told: Iterable[Sample], of_aws: Mapping[str, float] = _NOTHING) -> bool:
-    """Whether an alarm goes off if each of its periods brings the same.
+    """Return whether an alarm fires if each of its periods has the same samples.
 
     Args:
         alarm: Its logical id.
-        told: What functions emit in a period.
-        of_aws: What AWS itself counts in a period, by the id in the alarm's expression, or `metric`.
+        told: Samples that functions emit in a period.
+        of_aws: Values that AWS itself counts in a period, by the id in the alarm's expression, or `metric`.
     """
     properties = alarms()[alarm]
     values = {id_: _value(metric, properties, id_, told) for id_, metric in metrics_of(properties).items()}
@@ -86,7 +76,7 @@ def goes_off(alarm: str, told: Iterable[Sample], of_aws: Mapping[str, float] = _
 
 
 def period_s(alarm: str) -> int:
-    """Return how long the periods are that an alarm looks at [s]."""
+    """Return the length of an alarm's periods [s]."""
     properties = alarms()[alarm]
     stats = [metric["MetricStat"] for metric in properties.get("Metrics", ()) if "MetricStat" in metric]
     (seconds,) = {int(stat["Period"]) for stat in stats} or {int(properties["Period"])}
@@ -94,12 +84,12 @@ def period_s(alarm: str) -> int:
 
 
 def went_off(alarm: str, periods: Sequence[Sequence[Sample]], *, thresholds: Mapping[str, float] = _NOTHING) -> bool:
-    """Whether an alarm went off.
+    """Return whether an alarm fired.
 
     Args:
         alarm: Its logical id.
-        periods: What CloudWatch got in each of its periods, from functions and from AWS, the oldest first.
-        thresholds: Of alarms whose threshold another resource gives, by logical id.
+        periods: Samples that CloudWatch received in each period, from functions and from AWS, oldest first.
+        thresholds: Thresholds of alarms that take theirs from another resource, by logical id.
     """
     properties = dict(alarms()[alarm])
     properties["Threshold"] = thresholds.get(alarm, properties["Threshold"])
@@ -114,7 +104,7 @@ def went_off(alarm: str, periods: Sequence[Sequence[Sample]], *, thresholds: Map
 
 
 def _breaches(properties: dict[str, Any], values: dict[str, float | None]) -> bool:
-    """Whether the values of one period, by the id in the alarm's expression, are beyond its threshold."""
+    """Return whether one period's values, by their ids in the alarm's expression, breach its threshold."""
     expressions = [metric["Expression"] for metric in properties.get("Metrics", ()) if "Expression" in metric]
     # The template's own sums of FILL(id, 0).
     value = eval(expressions[0], {"FILL": _fill}, dict(values)) if expressions else values["metric"]
@@ -138,7 +128,7 @@ def _fill(value: float | None, instead: float) -> float:
 
 
 def widgets() -> list[dict[str, Any]]:
-    """Return the properties of the dashboard's widgets; other references than to the stack's name stand as text."""
+    """Return the properties of the dashboard's widgets. References other than the stack's name remain text."""
     body: str = template()["Resources"]["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"][0]
     widgets = json.loads(body.replace("${AWS::StackName}", STACK))["widgets"]
     return [widget["properties"] for widget in widgets]

@@ -1,4 +1,4 @@
-"""A machine on which the set-up of a Redis node has run, in a folder."""
+"""A Redis node's machine after its set-up, in a folder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STAND_INS = {
 
 
 def user_data(resources: dict[str, Any]) -> str:
-    """Return what an instance of the template runs at its first boot."""
+    """Return the user data that the template's instances run at their first boot."""
     return str(
         resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
     )
@@ -49,17 +49,17 @@ def user_data(resources: dict[str, Any]) -> str:
 def set_up(
     resources: dict[str, Any], machine: Path, service: str, *, node: str = "node-3", persistence: str = ""
 ) -> None:
-    """Run the set-up twice, as one that was cut short is run again.
+    """Run the set-up twice, since an interrupted one is run again.
 
     Args:
-        resources: Of the template.
+        resources: The template's resources.
         machine: An empty folder.
-        service: The only package with a server that can be installed.
-        node: The name in the instance's tag; a database's begins with `state-`.
-        persistence: How a database of state is kept (none, rdb, aof); empty: the instance cannot learn that.
+        service: The only server package that can be installed.
+        node: The name in the instance's tag. A database's begins with `state-`.
+        persistence: Persistence of a database of state (none, rdb, aof). Empty: the instance cannot read it.
 
     Raises:
-        subprocess.CalledProcessError: It has failed.
+        subprocess.CalledProcessError: The set-up failed.
     """
     folders = ("bin", "secrets/redis", "secrets/state", "usr/local/sbin", f"var/lib/{service}")
     for folder in (*folders, f"etc/{service}", "etc/systemd/system", "etc/amazon/ssm", "etc/sysctl.d"):
@@ -85,19 +85,20 @@ def set_up(
 
 
 def _script(resources: dict[str, Any], machine: Path) -> str:
-    """Return the part of the user data that is written to a file of its own, moved into a folder."""
-    found = re.search(r"<<'SETUP'\n(.*?)\nSETUP\n", user_data(resources), re.DOTALL)
-    assert found
-    script = found[1].replace("${AWS::Region}", "eu-central-1").replace("${AWS::StackName}", "stack")
+    """Return the set-up script within the user data, with its paths moved into a folder."""
+    match = re.search(r"<<'SETUP'\n(.*?)\nSETUP\n", user_data(resources), re.DOTALL)
+    assert match
+    script = match[1].replace("${AWS::Region}", "eu-central-1").replace("${AWS::StackName}", "stack")
     return re.sub(r"(?<![\w/])/(etc|usr/local|var)/", rf"{machine}/\1/", script)
 
 
 @contextmanager
 def serving(machine: Path, service: str) -> Iterator[int]:
-    """Run a real Redis with what the set-up has written; yield its port."""
+    """Run a real Redis with the configuration that the set-up wrote. Yield its port."""
     port = free_port()
-    ours = machine / f"etc/{service}/burstcache.conf"
-    ours.write_text(re.sub(r"^tls-.*\n", "", ours.read_text(), flags=re.MULTILINE))  # this one is built without TLS
+    configuration = machine / f"etc/{service}/burstcache.conf"
+    without_tls = re.sub(r"^tls-.*\n", "", configuration.read_text(), flags=re.MULTILINE)
+    configuration.write_text(without_tls)  # the tests' Redis is built without TLS
     process = subprocess.Popen(
         [redis_binary(), f"etc/{service}/{service}.conf", "--port", str(port)], cwd=machine, stdout=subprocess.DEVNULL
     )

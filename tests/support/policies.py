@@ -1,4 +1,4 @@
-"""Live policies under the usual settings."""
+"""Live policies with the usual settings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from burstcache.core.policies import POLICIES, LivePolicy, live_policy
 from burstcache.core.prices import price_sheet
 from burstcache.core.worth import Worth, tier_prices, wait_usd_from_text
 
-THESIS = {"Policy": "thesis"}  # parameters of a stack for tests of leased keys, whose times can be overridden
+THESIS = {"Policy": "thesis"}  # stack parameters for tests of leased keys, whose durations can be overridden
 BY_USE = tuple(name for name, rules in POLICIES.items() if rules is not None)
 
-# What a stack says it decides by: the variables of `PolicySettings`.
+# Policy settings of a stack: the variables of `PolicySettings`.
 DECIDES_BY = {
     "AWS_REGION": "us-east-1",
     "REDIS_NODES": "node-1=i-1@10.0.0.5:6379",
@@ -34,7 +34,7 @@ DECIDES_BY = {
 def policy_named(
     name: str, *, per_million: str = "100", node_type: str = "t4g.micro", has_express: bool = False
 ) -> LivePolicy:
-    """Return a policy; by default a hit is worth $0.0001, with which 1.4 hits a minute pay for the node."""
+    """Return a policy by its name. By default a hit is worth $0.0001, so 1.4 hits a minute pay for the node."""
     prices = tier_prices(
         price_sheet("today-us-east-1"), node_type=node_type, cache_memory_mb=256, has_express=has_express
     )

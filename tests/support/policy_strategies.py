@@ -1,4 +1,4 @@
-"""Policies and horizons for property tests: as configured, and with every value set by itself."""
+"""Strategies of policies and horizons for property tests: policies as configured, and with each value set alone."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from burstcache.core.breakeven import BreakevenParameters
-from burstcache.core.hazard import HazardConstants, hazard
 from burstcache.core.parameters import Parameters
 from burstcache.core.worth import MICRO, TierPrices
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
-from burstcache_sim.policies.key_hazard import KeyHazard
 from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import THESIS_PRICES, Policy
 from burstcache_sim.policies.thesis import Thesis
@@ -35,33 +31,10 @@ OVERRIDDEN = st.builds(
     redis_check_us=TIMES_US,
     keep_running_us=TIMES_US,
 ).flatmap(lambda parameters: st.builds(Thesis, st.just(parameters), st.booleans()))
-KNOB = st.sampled_from(["1e-7", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2"]).map(KeyBreakeven.worth)
-FREE = st.builds(
-    BreakevenParameters,
-    boot_requests=st.integers(1, 6),
-    boot_within_us=TIMES_US,
-    uses_lambda=st.booleans(),
-    invoke_requests=st.integers(1, 2),
-    lambda_gap_us=TIMES_US,
-    redis_idle_us=TIMES_US,
-    redis_least_us=TIMES_US,
-    keep_running_us=TIMES_US,
-).map(KeyBreakeven)
-WORTHS = st.sampled_from(["1e-7", "1e-6", "1e-5", "3e-5", "1e-4", "3e-4", "1e-3", "1e-2", "1"]).map(Fraction)
-CONSTANTS = st.builds(
-    HazardConstants,
-    switch=st.sampled_from([0.02, 0.1, 0.4]),
-    prior_power=st.sampled_from([0.0, 0.2, 0.6]),
-    prior_gaps=st.sampled_from([1.0, 5.0, 20.0]),
-    restart=st.sampled_from([0.0, 0.5]),
-    lambda_margin=st.sampled_from([0.5, 1.0, 2.0]),
-    bridge_margin=st.sampled_from([0.3, 1.0, 1.5]),
-)
-HAZARD = st.builds(lambda worth_usd, constants: KeyHazard(hazard(worth_usd, constants=constants)), WORTHS, CONSTANTS)
 _USE_WORTHS = st.sampled_from(["1e-5", "1e-4", "3e-4", "1e-3", "1e-2", "1"])
-# A node whose arrivals are single hits boots within a test; with looks that cost something they grow apart.
+# A node boots within a test even if its arrivals are single hits. If checks cost money, they grow less frequent.
 _USE_PRICES = st.sampled_from(
-    [THESIS_PRICES, replace(THESIS_PRICES, look_usd=Fraction("8e-5"), run_usd=Fraction("1.5e-4"))]
+    [THESIS_PRICES, replace(THESIS_PRICES, check_usd=Fraction("8e-5"), run_usd=Fraction("1.5e-4"))]
 )
 _WHOLES = st.sampled_from([300_000, MICRO, 2 * MICRO + 1])
 
@@ -71,9 +44,9 @@ def _by_use(
 ) -> Policy:
     usual = kind.worth(worth_usd, prices)
     node: Any = usual.parameters.node
-    return kind(replace(usual.parameters, node=replace(node, whole=whole)), relay)
+    return kind(replace(usual.parameters, node=replace(node, arrival_weight=whole)), relay)
 
 
 BY_USE = st.builds(_by_use, st.sampled_from([Breakeven, Hazard]), _USE_WORTHS, _USE_PRICES, _WHOLES, st.booleans())
-POLICIES: st.SearchStrategy[Policy] = st.one_of(CONFIGURED, OVERRIDDEN, KNOB, FREE, HAZARD, BY_USE)
+POLICIES: st.SearchStrategy[Policy] = st.one_of(CONFIGURED, OVERRIDDEN, BY_USE)
 HORIZONS = st.one_of(st.none(), st.integers(0, 400 * SECOND), st.integers(0, 60).map(lambda s: s * 30 * SECOND))

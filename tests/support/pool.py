@@ -1,4 +1,4 @@
-"""A pool on loopback: a hub, and members in this process, each with its store in reach of the test."""
+"""A pool on loopback: a hub and members in this process, whose stores the test can access."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEMBER_BYTES = 64 * 1024 * 1024
 
 @dataclass
 class LocalPool:
-    """A pool whose members can be stopped and started."""
+    """Pool whose members can be stopped and started."""
 
     hub: Hub
     port: int
@@ -33,20 +33,20 @@ class LocalPool:
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def start(self, name: str) -> None:
-        """Start a member, with what its store holds."""
+        """Start a member with the current contents of its store."""
         self.tasks[name] = asyncio.create_task(serve("127.0.0.1", self.port, name, TOKEN, self.stores[name]))
         await eventually(lambda: name in self.hub.members)
 
     async def stop(self, name: str) -> None:
-        """Cut a member off; its store stays."""
-        link = self.hub.members[name]
-        link.end()
-        await link.ended
+        """Disconnect a member and keep its store."""
+        channel = self.hub.members[name]
+        channel.end()
+        await channel.ended
         await self.tasks.pop(name)
 
 
 def tls_contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return a hub's side of TLS on 127.0.0.1 and a member's; the key is written into `folder`."""
+    """Return the TLS contexts of a hub on 127.0.0.1 and of a member. Write the hub's key into `folder`."""
     issued, pem = issue_certificate("127.0.0.1", now=datetime.now(UTC))
     (folder / "hub.pem").write_text(pem)
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -58,7 +58,7 @@ def tls_contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 async def running_pool(
     members: int, *, member_bytes: int = _MEMBER_BYTES, limit_s: float = 60
 ) -> AsyncIterator[LocalPool]:
-    """Run a hub with members that have dialled in."""
+    """Run a hub with connected members."""
     hub = Hub(TOKEN, READER_TOKEN)
     port = await hub.start("127.0.0.1")
     stores = {f"pool-{number}": ChunkStore(member_bytes) for number in range(members)}

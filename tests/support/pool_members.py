@@ -1,4 +1,4 @@
-"""The Lambda service's tenants on a virtual clock: one environment of each member, and what befalls them."""
+"""Pool members on a virtual clock: one environment per member (Lambda tenant), and its faults."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from support.virtual_time import VirtualClock
 
 
 class PoolMembers:
-    """Environments of members, by name; each is made at its member's first invocation."""
+    """Environments of pool members by name, each created at its member's first invocation."""
 
     def __init__(self, clock: VirtualClock) -> None:
-        self.silent: set[str] = set()  # of these every invocation fails
-        self.asked: list[str] = []
+        self.silent: set[str] = set()  # members whose every invocation fails
+        self.invoked: list[str] = []
         self._clock, self._numbers = clock, itertools.count(1)
         self._environments: dict[str, MemberState] = {}
 
     def warm(self, name: str) -> MemberState:
         """Answer a warm-up."""
         check("lambda", "Invoke", {"FunctionName": "pool_member"})
-        self.asked.append(name)
+        self.invoked.append(name)
         if name in self.silent:
             raise ServiceTransientError("Rate exceeded", code="TooManyRequestsException")
         return self.environment(name)
@@ -41,11 +41,11 @@ class PoolMembers:
         return self._environments[name]
 
     def store(self, name: str, stored_bytes: int) -> None:
-        """Let a member hold a chunk of that length, or none if it is 0."""
+        """Make a member hold one chunk of that length, or none if it is 0."""
         state = self.environment(name)
         state["stored_bytes"], state["chunks"] = stored_bytes, int(stored_bytes > 0)
 
     def reclaim(self, *names: str) -> None:
-        """Let environments and what they hold be lost."""
+        """Lose environments and their contents."""
         for name in names:
-            self._environments.pop(name, None)  # one that was not invoked since has none to lose
+            self._environments.pop(name, None)  # a member not invoked since has none to lose

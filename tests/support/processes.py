@@ -1,4 +1,4 @@
-"""Processes that a test has started."""
+"""Processes started by a test."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from burstcache_local.machines.redis_binary import redis_binary
 
-REDIS = redis_binary().name  # what the process of a node is called
-_ESTABLISHED = "01"  # as /proc/net/tcp has it
+REDIS = redis_binary().name  # the process name of a node's Redis
+_ESTABLISHED = "01"  # in /proc/net/tcp
 
 
 def processes_named(name: str) -> list[int]:
-    """Return those of this process's children that have a name."""
-    found = []
+    """Return this process's children with a name."""
+    children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             text = stat.read_text()
@@ -24,34 +24,34 @@ def processes_named(name: str) -> list[int]:
         except OSError:
             continue
         if f"({name}" in text and parent == os.getpid():
-            found.append(int(stat.parent.name))
-    return found
+            children.append(int(stat.parent.name))
+    return children
 
 
 def processes_running(module: str) -> list[int]:
-    """Return those of this process's children that run a module in Python."""
-    found = []
+    """Return this process's children that run a Python module."""
+    children = []
     for process in processes_named("python"):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             if module.encode() in Path(f"/proc/{process}/cmdline").read_bytes():
-                found.append(process)
-    return found
+                children.append(process)
+    return children
 
 
 def signal_named(name: str, number: signal.Signals) -> list[int]:
-    """Send a signal to those of this process's children that have a name; return which ones they were."""
-    found = []
+    """Send a signal to this process's children with a name, and return the children."""
+    signalled = []
     for process in processes_named(name):
-        with suppress(ProcessLookupError):  # it has ended
+        with suppress(ProcessLookupError):  # the process has ended
             os.kill(process, number)
-            found.append(process)
-    return found
+            signalled.append(process)
+    return signalled
 
 
 def process_connected(end: tuple[str, int], other: tuple[str, int]) -> int:
-    """Return the process that has an end of a connection on this machine, or raise LookupError.
+    """Return the process that owns one end of a connection on this machine, or raise LookupError.
 
-    A port alone could be another program's: each address of loopback has all of them.
+    A port alone could belong to another program, as each loopback address has its own ports.
     """
     ends = [_as_in_proc(*end), _as_in_proc(*other)]
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""moto within a test's process: quicker, and without the request that HTTP would carry."""
+"""Quick moto within a test's process, without HTTP requests."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ from moto.dynamodb.responses import DynamoHandler
 from moto.ec2.responses import EC2Response
 from moto.s3.responses import S3Response
 
+from burstcache_local import speed
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.moto import quicker
 
 
 @functools.cache
 def apply() -> None:
-    """Make the moto of this process quick, once."""
+    """Apply the speed patches to this process's moto once, unless they are disabled."""
+    if not speed.ENABLED:
+        return
     quicker.apply()
     DynamoHandler.serialized = _items_handed_over(DynamoHandler.serialized)
-    # 1,600 answers to the requests library, which boto3 does not use.
+    # 1,600 mocked routes for the requests library, which boto3 does not use.
     models.RESPONSES_METHODS.clear()
 
 
 def _items_handed_over(serialized: Any) -> Any:
     def answer(self: Any, action_result: Any) -> Any:
         if "answered" not in vars(self) or not quicker.has_items(self, action_result):
-            return serialized(self, action_result)  # it has a client that is not `clients`'
+            return serialized(self, action_result)  # a client other than those of `clients`
         self.answered = action_result.result
         return 200, self.response_headers, ""
 
@@ -41,7 +44,7 @@ def _items_handed_over(serialized: Any) -> Any:
 
 
 def dynamodb(request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes | dict[str, Any]]:
-    """Let moto's DynamoDB answer a request of boto3's: not through werkzeug, which also reads the body as a form."""
+    """Answer a boto3 request by moto's DynamoDB, bypassing werkzeug, which also parses the body as a form."""
     assert botocore_stubber.enabled, "there is no AWS outside of `mocked_aws`"
     handler: Any = DynamoHandler()
     handler.answered = None
@@ -51,18 +54,18 @@ def dynamodb(request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes 
     if b'"B"' in body or b'"BS"' in body or handler._get_action() not in quicker.OF_ITEMS:
         handler.parse_parameters(_Json(request["headers"], body))
     else:
-        handler.params = json.loads(body)  # nothing in it is written in another way than moto reads it
+        handler.params = json.loads(body)  # without binary values, moto reads the JSON as it is
     status, headers, text = handler.call_action()
     return status, headers, text.encode() if handler.answered is None else handler.answered
 
 
 def ec2(request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-    """Let moto's EC2 answer a request of boto3's."""
+    """Answer a boto3 request by moto's EC2."""
     return _answered(EC2Response.dispatch, request, urlencode(request["body"]).encode())
 
 
 def s3(request: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-    """Let moto's S3 answer a request of boto3's to a bucket, whose name is a part of the host."""
+    """Answer a boto3 request by moto's S3. The bucket's name is part of the host."""
     is_of_key = urlsplit(request["url"]).path.strip("/")
     respond = S3Response.key_dispatch if is_of_key else S3Response.bucket_dispatch
     if isinstance(request["body"], AwsChunkedWrapper):
@@ -78,7 +81,7 @@ def _answered(respond: Any, sent: Mapping[str, Any], body: Any) -> tuple[int, Ma
 
 
 class _Json:
-    """What `DynamoHandler` parses of a request."""
+    """The parts of a request that `DynamoHandler` parses."""
 
     method, path, values = "POST", "/", None
 

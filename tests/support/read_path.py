@@ -1,11 +1,10 @@
-"""What surrounds the read path in its tests: the stack's AWS side, a node, processes that hold keys."""
+"""Surroundings of the read path in its tests: the stack's AWS resources, a node, stand-ins for cache functions."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -25,7 +24,8 @@ from burstcache.settings.proxy import ProxySettings
 from burstcache.web.entry import Entry, encode_meta
 from support.aws import BUCKET, TABLE, clients
 from support.clock import ManualClock
-from support.waiting import LIMIT_S, wait_for_port
+from support.servers import RedisServer
+from support.waiting import LIMIT_S
 
 PASSWORDS = {"proxy": "proxy's password", "cache": "cache's password", "control": "control's password"}
 
@@ -33,22 +33,22 @@ MakeEntry = Callable[..., Entry]
 
 
 class Environment:
-    """An execution environment of the proxy, whose clock stands still unless a test moves it."""
+    """Execution environment of the proxy. Its clock moves only when a test moves it."""
 
     def __init__(self, set_variable: Callable[[str, str], None], variables: Mapping[str, str]) -> None:
         self.clock = ManualClock(time.time())
-        self.reported: list[dict[str, Any]] = []  # what was sent to the bus
+        self.reported: list[dict[str, Any]] = []  # events sent to the bus
         self._set_variable, self._variables = set_variable, dict(variables)
         self._start()
 
     def __call__(self, **variables: str) -> None:
-        """Set variables and start a fresh one."""
+        """Set variables and start a fresh environment."""
         self.close()
         self._variables |= variables
         self._start()
 
     def close(self) -> None:
-        """Leave the tiers."""
+        """Close the connections to the tiers."""
         self.reader.close()
 
     def _start(self) -> None:
@@ -63,34 +63,16 @@ class Environment:
         self.reported += [json.loads(entry["Detail"]) for entry in params["Entries"]]
 
 
-class Server:
-    """A process on a port of its own that can be stopped and started again."""
-
-    def __init__(self, command: list[str], port: int) -> None:
-        self.command, self.port = command, port
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for_port(self.port, self.process)
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-
 @dataclass
 class Cloud:
-    """The stack's AWS side, and the proxy in front of it."""
+    """The stack's AWS resources and the proxy in front of them."""
 
     environment: Environment
     _lives: int = 0
 
     @property
     def clock(self) -> ManualClock:
-        """The clock of the proxy."""
+        """The proxy's clock."""
         return self.environment.clock
 
     def put(self, key: str, body: bytes, **more: Any) -> str:
@@ -101,14 +83,14 @@ class Cloud:
         clients().s3.delete_object(Bucket=BUCKET, Key=key)
 
     def route(self, key: str, tier: Tier = "", generation: int = 0, deadline_at_us: int = 2**62) -> None:
-        """Let the digest show where a key is served from."""
+        """Set a key's route in the digest."""
         phase: KeyPhase = "redis_running" if tier == "redis" else "lambda" if tier else "s3"
         self._lives += 1
         row = KeyRow(key_hash(key), key, phase, self._lives, tier=tier, node="node-1", generation=generation)
         assert DigestTable(TABLE, clients().dynamodb).show_key(replace(row, deadline_at_us=deadline_at_us))
 
     def node(self, phase: NodePhase, generation: int, *, name: str = "node-1", peers: tuple[str, ...] = ()) -> None:
-        """Let the digest show a node; with peers it takes guests."""
+        """Show a node in the digest. A node with peers accepts guests."""
         assert DigestTable(TABLE, clients().dynamodb).show_node(NodeRow(name, phase, generation, peers=peers))
 
     def get(self, key: str, method: str = "GET", **headers: str) -> dict[str, Any]:
@@ -118,7 +100,7 @@ class Cloud:
         return self.environment.proxy.handle(event, None)
 
 
-# S3's of "from S3", which it has under the tests' keys: for a reader both are one version.
+# The ETag of "from S3", the object that S3 has under the tests' keys. Readers see both as one version.
 ETAG = f'"{hashlib.md5(b"from S3", usedforsecurity=False).hexdigest()}"'
 
 
@@ -130,9 +112,9 @@ def entry_of(body: bytes, **meta: str) -> Entry:
 
 @dataclass
 class Node:
-    """A running Redis node, and a client to look into it."""
+    """Running Redis node and a client to inspect it."""
 
-    server: Server
+    server: RedisServer
     client: redis_py.Redis
 
     def seed(self, key: str, entry: Entry) -> None:
@@ -143,7 +125,7 @@ class Node:
 
 
 class Holder:
-    """Stands for a cache function: answers `get.<hash>` with an entry, in a thread of its own."""
+    """Stand-in for a cache function. It answers `get.<hash>` with an entry, in its own thread."""
 
     def __init__(self, port: int, key: str, answer: bytes | None) -> None:
         self.seen: list[dict[str, Any]] = []
@@ -153,7 +135,7 @@ class Holder:
         self._run(self._subscribe(port, key, answer))
 
     def leave(self) -> None:
-        """Hold the key no longer."""
+        """Stop answering for the key."""
         self._run(self._subscription.unsubscribe())
         self._run(self._client.flush())
 
@@ -178,4 +160,4 @@ class Holder:
         await self._client.flush()
 
 
-Relay = Callable[[str, bytes | Entry | None], Holder]  # makes a process hold a key and answer so; None: silence
+Relay = Callable[[str, bytes | Entry | None], Holder]  # creates the holder of a key with its answer; None: silence

@@ -1,4 +1,4 @@
-"""The Redis of a node, in the process of a test."""
+"""A node's Redis in the process of a test."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import redis
 from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_objects import RedisObjects
 
-NO_SECRETS: Any = None  # a Redis without a password asks for none
+NO_SECRETS: Any = None  # for a Redis without a password
 
 
 class NodeRedis:
-    """A server that can be stopped and started again."""
+    """Redis server that can be stopped and restarted."""
 
     def __init__(self) -> None:
         self._server = fakeredis.FakeServer()
@@ -22,22 +22,22 @@ class NodeRedis:
         self.is_up = True
 
     def start(self) -> None:
-        """Answer, with what was there before."""
+        """Start answering again, with the data from before."""
         self._server.connected = self.is_up = True
 
     def kill(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self._server.connected = self.is_up = False
 
     def empty(self) -> None:
-        """Lose everything, as a Redis does whose instance stops, whether or not it answers."""
+        """Lose all data, as when the instance stops, whether or not the server is up."""
         self._server.connected = True
         self.client.flushall()
         self._server.connected = self.is_up
 
 
 class ObjectsInProcess(RedisObjects):
-    """The adapter, connected to a Redis in this process."""
+    """Adapter connected to a Redis in this process."""
 
     def __init__(self, node: RedisNode, client: redis.Redis) -> None:
         super().__init__(node, NO_SECRETS, RedisAccess())
@@ -45,7 +45,7 @@ class ObjectsInProcess(RedisObjects):
         self.max_bytes = 0
 
     def memory_bytes(self) -> int:
-        """Return a limit that is not kept: this Redis has no configuration."""
+        """Return a limit that nothing enforces, as this Redis has no configuration."""
         with self._connected() as client:
             client.ping()
         return self.max_bytes

@@ -1,4 +1,4 @@
-"""Results of another implementation of `docs/understand/simulation.md`, for nine small traces."""
+"""Reference results for nine small traces, from another implementation of `docs/understand/simulation.md`."""
 
 from __future__ import annotations
 

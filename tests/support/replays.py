@@ -1,15 +1,15 @@
-"""One trace, replayed by the simulator and through the live code on a virtual clock.
+"""Replays of one trace by the simulator and by the live code on a virtual clock.
 
-The simulation has the durations of the world's functions and instances. What differs by design is kept out:
+The simulation has the durations of the world's functions and instances. Four differences by design are excluded:
 
-- A reader reads the digest at most every 1.5 s and sees a change of the tier up to as much late: no two requests are
-  closer together.
-- A check decides by its nominal instant and runs up to three seconds later: Step Functions waits for whole seconds, and
-  the check for stragglers. Redis serves until then, and the instance takes its time to stop. No request for a key of
-  that node comes then.
-- A reader gathers what it reports, and reports hits of Express once a second, with a later one: here each at once.
-- Under policies by use a cache function reports what it has served every five seconds: `REPORT_S` is sooner than the
-  next request.
+- A reader reads the digest at most every 1.5 s and sees a tier change up to 1.5 s late. No two requests are closer
+  together.
+- A check decides by its nominal time and runs up to three seconds later, as Step Functions waits for whole seconds and
+  the check for stragglers. Redis serves until then, and the instance takes time to stop. No request for that node's
+  keys arrives in that interval.
+- A reader batches its reports, and reports Express hits once a second, with a later hit. Here it reports each at once.
+- Under use-based policies a cache function reports the requests it served every five seconds. `REPORT_S` is shorter
+  than the gap to the next request.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from support.functions import BOOT_S, STOP_S
 from support.runs import run_many
 from support.world import World
 
-KEYS = ("a", "b", "c")  # as many as may be hot; of two nodes both are the home of one
+KEYS = ("a", "b", "c")  # as many as may be hot; with two nodes, each is the home of at least one
 REPORT_S = 0.25
 
 _LETTERS = {"s3": "S", "express": "X", "lambda": "L", "redis": "R"}
-_LEAST_GAP_US = 1_550_000  # the digest's age, and a little
+_LEAST_GAP_US = 1_550_000  # the digest's greatest age and a margin
 _CHECK_LASTS_US = 3_500_000
 _STOP_LASTS_US = _CHECK_LASTS_US + (STOP_S + 1) * US_PER_S
-# Cache functions start at once; a node is off when its instance has stopped after the check.
+# Cache functions start at once. A node is off once its instance has stopped after the check.
 _TIMINGS = Timings(
     warm_start_us=0, cold_start_us=0, redis_boot_us=round(BOOT_S * US_PER_S), redis_stop_us=(STOP_S + 3) * US_PER_S
 )
 
 
 def trace_of(seed: int, means_s: tuple[float, ...], requests: int) -> Trace:
-    """Return a trace of requests for a few keys whose rate changes now and then between the means."""
+    """Return a trace of requests for a few keys whose mean gap changes at random among `means_s`."""
     random = Random(seed)
     gaps_us: list[int] = []
     ids: list[int] = []
@@ -61,24 +61,24 @@ def trace_of(seed: int, means_s: tuple[float, ...], requests: int) -> Trace:
 
 
 def replay(world: World, policy: Policy, trace: Trace, **scenario: Any) -> tuple[str, RunResult]:
-    """Replay a trace without the requests that are kept out.
+    """Replay a trace without the excluded requests.
 
     Args:
         world: The live code, under the same policy.
-        policy: The simulator's.
-        trace: What `trace_of` returned.
-        scenario: What the simulated policy meets, `Scenario`'s other fields.
+        policy: The simulator's policy.
+        trace: A trace from `trace_of`.
+        scenario: Other fields of the simulation's `Scenario`.
 
     Returns:
-        The live tier of each request, and the simulation of all.
+        The live tier of each request, and the simulation of all requests.
     """
     trace, simulated = _quiet(trace, policy, **scenario)
     return _live(world, trace), simulated
 
 
 def report_at_once(world: World) -> None:
-    """Have the bus bring what cache functions report when they do; else it is brought at the next read."""
-    world.cache_tools = replace(world.cache_tools, reports=_Bus(world))  # those of lives to come
+    """Deliver the reports of cache functions at once instead of at the next read. Applies to lives that start later."""
+    world.cache_tools = replace(world.cache_tools, reports=_Bus(world))
 
 
 class _Bus:
@@ -93,7 +93,7 @@ class _Bus:
 
 
 class _Watched:
-    """A policy that notes from when to when the live system checks or stops a node."""
+    """Policy wrapper that records the intervals in which the live system checks or stops a node."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -103,23 +103,23 @@ class _Watched:
     def memory(self) -> Any:
         return self.policy.memory()
 
-    def request(self, world: SimulatedWorld, key: Key, at_us: int, tier: Tier) -> None:
-        self.policy.request(world, key, at_us, tier)
+    def handle_request(self, world: SimulatedWorld, key: Key, at_us: int, tier: Tier) -> None:
+        self.policy.handle_request(world, key, at_us, tier)
 
-    def look(self, world: SimulatedWorld, node: Node, at_us: int) -> None:
-        self.policy.look(world, node, at_us)
+    def check_node(self, world: SimulatedWorld, node: Node, at_us: int) -> None:
+        self.policy.check_node(world, node, at_us)
         lasts_us = _CHECK_LASTS_US if node.stopped_us is None else _STOP_LASTS_US
         self.spans_us.append((node.index, at_us, at_us + lasts_us))
 
-    def ready(self, world: SimulatedWorld, node: Node, at_us: int) -> None:
-        self.policy.ready(world, node, at_us)
+    def handle_ready(self, world: SimulatedWorld, node: Node, at_us: int) -> None:
+        self.policy.handle_ready(world, node, at_us)
 
     def is_quiet(self, node: int, at_us: int) -> bool:
         return not any(node == of and from_us <= at_us < until_us for of, from_us, until_us in self.spans_us)
 
 
 def _quiet(trace: Trace, policy: Policy, **scenario: Any) -> tuple[Trace, RunResult]:
-    """Return a trace without the requests that come while their node is checked or stops, and its simulation."""
+    """Return a trace without the requests that arrive while their node is checked or stops, and its simulation."""
     assert trace.key_ids is not None
     times_us, ids = trace.arrivals_us.tolist(), trace.key_ids.tolist()
     homes = Scenario(trace, **scenario).homes()
@@ -141,7 +141,7 @@ def _live(world: World, trace: Trace) -> str:
     for at_us, key in zip(trace.arrivals_us.tolist(), trace.key_ids.tolist(), strict=True):
         world.clock.sleep_until(begin_us + at_us)
         tiers += _LETTERS[world.read(KEYS[key])]
-        world.reader.tell()
+        world.reader.publish_hits()
         world.deliver()
     return tiers
 

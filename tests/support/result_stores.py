@@ -1,4 +1,4 @@
-"""A shared place of results in the hands of a test."""
+"""A shared store of results under a test's control."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from burstcache.core.errors import ResultStoreDownError, ResultStoreRefusalError
 
 
 class HeldStore:
-    """Bytes in a dictionary, leases in another; a test lets it be down or full."""
+    """Store with its bytes and leases in dictionaries. A test can make it down or full."""
 
     def __init__(self, name: str = "redis") -> None:
         self.name = name
@@ -14,7 +14,7 @@ class HeldStore:
         self.leases: dict[str, str] = {}
         self.is_down = False
         self.is_full = False
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     def get(self, key: str, *, most_bytes: int) -> bytes | None:
         self._ask("get")
@@ -34,7 +34,7 @@ class HeldStore:
         self._ask("ping")
 
     def close(self) -> None:
-        self.asked.append("close")
+        self.calls.append("close")
 
     def take_lease(self, key: str, token: str, *, lease_ms: int, most_bytes: int) -> tuple[bool, bool, bytes | None]:
         self._ask("take_lease")
@@ -55,6 +55,6 @@ class HeldStore:
         return None if key not in self.kept else self.kept[key][: most_bytes + 1]
 
     def _ask(self, operation: str) -> None:
-        self.asked.append(operation)
+        self.calls.append(operation)
         if self.is_down:
             raise ResultStoreDownError("it does not answer")

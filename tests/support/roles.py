@@ -1,4 +1,4 @@
-"""The template's roles in worlds: what a function or a machine does there is refused unless its role grants it."""
+"""The template's roles in worlds. A call of a function or machine is denied unless its role permits it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
-from samtranslator.yaml_helper import yaml_parse
 
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.iam.guard import Guard
@@ -19,15 +18,14 @@ from burstcache_local.iam.needs import Place, needs
 from burstcache_local.stepfunctions.execution import ROLE
 from burstcache_local.template.intrinsics import Conditions, only, walk
 from burstcache_local.template.parameters import parameter_values
-from support.project import ROOT
+from support.project import STACK, template
 
 if TYPE_CHECKING:
     from burstcache_local.cloud import LocalCloud  # with all that reads templates: a second
 
-STACK = "burstcache"
 REGION: Final = "eu-central-1"
 TABLE, BUCKET, BUS = "table", "origin", "bus"
-# Functions, by the names that they have in worlds.
+# Logical ids of functions by their names in worlds.
 FUNCTIONS = {
     "cache": "CacheFunction",
     "janitor": "JanitorFunction",
@@ -47,20 +45,14 @@ MACHINES = {
     "Pool": "burstcache-pool-51af3dc0",
 }
 
-_SERVICES = {"eventbridge": "events", "sfn": "states"}  # botocore's names, where signatures have others
-_CALLER: ContextVar[str] = ContextVar("caller", default="")  # logical id of the function at work
+_SERVICES = {"eventbridge": "events", "sfn": "states"}  # signing names that differ from botocore's service ids
+_CALLER: ContextVar[str] = ContextVar("caller", default="")  # logical id of the running function
 _TAGS = {"aws:cloudformation:stack-name": STACK}  # of every instance
 _PLACE = Place(REGION, lambda instance_id: _TAGS)
 
 
-@cache
-def template() -> Mapping[str, Any]:
-    """Return the template as it is written."""
-    return yaml_parse((ROOT / "template.yaml").read_text())  # type: ignore[no-any-return]
-
-
 def role_with(cloud: LocalCloud, *policies: str) -> str:
-    """Make a role with policies that a stack's outputs name; return its name, with which a program signs."""
+    """Create a role with policies from a stack's outputs. Return its name, with which a program signs."""
     iam, name = cloud.client("iam"), policies[-1].removesuffix("Arn")
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
@@ -72,7 +64,7 @@ def role_with(cloud: LocalCloud, *policies: str) -> str:
 
 @contextmanager
 def acting(function: str) -> Iterator[None]:
-    """Be a function for the duration of a `with`, by its name in worlds."""
+    """Act as a function, by its name in worlds, for the duration of a `with`."""
     token = _CALLER.set(FUNCTIONS[function])
     try:
         yield
@@ -81,14 +73,14 @@ def acting(function: str) -> Iterator[None]:
 
 
 def check(service: str, operation: str, parameters: Mapping[str, Any]) -> None:
-    """Return if the function or machine at work may make a call, or raise what AWS's client raises."""
+    """Check that the running function or machine may make a call. If not, raise the AWS client's AccessDenied error."""
     role = _CALLER.get() or ROLE.get().rpartition("/")[2]
     if role in _documents() and (problem := _guard().problem(role, needs(service, operation, parameters, _PLACE))):
         raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": problem}}, operation)
 
 
 def check_call(**sent: Any) -> None:
-    """Check a call of a boto3 client, before it is sent."""
+    """Check a boto3 client's call before it is sent."""
     model = sent["model"]
     service = model.service_model.service_id.hyphenize()
     check(_SERVICES.get(service, service), model.name, sent["params"])
@@ -101,7 +93,7 @@ def _guard() -> Guard:
 
 @cache
 def _documents() -> dict[str, list[Mapping[str, Any]]]:
-    """Return the policies of functions and machines by logical id, as a stack with a relay has them."""
+    """Return the policies of functions and machines by logical id, in a stack with a relay."""
     parameters = parameter_values(template()["Parameters"], {"Relay": "nlb"}) | {"AWS::Region": REGION}
     conditions = Conditions(template(), parameters)
     policies = {
@@ -113,12 +105,12 @@ def _documents() -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _resolved(value: Any) -> Any:
-    """Return a reference as the ARN of what it refers to in worlds."""
+    """Return a reference as the ARN of its resource in worlds."""
     if only(value, "Ref"):
         return _NAMES[value["Ref"]]
     if only(value, "Fn::Sub"):
-        text, given = value["Fn::Sub"] if isinstance(value["Fn::Sub"], list) else (value["Fn::Sub"], {})
-        names = {**_NAMES, **{name: _resolved(each) for name, each in given.items()}}
+        text, variables = value["Fn::Sub"] if isinstance(value["Fn::Sub"], list) else (value["Fn::Sub"], {})
+        names = {**_NAMES, **{name: _resolved(each) for name, each in variables.items()}}
         return re.sub(r"\$\{([^}]+)\}", lambda name: names[name[1]], text)
     if only(value, "Fn::Select"):
         index, (separator, text) = value["Fn::Select"][0], value["Fn::Select"][1]["Fn::Split"]

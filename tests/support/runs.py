@@ -1,4 +1,4 @@
-"""Runs of the readable and of the compiled simulator in the words of a test."""
+"""Runs of the readable and the compiled simulator, with short arguments for tests."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Times = Sequence[int] | NDArray[np.int64]  # [us]
 
 
 def run(arrivals_us: Times, policy: Policy, **scenario: Any) -> RunResult:
-    """Return the readable simulator's run over one key, with its log."""
+    """Run the readable simulator over one key, with a log."""
     return simulate(policy, Scenario(Trace.of_times(arrivals_us), **scenario), has_log=True)
 
 
 def run_fast(arrivals_us: Times, policy: Policy, *, details: bool = True, **scenario: Any) -> RunResult:
-    """Return the compiled simulator's run over one key."""
+    """Run the compiled simulator over one key."""
     return run_compiled([policy], Scenario(Trace.of_times(arrivals_us), **scenario), details=details)[0]
 
 
 def run_many(trace: Trace, policy: Policy, **scenario: Any) -> RunResult:
-    """Return the readable simulator's run over a trace."""
+    """Run the readable simulator over a trace."""
     return simulate(policy, Scenario(trace, **scenario))
 
 
 def run_shared(trace: Trace, policy: Policy, *, details: bool = True, **scenario: Any) -> RunResult:
-    """Return the compiled simulator's run over a trace, by the engine of shared nodes."""
+    """Run the compiled simulator over a trace, with the engine of shared nodes."""
     return run_compiled([policy], Scenario(trace, **scenario), details=details)[0]

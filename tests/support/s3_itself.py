@@ -1,8 +1,8 @@
-"""S3's own answer to a GET or HEAD: as moto gives it, as it ought to be, and where the two differ.
+"""S3 itself: the correct answer to a GET or HEAD, moto's answer, and the differences between the two.
 
-What it ought to be is RFC 9110's, and where that leaves a choice what S3 does, as others have recorded it: LocalStack's
-snapshots of AWS (its tests get_object_range and s3_get_object_preconditions) and the tables that Versity's gateway is
-held to (GetObject_with_range, GetObject_conditional_reads, GetObject_zero_len_with_range).
+The correct answer follows RFC 9110. Where the RFC leaves a choice, it follows recordings of S3: LocalStack's snapshots
+of AWS (its tests get_object_range and s3_get_object_preconditions) and the tables that test Versity's gateway
+(GetObject_with_range, GetObject_conditional_reads, GetObject_zero_len_with_range).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _OF_THE_OBJECT = (
     *("etag", "last-modified", "content-type", "content-encoding", "content-language", "content-disposition"),
     *("content-length", "content-range", "cache-control", "expires", "accept-ranges"),
 )
-# RFC 9110, section 15.4.5: what a 304 repeats.
+# RFC 9110, section 15.4.5: the headers that a 304 repeats.
 _OF_A_304 = ("etag", "last-modified", "cache-control", "expires")
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True)
 class Stored:
-    """An object in S3: its bytes, and the headers with which S3 sends it whole."""
+    """Object in S3: its bytes and the headers of a whole read."""
 
     body: bytes
     headers: Mapping[str, str]
@@ -48,7 +48,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Answer:
-    """A status, the headers that are the object's, and the body; those of an error are the front door's own."""
+    """Comparable answer: status, the object's headers, body. Errors' headers and bodies are the front door's own."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Answer:
 
     @classmethod
     def of(cls, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Return what can be compared of an answer."""
+        """Return the comparable parts of an answer."""
         if status == 304:
             return cls(status, {name: headers[name] for name in _OF_A_304 if name in headers})
         if status == 416:
@@ -71,11 +71,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Tag:
-    """An entity tag as a client writes it: the object's own or another."""
+    """Entity tag as a client writes it: the object's own or another."""
 
     is_own: bool
     is_weak: bool = False
-    is_bare: bool = False  # without quotes, as S3 takes it, too
+    is_bare: bool = False  # without quotes, which S3 also accepts
 
     def text(self, etag: str) -> str:
         text = etag if self.is_own else '"other, tag"'
@@ -84,7 +84,7 @@ class Tag:
 
 @dataclass(frozen=True)
 class Tags:
-    """If-Match or If-None-Match: any object's (`*`), or a list."""
+    """Value of If-Match or If-None-Match: any tag (`*`) or a list."""
 
     listed: tuple[Tag, ...] = ()
     between: str = ","
@@ -93,21 +93,21 @@ class Tags:
         return self.between.join(tag.text(etag) for tag in self.listed) or "*"
 
     def match(self, *, weakly: bool) -> bool:
-        """Whether the object is named, by weak or by strong comparison (RFC 9110, section 8.8.3.2)."""
+        """Return whether a tag matches the object, by weak or strong comparison (RFC 9110, section 8.8.3.2)."""
         return not self.listed or any(tag.is_own and (weakly or not tag.is_weak) for tag in self.listed)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is one tag in quotes."""
+        """Return whether the value is one strong, quoted tag."""
         return self.listed in ((Tag(is_own=True),), (Tag(is_own=False),))
 
 
 @dataclass(frozen=True)
 class Date:
-    """An HTTP date, so long after the object's; or, with `text`, none at all."""
+    """HTTP date relative to the object's; with `no_date`, a malformed one."""
 
     after_s: int = 0
-    form: int = 0  # of RFC 9110, section 5.6.7: the preferred one, RFC 850's, asctime's
+    form: int = 0  # of RFC 9110, section 5.6.7: 0 preferred, 1 RFC 850's, 2 asctime's
     no_date: str | None = None
 
     def text(self, modified: datetime) -> str:
@@ -121,13 +121,13 @@ class Date:
 
 @dataclass(frozen=True)
 class Range:
-    """A Range header, and the one range that it means; None: S3 was recorded to ignore it."""
+    """Range header and the one range it means. None: recordings show that S3 ignores it."""
 
     text: str
     means: tuple[int | None, int | None] | None = None
 
     def part(self, size_bytes: int) -> slice | None:
-        """Return the part of an object; None if no byte of it exists (RFC 9110, section 14.1.2)."""
+        """Return the requested part of an object, or None if no byte of it exists (RFC 9110, section 14.1.2)."""
         assert self.means is not None
         first, last = self.means
         if first is None:
@@ -137,8 +137,8 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A GET or HEAD of an object."""
+class S3Request:
+    """GET or HEAD of an object."""
 
     method: str = "GET"
     range: Range | None = None
@@ -163,65 +163,65 @@ class Asked:
         return headers
 
 
-def right_answer(asked: Asked, stored: Stored, *, now: datetime) -> Answer:
-    """Return the answer that S3 owes, by RFC 9110, section 13.2.2."""
-    if asked.if_match is not None:
-        if not asked.if_match.match(weakly=False):
+def right_answer(request: S3Request, stored: Stored, *, now: datetime) -> Answer:
+    """Return S3's correct answer, by RFC 9110, section 13.2.2."""
+    if request.if_match is not None:
+        if not request.if_match.match(weakly=False):
             return Answer(412)
-    elif (date := asked.if_unmodified_since) is not None and date.no_date is None and date.after_s < 0:
+    elif (date := request.if_unmodified_since) is not None and date.no_date is None and date.after_s < 0:
         return Answer(412)
-    if asked.if_none_match is not None:
-        if asked.if_none_match.match(weakly=True):
+    if request.if_none_match is not None:
+        if request.if_none_match.match(weakly=True):
             return Answer.of(304, stored.headers, b"")
-    elif asked.if_modified_since is not None and _is_unmodified(asked.if_modified_since, now - stored.modified):
+    elif request.if_modified_since is not None and _is_unmodified(request.if_modified_since, now - stored.modified):
         return Answer.of(304, stored.headers, b"")
-    whole = Answer(200, stored.headers, stored.body if asked.method == "GET" else b"")
-    if asked.range is None or asked.range.means is None or not _range_applies(asked.if_range):
+    whole = Answer(200, stored.headers, stored.body if request.method == "GET" else b"")
+    if request.range is None or request.range.means is None or not _range_applies(request.if_range):
         return whole
     size_bytes = len(stored.body)
-    if (part := asked.range.part(size_bytes)) is None:
+    if (part := request.range.part(size_bytes)) is None:
         return Answer(416, {"content-range": f"bytes */{size_bytes}"})
     if not size_bytes:  # the last bytes of an empty object: Versity's `GetObject_zero_len_with_range`
         return whole
     cut = {"content-range": f"bytes {part.start}-{part.stop - 1}/{size_bytes}"}
     cut["content-length"] = str(part.stop - part.start)
-    return Answer(206, {**stored.headers, **cut}, stored.body[part] if asked.method == "GET" else b"")
+    return Answer(206, {**stored.headers, **cut}, stored.body[part] if request.method == "GET" else b"")
 
 
 def _is_unmodified(since: Date, age: timedelta) -> bool:
-    """Whether If-Modified-Since ends a read; S3 ignores one in the future: `obj-ignore-future-modified-since`."""
+    """Return whether If-Modified-Since yields a 304. S3 ignores a future date: `obj-ignore-future-modified-since`."""
     return since.no_date is None and 0 <= since.after_s <= max(0.0, age.total_seconds())
 
 
 def _range_applies(condition: Tag | Date | None) -> bool:
-    """Whether If-Range lets the range be served (RFC 9110, section 13.1.5): compared strongly, or the same date."""
+    """Return whether If-Range permits the range (RFC 9110, section 13.1.5): a strong match or the same date."""
     if isinstance(condition, Tag):
         return condition.is_own and not condition.is_weak
     return condition is None or (condition.no_date is None and condition.after_s == 0)
 
 
 class Moto:
-    """moto's S3, asked with any headers: botocore would refuse some of them."""
+    """Client of moto's S3 that sends any headers, including those that botocore would reject."""
 
     def __init__(self, s3: S3Client, bucket: str) -> None:
         self._s3, self._bucket, self._headers = s3, bucket, dict[str, str]()
         s3.meta.events.register("before-sign.s3", self._add)
 
     def close(self) -> None:
-        """Leave the client as it was."""
+        """Restore the client."""
         self._s3.meta.events.unregister("before-sign.s3", self._add)
 
     def stored(self, key: str) -> Stored:
-        """Return the object, whole."""
-        found = self.answer(key, "GET", {})
-        return Stored(found.body, found.headers)
+        """Return the whole object."""
+        whole = self.answer(key, "GET", {})
+        return Stored(whole.body, whole.headers)
 
     def answer(self, key: str, method: str, headers: Mapping[str, str]) -> Answer:
-        """Return moto's answer; a 500 where it fails."""
+        """Return moto's answer, or a 500 if moto fails."""
         self._headers = dict(headers)
         try:
             return self._answer(key, method)
-        except ValueError:  # its parsers let these through
+        except ValueError:  # moto's parsers do not catch it
             return Answer(500)
         finally:
             self._headers = {}
@@ -234,7 +234,7 @@ class Moto:
             found = error.response
         body = found["Body"].read() if "Body" in found else b""
         status, headers = found["ResponseMetadata"]["HTTPStatusCode"], found["ResponseMetadata"]["HTTPHeaders"]
-        if status == 416:  # S3 names the size in the error's text; RFC 9110, section 15.5.17, has a header for it
+        if status == 416:  # S3 puts the size into the error's body; RFC 9110, section 15.5.17, has a header for it
             size = found["Error"].get("ActualObjectSize")
             headers = {"content-range": f"bytes */{size}"} if size else {}
         return Answer.of(status, headers, body)
@@ -246,18 +246,18 @@ class Moto:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where moto is wrong: by which rule, when, and one request that shows it."""
+    """Known error of moto: the violated rule, the requests it applies to, and an example."""
 
     rule: str
-    applies: Callable[[Asked], bool]
-    example: Asked
+    applies: Callable[[S3Request], bool]
+    example: S3Request
 
 
 _OWN, _OTHER = Tag(is_own=True), Tag(is_own=False)
 _DAY_S = 24 * 3600
 
 
-def _is_to_come(date: Date | None) -> bool:
+def _is_future(date: Date | None) -> bool:
     return date is not None and date.no_date is None and date.after_s >= _DAY_S
 
 
@@ -265,47 +265,47 @@ def _is_no_date(date: Date | None) -> bool:
     return date is not None and (date.no_date is not None or date.form != 0)
 
 
-# Real S3 was recorded to do what the rule says where a recording is named; of the others there is none.
+# Where a rule names a recording, real S3 was recorded to follow it. There is no recording for the others.
 DIFFERENCES = (
     Difference(
-        "13.1.1: * in If-Match is any object (Versity's table has it of S3), a list is one of tags",
-        lambda asked: asked.if_match is not None and not asked.if_match.is_plain,
-        Asked(if_match=Tags()),
+        "13.1.1: If-Match takes * for any object (in Versity's table of S3) and a list of tags",
+        lambda request: request.if_match is not None and not request.if_match.is_plain,
+        S3Request(if_match=Tags()),
     ),
     Difference(
-        "13.1.2: so it is with If-None-Match, compared weakly; tags without quotes in a HEAD (LocalStack's snapshot)",
-        lambda asked: asked.if_none_match is not None and not asked.if_none_match.is_plain,
-        Asked(if_none_match=Tags((_OTHER, _OWN))),
+        "13.1.2: so does If-None-Match, compared weakly; tags without quotes in a HEAD (LocalStack's snapshot)",
+        lambda request: request.if_none_match is not None and not request.if_none_match.is_plain,
+        S3Request(if_none_match=Tags((_OTHER, _OWN))),
     ),
     Difference(
-        "13.1.3: If-None-Match goes before If-Modified-Since (S3's API reference, GetObject)",
-        lambda asked: asked.if_none_match is not None and asked.if_modified_since is not None,
-        Asked(if_none_match=Tags((_OTHER,)), if_modified_since=Date()),
+        "13.1.3: If-None-Match takes precedence over If-Modified-Since (S3's API reference, GetObject)",
+        lambda request: request.if_none_match is not None and request.if_modified_since is not None,
+        S3Request(if_none_match=Tags((_OTHER,)), if_modified_since=Date()),
     ),
     Difference(
-        "13.1.4: If-Match goes before If-Unmodified-Since (S3's API reference, GetObject)",
-        lambda asked: asked.if_match is not None and asked.if_unmodified_since is not None,
-        Asked(if_match=Tags((_OWN,)), if_unmodified_since=Date(-1)),
+        "13.1.4: If-Match takes precedence over If-Unmodified-Since (S3's API reference, GetObject)",
+        lambda request: request.if_match is not None and request.if_unmodified_since is not None,
+        S3Request(if_match=Tags((_OWN,)), if_unmodified_since=Date(-1)),
     ),
     Difference(
-        "5.6.7, 13.1.3, 13.1.4: three forms of dates are taken, and what is none is ignored",
-        lambda asked: _is_no_date(asked.if_modified_since) or _is_no_date(asked.if_unmodified_since),
-        Asked(if_modified_since=Date(no_date="yesterday")),
+        "5.6.7, 13.1.3, 13.1.4: dates have three accepted forms, and malformed dates are ignored",
+        lambda request: _is_no_date(request.if_modified_since) or _is_no_date(request.if_unmodified_since),
+        S3Request(if_modified_since=Date(no_date="yesterday")),
     ),
     Difference(
         "an If-Modified-Since in the future is ignored (LocalStack's snapshot)",
-        lambda asked: _is_to_come(asked.if_modified_since),
-        Asked(if_modified_since=Date(_DAY_S)),
+        lambda request: _is_future(request.if_modified_since),
+        S3Request(if_modified_since=Date(_DAY_S)),
     ),
     Difference(
-        "13.1.5: If-Range; S3's API reference does not have it",
-        lambda asked: asked.range is not None and asked.if_range is not None,
-        Asked(range=Range("bytes=0-0", (0, 0)), if_range=_OTHER),
+        "13.1.5: If-Range, which S3's API reference does not list",
+        lambda request: request.range is not None and request.if_range is not None,
+        S3Request(range=Range("bytes=0-0", (0, 0)), if_range=_OTHER),
     ),
     Difference(
-        "15.5.17: the answer to a HEAD of an impossible range has no text, so it cannot name the size",
-        lambda asked: asked.range is not None and asked.method == "HEAD",
-        Asked("HEAD", range=Range("bytes=99-", (99, None))),
+        "15.5.17: a 416 to a HEAD has no body, so it cannot name the size",
+        lambda request: request.range is not None and request.method == "HEAD",
+        S3Request("HEAD", range=Range("bytes=99-", (99, None))),
     ),
 )
 
@@ -339,8 +339,8 @@ def _maybe(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[T | None]:
     return st.none() | st.none() | strategy
 
 
-def requests() -> st.SearchStrategy[Asked]:
-    """Return GETs and HEADs with ranges and conditions of every kind."""
+def requests() -> st.SearchStrategy[S3Request]:
+    """Return GETs and HEADs with all kinds of ranges and conditions."""
     quoted = st.builds(Tag, is_own=st.booleans(), is_weak=st.booleans())
     tag = quoted | st.just(Tag(is_own=True, is_bare=True))
     listed = st.lists(tag, min_size=1, max_size=4).map(tuple)
@@ -351,7 +351,7 @@ def requests() -> st.SearchStrategy[Asked]:
     )
     ranges = _ranges() | st.sampled_from(_ODD_RANGES).map(Range) | _WITHOUT_DIGITS.map(lambda text: Range(text.strip()))
     return st.builds(
-        Asked,
+        S3Request,
         method=st.sampled_from(["GET", "GET", "HEAD"]),
         range=_maybe(ranges),
         if_match=_maybe(tags),
@@ -362,30 +362,30 @@ def requests() -> st.SearchStrategy[Asked]:
     )
 
 
-def parts() -> st.SearchStrategy[Asked]:
-    """Return GETs of a part, without a condition: most of what `requests` returns has one that ends the read."""
-    return st.builds(Asked, range=_ranges())
+def parts() -> st.SearchStrategy[S3Request]:
+    """Return unconditional GETs of a part. Most of `requests` have a condition that ends the read."""
+    return st.builds(S3Request, range=_ranges())
 
 
-def plain_requests() -> st.SearchStrategy[Asked]:
-    """Return GETs and HEADs of which moto is not known to answer any otherwise."""
+def plain_requests() -> st.SearchStrategy[S3Request]:
+    """Return GETs and HEADs without any known difference between moto and S3."""
     tags = _maybe(st.booleans().map(lambda is_own: Tags((Tag(is_own),))))
     dates = _maybe(st.sampled_from([-_DAY_S, -1, 0, 1]).map(Date))
     return st.one_of(
-        st.builds(Asked, if_match=tags, if_none_match=tags, range=_maybe(_ranges())),
-        st.builds(Asked, if_match=tags, if_modified_since=dates, method=st.sampled_from(["GET", "HEAD"])),
-        st.builds(Asked, if_unmodified_since=dates, if_none_match=tags, method=st.sampled_from(["GET", "HEAD"])),
-        st.builds(Asked, if_unmodified_since=dates, if_modified_since=dates, range=_maybe(_ranges())),
+        st.builds(S3Request, if_match=tags, if_none_match=tags, range=_maybe(_ranges())),
+        st.builds(S3Request, if_match=tags, if_modified_since=dates, method=st.sampled_from(["GET", "HEAD"])),
+        st.builds(S3Request, if_unmodified_since=dates, if_none_match=tags, method=st.sampled_from(["GET", "HEAD"])),
+        st.builds(S3Request, if_unmodified_since=dates, if_modified_since=dates, range=_maybe(_ranges())),
     )
 
 
-def arguments() -> st.SearchStrategy[Asked]:
-    """Return GETs that the client library has arguments for: of its dates and ranges none is malformed."""
+def arguments() -> st.SearchStrategy[S3Request]:
+    """Return GETs that the client library can express by its arguments, so without malformed dates or ranges."""
     tag = st.builds(Tag, is_own=st.booleans(), is_weak=st.booleans())
     tags = _maybe(st.just(Tags()) | st.lists(tag, min_size=1, max_size=3).map(lambda listed: Tags(tuple(listed))))
     dates = _maybe(st.sampled_from([-_DAY_S, -1, 0, 1]).map(Date))
     return st.builds(
-        Asked,
+        S3Request,
         range=_maybe(_ranges()),
         if_match=tags,
         if_none_match=tags,

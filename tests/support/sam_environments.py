@@ -1,7 +1,7 @@
-"""A program for SAM CLI's own Python: print the functions of a built template as `sam local invoke` would run them.
+"""Program for SAM CLI's Python that prints a built template's functions and environments as `sam local invoke` does.
 
-Its arguments are the template, the file for `--env-vars` and the region; it prints code, handler, time limit [s],
-memory [MB] and environment of each function, by logical id, as JSON.
+Arguments: the template, the file for `--env-vars` and the region. Prints JSON with each function's code, handler, time
+limit [s], memory [MB] and environment, by logical id.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from pathlib import Path
 
 
 def main(template: str, env_vars: str, region: str) -> None:
-    """Print the functions."""
+    """Print the functions as JSON."""
     from samcli.commands.local.lib.local_lambda import LocalLambdaRunner
     from samcli.lib.providers.sam_function_provider import SamFunctionProvider
     from samcli.lib.providers.sam_stack_provider import SamLocalStackProvider
 
     stacks, _ = SamLocalStackProvider.get_stacks(template_file=template)
     provider = SamFunctionProvider(stacks)
-    given = json.loads(Path(env_vars).read_text())
-    runner = LocalLambdaRunner(None, provider, ".", ".", aws_region=region, env_vars_values=given)
+    overrides = json.loads(Path(env_vars).read_text())
+    runner = LocalLambdaRunner(None, provider, ".", ".", aws_region=region, env_vars_values=overrides)
     functions = {
         function.name: {
             "code": function.codeuri,

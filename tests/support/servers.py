@@ -1,4 +1,4 @@
-"""Real servers on loopback for tests."""
+"""Servers on loopback for tests, real ones and faulty ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 from burstcache.adapters.redis_connection import SERVER_NAME
 from burstcache_local.machines.redis_binary import redis_binary
@@ -32,9 +32,9 @@ def serve(command: list[str], port: int, host: str = "127.0.0.1") -> subprocess.
 
 
 def freeze(pid: int) -> None:
-    """Let a child of this process take no step any more.
+    """Stop a child process with SIGSTOP and wait until all its threads have stopped.
 
-    A signal takes its time on a busy machine: until it has stopped all threads, they answer what they are asked.
+    On a busy machine the signal takes time, and threads answer requests until it arrives.
     """
     os.kill(pid, signal.SIGSTOP)
     os.waitid(os.P_PID, pid, os.WSTOPPED)
@@ -42,7 +42,7 @@ def freeze(pid: int) -> None:
 
 @contextmanager
 def frozen(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Let a process take no step for the duration of a `with`."""
+    """Freeze a process for the duration of a `with`."""
     freeze(process.pid)
     try:
         yield
@@ -51,7 +51,7 @@ def frozen(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 class Silence:
-    """A port that takes connections and never answers; how many there were is what a caller has tried."""
+    """Port that accepts connections and never answers. It counts them, so a test knows the attempts of a caller."""
 
     def __enter__(self) -> Silence:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -67,20 +67,20 @@ class Silence:
         return f"127.0.0.1:{self._socket.getsockname()[1]}"
 
     def connections(self) -> int:
-        """Return how many connections came since the last call."""
-        taken = 0
+        """Return the number of connections since the last call."""
+        accepted = 0
         with suppress(BlockingIOError):
             while True:
                 self._socket.accept()[0].close()
-                taken += 1
-        return taken
+                accepted += 1
+        return accepted
 
 
 class Failing:
-    """A port that answers each request with a 503, or ends its connection instead; how many there were it counts."""
+    """Port that answers each request with a 503, or hangs up instead. It counts the requests."""
 
     def __init__(self, *, hangs_up: bool = False) -> None:
-        self.asked = 0
+        self.requests = 0
         failing, answer = self, b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n"
 
         class Handler(socketserver.StreamRequestHandler):
@@ -88,7 +88,7 @@ class Failing:
                 while self.rfile.readline():
                     while self.rfile.readline().strip():
                         pass
-                    failing.asked += 1
+                    failing.requests += 1
                     if hangs_up:
                         return
                     self.wfile.write(answer)
@@ -113,7 +113,7 @@ class Failing:
 
 
 class Trickle:
-    """A port that answers a byte at a time, for as long as it is asked to be there."""
+    """Port that answers one byte at a time until it is closed."""
 
     def __enter__(self) -> Trickle:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -139,22 +139,27 @@ class Trickle:
                 connection, _ = self._socket.accept()
                 with connection, suppress(OSError):
                     connection.recv(1 << 16)
-                    connection.sendall(b"$1000000\r\n")  # what Redis says before a value of that size
+                    connection.sendall(b"$1000000\r\n")  # Redis's header of a value of that size
                     while not self._is_over.wait(0.01):
                         connection.sendall(b"x")
 
 
-@dataclass
-class RedisServer:
-    """A real Redis that a test may kill."""
+class ServerProcess:
+    """Server process that runs for the duration of a `with`, and that a test may kill and restart."""
 
-    port: int
-    process: subprocess.Popen[bytes] | None = None
-    host: str = "127.0.0.1"
+    def __init__(self, command: list[str], port: int, host: str = "127.0.0.1") -> None:
+        self.command, self.port, self.host = command, port, host
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def start(self) -> None:
-        options = ["--bind", self.host, "--port", str(self.port), "--save", "", "--appendonly", "no"]
-        self.process = serve([str(redis_binary()), *options], self.port, self.host)
+        self.process = serve(self.command, self.port, self.host)
 
     def kill(self) -> None:
         if self.process is not None:
@@ -163,17 +168,27 @@ class RedisServer:
             self.process = None
 
 
+class RedisServer(ServerProcess):
+    """Real Redis without persistence, by default on a free port."""
+
+    def __init__(self, port: int = 0, *, host: str = "127.0.0.1", options: Sequence[str] = ()) -> None:
+        port = port or free_port()
+        addresses = ["--bind", host, "--port", str(port)]
+        command = [str(redis_binary()), *addresses, "--save", "", "--appendonly", "no", *options]
+        super().__init__(command, port, host)
+
+
 class TlsRedis:
-    """A real Redis behind TLS, as a node of the local run is one, that a test may kill."""
+    """Real Redis behind TLS, as on a node of the local run, that a test may kill."""
 
     def __init__(
         self, port: int, *, host: str = "127.0.0.1", name: str = SERVER_NAME, issued_at: datetime | None = None
     ) -> None:
-        """Issue its certificate, for a name; by default now."""
+        """Issue its certificate for a name, by default as of now."""
         self.port = port
         issued, pem = issue_certificate(name, now=issued_at or datetime.now(UTC))
         self.ca_pem = issued.ca_pem
-        self._server = RedisServer(free_port(), host=host)
+        self._server = RedisServer(host=host)
         self._front = TlsFront((host, port), (host, self._server.port), pem, Path(os.devnull))
 
     def start(self) -> None:
@@ -187,11 +202,11 @@ class TlsRedis:
 
 
 def serve_nats(port: int, pem: str = "") -> subprocess.Popen[bytes]:
-    """Start a NATS server without passwords, for messages as large as those of the stack's relay.
+    """Start a NATS server without passwords that accepts messages as large as the stack's relay does.
 
     Args:
-        port: Where on 127.0.0.1.
-        pem: A private key and its certificate; empty: no TLS.
+        port: Port of 127.0.0.1.
+        pem: A private key and its certificate. Empty: no TLS.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as config, tempfile.NamedTemporaryFile("w") as key:
         config.write(f"listen: 127.0.0.1:{port}\nmax_payload: 8MB\n")

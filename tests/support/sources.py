@@ -1,4 +1,4 @@
-"""The project's own text files, for tests that read all of them."""
+"""The project's sources and other text files, for tests that scan all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOLDERS = (
 
 
 def sources(*suffixes: str, under: str = "") -> Iterator[Path]:
-    """Yield the project's files with one of these suffixes in a folder, or in all of them and at the top level."""
+    """Yield the files with these suffixes in `under`, by default in the top-level folder and all source folders."""
     if not under:
         yield from (path for path in sorted(ROOT.iterdir()) if path.is_file() and path.suffix in suffixes)
     for folder in [under] if under else _FOLDERS:
@@ -23,5 +23,5 @@ def sources(*suffixes: str, under: str = "") -> Iterator[Path]:
 
 
 def _is_made(part: str) -> bool:
-    """Whether a file or folder of this name was made by a build."""
+    """Return True if a file or folder with this name is hidden or a build artifact."""
     return part.startswith(".") or ".egg-info" in part

@@ -1,7 +1,7 @@
-"""A world as AWS runs it: with its schedule, events that are retried and given up, and CloudWatch, which sees it all.
+"""A whole stack: a world with AWS's schedules, event retries and dead-letter queues, and CloudWatch.
 
-What the functions and the machines of a `World` do, AWS does here in the place of the test. Alarms are evaluated as the
-template has them, on the lines that functions print and on what AWS itself counts.
+AWS takes the steps here that a test takes in a plain `World`. The template's alarms are evaluated on the lines that
+functions print and on AWS's own metrics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from burstcache_local.stepfunctions.errors import StateError
 from burstcache_sim.bill.control import CONTROL_MS
 from burstcache_sim.bill.usage import JANITOR_MS, ORIGIN_MS, SCHEDULER_MS
 from support.functions import NODE
-from support.metrics import STACK, alarms, metrics_of, period_s, template, went_off
+from support.metrics import STACK, alarms, metrics_of, period_s, went_off
+from support.project import template
 from support.world import World
 
 _FUNCTIONS = {
@@ -38,18 +39,18 @@ _FUNCTIONS = {
     "janitor": "JanitorFunction",
 }
 _RULES = {"scheduler": "SchedulerRule", "origin": "OriginChangedRule", "redis_control": "InstanceStoppedRule"}
-_RETRIES_AFTER_S = (60, 120)  # of an event that a function has failed on (Lambda Developer Guide, "Error handling …")
+_RETRIES_AFTER_S = (60, 120)  # after an asynchronous invocation failed (Lambda Developer Guide, "Error handling …")
 _MINUTE_S = 60
 _JANITOR_EVERY_S = 300
 _CONCURRENCY = 10  # of a new account
 _SHEET = price_sheet("today-us-east-1")
 _HANDLERS_MS = {"scheduler": SCHEDULER_MS, "origin": ORIGIN_MS, "janitor": JANITOR_MS}
-_OTHER_MS = 150  # of Redis control, such as to give a node up or to stop a cache function
+_OTHER_MS = 150  # other operations of Redis control, such as abandoning a node or stopping a cache function
 
 
 @dataclass(frozen=True)
 class Bill:
-    """What a stack has taken so far: all that its bill has an item for, but for reads, storage and what stands idle."""
+    """Bill of a stack so far: all its items but reads, storage and idle resources."""
 
     transitions: int
     node_s: float
@@ -57,9 +58,9 @@ class Bill:
 
 
 class Stack(World):
-    """A world that AWS runs.
+    """World in which AWS takes the steps.
 
-    Lambda refuses to run the functions in `refused`; EventBridge does not reach those in `cut_off`.
+    Lambda throttles the functions in `refused`. EventBridge cannot reach those in `cut_off`.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch, **options: Any) -> None:
@@ -89,10 +90,10 @@ class Stack(World):
         self.clients.dynamodb.meta.events.unregister("before-call.dynamodb", unique_id="stack")
         super().close()
 
-    # what a test does
+    # steps of a test
 
     def hot(self, key: str = "k") -> KeyRow:
-        """Make a key hot, and wait until readers know of its cache function."""
+        """Make a key hot and wait until readers see its cache function in the digest."""
         self.put_object(key)
         while self.row_or_none(key).phase == "s3":
             self.read(key)
@@ -102,7 +103,7 @@ class Stack(World):
         return self.row(key)
 
     def promoted(self, key: str = "k") -> KeyRow:
-        """Ask for a hot key until it waits for its node."""
+        """Read a hot key until it waits for its node."""
         self.hot(key)
         while not self.row(key).joined_at_us:
             self.read(key)
@@ -110,7 +111,7 @@ class Stack(World):
         return self.row(key)
 
     def in_redis(self, key: str = "k") -> KeyRow:
-        """Bring a key to Redis, and wait until readers know of it."""
+        """Promote a key to Redis and wait until readers see it in the digest."""
         self.promoted(key)
         self.until(lambda: self.row(key).tier == "redis", within_s=120)
         self.clock.sleep(3)
@@ -121,16 +122,16 @@ class Stack(World):
         return self.keys.read(key_hash(key)) or KeyRow(key_hash(key), key)
 
     def is_at_rest(self, key: str = "k") -> bool:
-        """Whether nothing runs any more."""
+        """Return whether nothing runs any more."""
         return (
             self.row_or_none(key).phase == "s3"
             and self.node().phase == "stopped"
             and not self.executions_of(self.key_machine)
             and not self.executions_of(self.node_machine)
-            and self.instances.has_stopped(NODE)  # the dearest question
+            and self.instances.has_stopped(NODE)  # the most expensive check, so the last
         )
 
-    # what AWS does
+    # steps of AWS
 
     def answer(self, key: str) -> dict[str, Any]:
         """Return the front door's answer to a GET."""
@@ -140,10 +141,10 @@ class Stack(World):
         return super().answer(key)
 
     def invoke(self, function: str, payload: dict[str, Any], **more: Any) -> Any:
-        """Run a function, or refuse to."""
+        """Invoke a function or throttle it."""
         if function in self.refused:
             self._count("AWS/Lambda", "Throttles", FunctionName=function)
-            if function == "cache":  # its event is accepted, and dropped when it is too old
+            if function == "cache":  # Lambda accepts its event and drops it when it is too old
                 return {}
             raise StateError("Lambda.TooManyRequestsException", "Rate Exceeded.")
         self._under_way += 1
@@ -160,28 +161,28 @@ class Stack(World):
             self._under_way -= 1
 
     def deliver(self) -> None:
-        """Hand what readers have reported to the bus."""
+        """Publish the readers' reports to the event bus."""
         while self._bus.events:
             detail = self._bus.events.pop(0)
             kind = "RequestsServed" if "keys" in detail else "ObjectRequested"
             self._on_bus("scheduler", {"detail-type": kind, "detail": detail})
 
     def written(self, key: str) -> None:
-        """Let S3 tell of a write."""
+        """Publish S3's event of a write."""
         self._on_bus("origin", {"source": "aws.s3", "detail": {"object": {"key": key}}})
 
     def stopped(self, node: str = NODE) -> None:
-        """Let EC2 tell that an instance has stopped."""
+        """Publish EC2's event that an instance has stopped."""
         detail = {"instance-id": self.instances.instance_ids[node], "state": "stopped"}
         self._on_bus("redis_control", {"source": "aws.ec2", "detail": detail})
 
-    def redrive(self, name: str, given: dict[str, Any], *, state: str) -> str:
-        """Run an execution that has ended again, from a state on: under the same name and input. Return its ARN."""
+    def redrive(self, name: str, input_: dict[str, Any], *, state: str) -> str:
+        """Run an ended execution again from a state on, with the same name and input. Return its ARN."""
         prefix, _, _name = self.key_machine.rpartition(":")
         arn = f"{prefix}:redriven"
         self.make_machine("redriven", json.dumps(json.loads(self.definition("key_lifecycle")) | {"StartAt": state}))
         self._usual_machines[arn] = "KeyLifecycle"
-        started = self.states_client.start_execution(stateMachineArn=arn, name=name, input=json.dumps(given))
+        started = self.states_client.start_execution(stateMachineArn=arn, name=name, input=json.dumps(input_))
         return str(started["executionArn"])
 
     def _on_bus(self, function: str, event: dict[str, Any]) -> None:
@@ -189,7 +190,7 @@ class Stack(World):
         self._lives.append(self.clock.start(self._deliver_event, function, event))
 
     def _deliver_event(self, function: str, event: dict[str, Any]) -> None:
-        """Deliver one event: EventBridge to Lambda, Lambda to the function, each as long as the template says."""
+        """Deliver one event: EventBridge to Lambda, Lambda to the function, both with the template's retry policy."""
         if function in self.cut_off:
             (target,) = template()["Resources"][_RULES[function]]["Properties"]["Targets"]
             self.clock.sleep(target["RetryPolicy"]["MaximumEventAgeInSeconds"])
@@ -201,7 +202,7 @@ class Stack(World):
             try:
                 self.invoke(function, event)
                 return None
-            except StateError:  # it was refused, which uses up no attempt
+            except StateError:  # throttled, which uses up no attempt
                 pause_s = 10.0
             except Exception:
                 attempts += 1
@@ -216,10 +217,10 @@ class Stack(World):
     def _put(self, queue: dict[str, list[str]]) -> None:
         self.queues[queue["Fn::GetAtt"][0]] += 1
 
-    def tell_of_failure(self, payload: dict[str, Any], error: Exception) -> None:
-        """Put Lambda's record of an invocation that failed on the bus."""
-        failed = {"errorType": type(error).__name__, "errorMessage": str(error)}
-        detail = {"requestPayload": payload, "responsePayload": failed}
+    def report_failure(self, payload: dict[str, Any], error: Exception) -> None:
+        """Publish Lambda's record of a failed invocation to the event bus."""
+        response = {"errorType": type(error).__name__, "errorMessage": str(error)}
+        detail = {"requestPayload": payload, "responsePayload": response}
         self._on_bus("scheduler", {"source": "lambda", "detail-type": "", "detail": detail})
 
     def _clean_regularly(self) -> None:
@@ -230,15 +231,15 @@ class Stack(World):
             self._sleep(_JANITOR_EVERY_S)
 
     def _sleep(self, seconds: int) -> None:
-        """Sleep until the world is closed at the latest, give or take a minute."""
+        """Sleep, but at most until the world is closed, to within a minute."""
         for _ in range(seconds // _MINUTE_S):
             if self._is_open:
                 self.clock.sleep(_MINUTE_S)
 
-    # what CloudWatch sees
+    # metrics in CloudWatch
 
     def alarms(self) -> set[str]:
-        """Return the alarms of the template that have gone off so far."""
+        """Return the template's alarms that have fired so far."""
         self._count_executions()
         now_us = self.clock.now_us()
         thresholds = {"ConcurrencyAlarm": 0.8 * _CONCURRENCY}
@@ -256,7 +257,7 @@ class Stack(World):
         return gone_off
 
     def bill(self) -> Bill:
-        """Return what the stack has taken so far; cache functions and nodes by their own metrics."""
+        """Return the stack's bill so far. Cache functions and nodes count by their own metrics."""
         transitions = sum(self._transitions(arn) for arn in self._executions())
         of_metrics = {name: self._sum(name) for name in ("EstimatedCostUsd", "NodeSeconds")}
         counts = {
@@ -285,7 +286,7 @@ class Stack(World):
         self._units[kind] += 2 if model.name == "TransactWriteItems" else 1
 
     def _tick(self) -> None:
-        """Count what AWS counts every minute."""
+        """Record AWS's own metrics every minute."""
         while self._is_open:
             for queue, length in self.queues.items():
                 self._count("AWS/SQS", "ApproximateNumberOfMessagesVisible", length, QueueName=queue)
@@ -296,7 +297,7 @@ class Stack(World):
             self.clock.sleep(_MINUTE_S)
 
     def _count_executions(self) -> None:
-        """Count the executions that have failed or timed out when they did, in place of those counted before."""
+        """Record failed and timed-out executions at the times they ended, in place of those recorded before."""
         kinds = {"FAILED": "ExecutionsFailed", "TIMED_OUT": "ExecutionsTimedOut"}
         self._seen = [(at_us, sample) for at_us, sample in self._seen if sample.metric.namespace != "AWS/States"]
         for arn in self._executions():
@@ -315,7 +316,7 @@ class Stack(World):
             yield from (execution["executionArn"] for page in listed for execution in page["executions"])
 
     def _transitions(self, arn: str) -> int:
-        """Return how many transitions an execution has taken; retries are transitions, too."""
+        """Return the number of an execution's transitions, including retries."""
         pages = self.states_client.get_paginator("get_execution_history").paginate(executionArn=arn)
         kinds = [event["type"] for page in pages for event in page["events"]]
         entered = sum(kind.endswith("StateEntered") for kind in kinds)
@@ -323,7 +324,7 @@ class Stack(World):
 
 
 def _gb_s(function: str, payload: dict[str, Any]) -> float:
-    """Return what an invocation of the control plane takes, as simulated runs are billed; calls take no time here."""
+    """Return an invocation's usage as the simulator bills the control plane [GB-s]. Calls take no time in a world."""
     properties = template()["Resources"][_FUNCTIONS[function]]["Properties"]
     memory_mb = properties.get("MemorySize", template()["Globals"]["Function"]["MemorySize"])
     duration_ms = _HANDLERS_MS.get(function) or CONTROL_MS.get(payload.get("op", "instance_stopped"), _OTHER_MS)
@@ -332,7 +333,7 @@ def _gb_s(function: str, payload: dict[str, Any]) -> float:
 
 @functools.cache
 def _reference(name: str) -> str:
-    """Return what stands for a part in the dimensions of the template's alarms."""
+    """Return a resource's reference as it appears in the dimensions of the template's alarms."""
     of_queues = {"FailedEvents": "QueueName", "UndeliveredEvents": "QueueName", "RelayService": "Name"}
     if name in of_queues:
         return json.dumps({"Fn::GetAtt": [name, of_queues[name]]})

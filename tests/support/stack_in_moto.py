@@ -1,4 +1,4 @@
-"""A deployed stack as commands see it: outputs, a table, and the machine of keys. AWS is moto's."""
+"""A deployed stack in moto, as commands see it: outputs, a table and the state machine of keys."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LIFE = {
 
 
 class Aws:
-    """The deployed stack that the commands see."""
+    """AWS account with the deployed stack."""
 
     def __init__(self) -> None:
         cloudformation = self.client("cloudformation")
@@ -66,9 +66,9 @@ class Aws:
 
     def update(self, template: Mapping[str, Any], **parameters: str) -> None:
         """Deploy another template, or other parameters."""
-        given = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
+        values = [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()]
         body = json.dumps(template)
-        self.client("cloudformation").update_stack(StackName="mine", TemplateBody=body, Parameters=given)
+        self.client("cloudformation").update_stack(StackName="mine", TemplateBody=body, Parameters=values)
 
     @staticmethod
     def client(service: str) -> Any:
@@ -88,14 +88,14 @@ class Aws:
         self.put(f"KEY#{key_hash(key)}", "ROUTE", **{"key": key, "phase": "s3", "window": [], **fields})
 
     def start_life(self, name: str, *, on_redis_s: int = 1) -> None:
-        """Start an execution of a key, and return when it has entered its first state."""
+        """Start a key's execution and wait until it has entered its first state."""
         states = self.client("stepfunctions")
         machine = self.make_machine("mine-key-lifecycle", on_redis_s=on_redis_s)
         life = states.start_execution(stateMachineArn=machine, name=name, input="{}")["executionArn"]
         until(lambda: any(map(_is_entry, states.get_execution_history(executionArn=life)["events"])))
 
     def make_machine(self, name: str, *, on_redis_s: int = 1) -> str:
-        """Make one that goes through the states of a key; return its ARN."""
+        """Create a state machine with a key's states and return its ARN."""
         role = "arn:aws:iam::123456789012:role/any"
         definition = json.dumps(LIFE).replace('"Seconds": 1', f'"Seconds": {on_redis_s}')
         made = self.client("stepfunctions").create_state_machine(name=name, definition=definition, roleArn=role)

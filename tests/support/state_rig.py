@@ -1,6 +1,6 @@
-"""One database of state without its cloud: the program of its instance, a real Redis, real files, moto's S3 and table.
+"""Test rig for one database of state: its instance's program, a real Redis, real files, moto's S3 and DynamoDB.
 
-The program can be killed at any line that it reaches, as an instance can be.
+The program can be killed at any line that it reaches, as an instance can.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from support.waiting import LIMIT_S, free_port, until, wait_for_port
 TABLE, PASSWORD = "rows", "secret"
 _KEYS = [f"key-{number}" for number in range(20)]
 
-# Runs the program again and again in forks, so that boto3 is imported once; counts its lines, and dies at one of them.
+# Runs the program in forks, so that boto3 is imported only once. Counts the executed lines and can die at any of them.
 _RUNNER = """
 import json, os, signal, sys
 import boto3
@@ -73,13 +73,13 @@ for line in sys.stdin:
 
 
 def program_text() -> str:
-    """Return the program that the template puts on an instance."""
+    """Return the program that the template installs on an instance."""
     value = read.read(ROOT / "template.yaml")["Resources"]["StateProgram"]["Properties"]["Value"]
     return str(value)
 
 
 class Program:
-    """The instance's program in forks of one process, and the AWS that it works with."""
+    """Runner of the instance's program in forks of one process, and the program's AWS."""
 
     def __init__(self, closers: ExitStack) -> None:
         self.root = Path(closers.enter_context(tempfile.TemporaryDirectory(prefix="state-")))
@@ -124,11 +124,11 @@ class Program:
 
         Args:
             words: Its arguments.
-            variables: What its environment has more.
-            dies_at: At which of the lines that it reaches it is killed, from 1 on; 0: at none.
+            variables: Additional environment variables.
+            dies_at: Number of the executed line at which it is killed, from 1 on. 0: never.
 
         Returns:
-            Its exit status, below 0 if it was killed; how many lines it has reached, 0 if it did not succeed.
+            Its exit status, below 0 if it was killed, and the number of lines it executed, 0 if it failed.
         """
         assert self._runner.stdin is not None
         assert self._runner.stdout is not None
@@ -140,7 +140,7 @@ class Program:
 
 
 class StateRig:
-    """An instance that boots, works, saves and stops."""
+    """Instance that boots, works, saves and stops."""
 
     def __init__(self, program: Program, closers: ExitStack, *, persistence: str = "rdb") -> None:
         self.program, self.persistence, self.run = program, persistence, 1_000
@@ -154,7 +154,7 @@ class StateRig:
         closers.callback(self.kill)
 
     def call(self, *words: str, dies_at: int = 0, **variables: str) -> tuple[int, int]:
-        """Run the program as `Program.call` does, with `variables` in its environment."""
+        """Run the program by `Program.call`, with `variables` in its environment."""
         own = {
             "NODE": self.node,
             "TABLE": TABLE,
@@ -168,14 +168,14 @@ class StateRig:
         return self.program.call(words, own | variables, dies_at=dies_at)
 
     def begin_boot(self) -> None:
-        """Begin a boot of the next run."""
+        """Start the boot of the next run."""
         self.run += 1
         (self.root / "restored").unlink(missing_ok=True)
         item = {"pk": {"S": f"NODE#{self.node}"}, "sk": {"S": "NODE"}, "generation": {"N": str(self.run)}}
         self.program.dynamodb.put_item(TableName=TABLE, Item=item)
 
     def start_redis(self) -> None:
-        """Start the server on what the volume has."""
+        """Start the server on the volume's data."""
         users = ["--user", "default", "off", "--user", "holder", "on", f">{PASSWORD}", "~*", "&*", "+@all", "-@admin"]
         users += ["--user", "keeper", "on", f">{PASSWORD}", "+save", "+bgsave", "+info", "+acl|setuser", "+client|kill"]
         kept = ["--dir", str(self.volume), "--save", "", "--appendonly", "yes" if self.persistence == "aof" else "no"]
@@ -186,25 +186,25 @@ class StateRig:
         wait_for_port(self.port, self.server)
 
     def holder(self) -> redis.Redis:
-        """Return a client of a holder."""
+        """Return a client with a holder's credentials."""
         return redis.Redis(port=self.port, username="holder", password=PASSWORD, retry=Retry(NoBackoff(), 0))
 
     def write(self, version: int) -> None:
-        """Give every key this version; it is acknowledged when this returns."""
+        """Write a version to every key and return after the acknowledgement."""
         with self.holder() as client, client.pipeline() as transaction:
             for key in _KEYS:
                 transaction.set(key, version)
             transaction.execute()
 
     def read(self) -> set[int]:
-        """Return which versions the keys have: more than one would be a mixture; 0 stands for a key that is missing."""
+        """Return the set of the keys' versions. More than one means a mixture; 0 means a missing key."""
         with self.holder() as client:
             until(lambda: client.info("persistence")["loading"] == 0)
-            found: Any = client.mget(_KEYS)
-        return {int(each or 0) for each in found}
+            values: Any = client.mget(_KEYS)
+            return {int(value or 0) for value in values}
 
     def boots(self) -> set[int]:
-        """Boot, and return the versions that the database has."""
+        """Boot and return the database's versions."""
         self.begin_boot()
         status, _ = self.call("restore")
         assert status == 0
@@ -212,25 +212,25 @@ class StateRig:
         return self.read()
 
     def stops(self) -> None:
-        """Save, and stop the server as an instance that ends does."""
+        """Save and stop the server, as a stopping instance does."""
         status, _ = self.call("save", "last")
         assert status == 0
         self.end_redis()
 
     def end_redis(self) -> None:
-        """End the server in order."""
+        """Stop the server gracefully."""
         assert self.server is not None
         self.server.terminate()
         self.server.wait(LIMIT_S)
 
     def kill(self) -> None:
-        """Kill the server, as the instance's power ends."""
+        """Kill the server, as in a power loss."""
         if self.server is not None:
             self.server.kill()
             self.server.wait(LIMIT_S)
 
     def lose_volume(self) -> None:
-        """Replace the instance: the volume goes with it."""
+        """Empty the volume, as when the instance is replaced."""
         for path in self.volume.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 

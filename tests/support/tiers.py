@@ -1,4 +1,4 @@
-"""One stage per tier: S3 and S3 Express by moto, a node's real Redis, a cache function behind a real relay."""
+"""Stages for the tiers, one each: S3 and S3 Express by moto, a real Redis, a cache function behind a real relay."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from email.utils import format_datetime
 from typing import Any, ClassVar, TypeVar
 
 from burstcache.access import RedisAccess, RedisNode, RelayAccess
+from burstcache.adapters.adaptive_timeout import AdaptiveTimeout
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import instant
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay_listener import RelayListener, Respond
 from burstcache.adapters.relay_requests import RelayRequests
@@ -30,7 +30,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.prices import price_sheet
 from burstcache.serve.cache_function_tier import LambdaTier
 from burstcache.serve.express_tier import ExpressTier
-from burstcache.serve.memory_tier import Memory, Ticket
+from burstcache.serve.memory_tier import MemoryTier, Ticket
 from burstcache.serve.reader import Reader
 from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 from burstcache.serve.s3_tier import S3Tier
@@ -51,7 +51,7 @@ MAX_OBJECT_BYTES = 4 << 20
 
 
 class FixedRoutes:
-    """Sends every key to one tier."""
+    """Routes that send every key to one tier."""
 
     def __init__(self, route: Route | None, *, home: Route | None = None) -> None:
         self._route, self._home = route, home
@@ -63,11 +63,11 @@ class FixedRoutes:
         return self._home
 
     def forget(self, _: str) -> None:
-        """Do nothing: what is fixed cannot be forgotten."""
+        """Do nothing, as the routes are fixed."""
 
 
 class Stage(ABC):
-    """One tier, and the reader in front of it. moto must be on."""
+    """One tier and the reader in front of it. Needs an active moto."""
 
     name: ClassVar[str]
 
@@ -81,20 +81,20 @@ class Stage(ABC):
         self._held: set[str] = set()
 
     def _date(self, parsed: dict[str, Any], **_: object) -> None:
-        """Date an answer, as S3 does and moto in this process does not."""
+        """Add the Date header, which S3 sends and in-process moto does not."""
         date = format_datetime(datetime.fromtimestamp(self.clock.now_s, UTC), usegmt=True)
         parsed["ResponseMetadata"]["HTTPHeaders"].setdefault("date", date)
 
     def holds(self, key: str, body: bytes, **metadata: str) -> None:
-        """Write an object to S3, and put it into the tier as S3 sends it."""
+        """Write an object to S3 and store S3's answer in the tier."""
         self.clients.s3.put_object(Bucket=BUCKET, Key=key, Body=body, ContentType="text/x-burst", Metadata=metadata)
         self.take(key_hash(key), self.store.fetch(key, max_bytes=MAX_OBJECT_BYTES))
         if key in self._held:
-            self.read(key, "HEAD")  # of another version than the one answered last S3 decides
+            self.read(key, "HEAD")  # S3 confirms any version other than the last one served
         self._held.add(key)
 
     def read(self, key: str, method: str = "GET", **headers: str) -> Response:
-        """Return the answer to one request."""
+        """Send one request and return the answer."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         arrival = Arrival(method, f"/objects/{key}", (), named, "request-1")
         return self.reader.read(read_request(arrival, request_id="request-1", at_us=self.clock.now_us()))
@@ -112,35 +112,35 @@ class Stage(ABC):
 
     @abstractmethod
     def tier(self) -> Tier:
-        """Return what the reader asks."""
+        """Return the tier that the reader uses."""
 
     @abstractmethod
     def take(self, hash_: str, entry: Entry) -> None:
-        """Hold an entry."""
+        """Store an entry in the tier."""
 
     @abstractmethod
     def lets_go(self, key: str) -> None:
-        """Hold a key no longer."""
+        """Remove a key from the tier."""
 
     @abstractmethod
     def dies(self) -> None:
-        """End the tier before its first read."""
+        """Kill the tier before its first read."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of connections and servers."""
+        """Close connections and servers."""
 
 
 class S3Stage(Stage):
-    """The origin itself."""
+    """Stage of the origin itself."""
 
     name = "s3"
 
     def tier(self) -> Tier:
-        raise AssertionError("S3 is what the reader asks without a route")
+        raise AssertionError("without a route the reader uses S3")
 
     def take(self, hash_: str, entry: Entry) -> None:
-        """Do nothing: S3 has it."""
+        """Do nothing, as S3 already has the object."""
 
     def lets_go(self, key: str) -> None:
         self.clients.s3.delete_object(Bucket=BUCKET, Key=key)
@@ -155,7 +155,7 @@ class S3Stage(Stage):
 
 
 class RedisStage(Stage):
-    """A node's Redis."""
+    """Stage of a node's Redis."""
 
     name = "redis"
 
@@ -184,7 +184,7 @@ class RedisStage(Stage):
 
 
 class GuestStage(RedisStage):
-    """A node's Redis and a guest of it."""
+    """Stage of a node's Redis with a guest (read-through entry)."""
 
     def _routes(self) -> FixedRoutes:
         return FixedRoutes(None, home=Route("redis", "node-1", is_guest=True))
@@ -197,7 +197,7 @@ class GuestStage(RedisStage):
 
 
 class ExpressStage(Stage):
-    """A directory bucket with copies."""
+    """Stage of a directory bucket with copies."""
 
     name = "express"
 
@@ -213,11 +213,11 @@ class ExpressStage(Stage):
         return ExpressTier(self._copies, rule, self.clock, max_object_bytes=MAX_OBJECT_BYTES)
 
     def take(self, hash_: str, entry: Entry) -> None:
-        found = self._copies.read(hash_)
-        assert self._copies.put(hash_, encode(entry), replaces=found.etag if found is not None else "")
+        current = self._copies.read(hash_)
+        assert self._copies.put(hash_, encode(entry), replaces=current.etag if current is not None else "")
 
     def lets_go(self, key: str) -> None:
-        self._copies.bury(key_hash(key))
+        self._copies.put_tombstone(key_hash(key))
 
     def dies(self) -> None:
         nobody = Clients("read", endpoint_urls={"express": f"http://127.0.0.1:{free_port()}"})
@@ -228,7 +228,7 @@ class ExpressStage(Stage):
 
 
 class LambdaStage(Stage):
-    """A cache function, which listens in a thread of its own."""
+    """Stage of a cache function, which listens in its own thread."""
 
     name = "lambda"
 
@@ -247,7 +247,7 @@ class LambdaStage(Stage):
         self._run(self._listener.open())
 
     def tier(self) -> Tier:
-        return LambdaTier(self._requests, Patience(least_s=LIMIT_S, most_s=LIMIT_S))
+        return LambdaTier(self._requests, AdaptiveTimeout(least_s=LIMIT_S, most_s=LIMIT_S))
 
     def take(self, hash_: str, entry: Entry) -> None:
         async def answer(message: bytes, respond: Respond, _: float) -> None:
@@ -280,12 +280,12 @@ class LambdaStage(Stage):
 
 
 class MemoryStage(Stage):
-    """The memory of the reader itself, over a digest in which nothing is shown and nothing changes."""
+    """Stage of the reader's own memory, with an empty digest that never changes."""
 
     name = "memory"
 
     def __init__(self) -> None:
-        self._memory = Memory(16 * MAX_OBJECT_BYTES, max_object_bytes=MAX_OBJECT_BYTES)
+        self._memory = MemoryTier(16 * MAX_OBJECT_BYTES, max_object_bytes=MAX_OBJECT_BYTES)
         super().__init__()
 
     def _reader(self) -> Reader:
@@ -299,7 +299,7 @@ class MemoryStage(Stage):
         return Digest()
 
     def tier(self) -> Tier:
-        raise AssertionError("nothing is shown in the digest")
+        raise AssertionError("the digest is empty")
 
     def take(self, hash_: str, entry: Entry) -> None:
         self._memory.put(hash_, entry, Ticket(0, instant(self.clock)))
@@ -308,12 +308,12 @@ class MemoryStage(Stage):
         self._memory.drop(key_hash(key))
 
     def dies(self) -> None:
-        """Let the digest be unreadable when the bound has passed: S3 has to confirm or to serve."""
+        """Make the digest unreadable once the staleness bound has passed, so that S3 has to confirm or to serve."""
         self._is_dead = True
         self._memory.drop(key_hash("key"))
 
     def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing, as there is no connection."""
 
 
 STAGES: tuple[type[Stage], ...] = (S3Stage, ExpressStage, LambdaStage, RedisStage, GuestStage, MemoryStage)

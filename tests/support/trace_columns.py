@@ -1,8 +1,8 @@
-"""The optional columns of a trace that must have them."""
+"""Optional columns of a trace that must have them."""
 
 from __future__ import annotations
 
-from burstcache_sim.traces.trace import Sample, Trace
+from burstcache_sim.traces.trace import KeySample, Trace
 
 
 def keys_of(trace: Trace) -> list[str]:
@@ -18,11 +18,11 @@ def sizes_of(trace: Trace) -> list[int]:
 
 
 def quarter_of(trace: Trace) -> Trace:
-    """Return the sample of a trace that every fourth of its keys makes."""
+    """Return the sample of a trace that contains every fourth key."""
     assert trace.key_ids is not None
     assert trace.sizes_bytes is not None
     is_kept = trace.key_ids % 4 == 1
     return Trace(
         trace.arrivals_us[is_kept], trace.key_ids[is_kept], trace.sizes_bytes[is_kept], trace.keys,
-        Sample(0.25, len(trace)),
+        KeySample(0.25, len(trace)),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Traces for property tests: instants on and next to the boundaries of both policies and of the optimum."""
+"""Strategies of traces for property tests, with gaps at and next to the boundaries of both policies and the optimum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OFFSETS_US = (0, 0, 0, -1, 1, 20_000, 600_000)
 
 
 def gaps_us() -> st.SearchStrategy[int]:
-    """Return gaps between requests: of bursts, of silence, and exactly at a boundary [us]."""
+    """Return gaps between requests [us]: within bursts, of silence, and at or near a boundary."""
     at_boundary = st.builds(
         lambda gap_s, offset_us: max(0, gap_s * _SECOND + offset_us),
         st.sampled_from(_BOUNDARIES_S),

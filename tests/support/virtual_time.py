@@ -1,9 +1,9 @@
-"""Time that passes only when nothing is left to do: the earliest sleeper wakes once everything else is at rest.
+"""Virtual time, which passes only when nothing is left to do: the earliest sleeper wakes once all others are at rest.
 
-Whatever takes part runs in a thread that counts as active until it sleeps on the clock, waits for another participant,
-or ends. An event loop takes part as one thread, at rest while it waits for work. A call to a real server counts as
-activity, so time stands still for as long as it lasts. Where everybody waits and nobody for an instant of time, the
-test fails at once instead of hanging.
+A participant is a thread. It counts as active until it sleeps on the clock, waits for another participant, or ends. An
+event loop is one participant, at rest while it waits for work. A call to a real server counts as activity, so time
+stands still during the call. If all participants wait and none of them for a point in time, the test fails at once
+instead of hanging.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ _US_PER_S = 1_000_000
 
 
 class NothingHappensError(AssertionError):
-    """Everybody waits, and nobody for an instant of time."""
+    """Deadlock: all participants wait, and none for a point in time."""
 
 
 class Rest:
-    """One participant's rest: it begins with `VirtualClock.rest` and ends with `VirtualClock.wake`."""
+    """Rest of one participant, from `VirtualClock.rest` to `VirtualClock.wake`."""
 
     __slots__ = ("_over", "error", "has_begun", "is_over", "must_end")
 
     def __init__(self, *, must_end: bool = False) -> None:
-        self._over = threading.Lock()  # held until the end; what an Event does, in a fifth of the time
+        self._over = threading.Lock()  # held until the end; takes a fifth of the time of an Event
         self._over.acquire()
         self.must_end = must_end
         self.has_begun = self.is_over = False
         self.error: Exception | None = None
 
     def end(self) -> None:
-        """Let the participant go on; called once."""
+        """Resume the participant. Called once."""
         self.is_over = True
         self._over.release()
 
     def wait(self) -> None:
-        """Block until the end; called once."""
+        """Block until the end. Called once."""
         self._over.acquire()
         if self.error is not None:
             raise self.error
@@ -58,16 +58,16 @@ class Rest:
 
 @dataclass(slots=True, eq=False)
 class _Onlooker:
-    """A participant at rest until its first step after something has happened."""
+    """Participant at rest until its first polling step after other participants have been active."""
 
     rest: Rest
     began_us: int
     step_us: int
     until_us: int
-    has_missed: bool  # something that has happened since it began
+    has_missed: bool  # others have been active since it began
 
     def wakes_us(self, now_us: int) -> int:
-        """Return when it wakes, if nothing more happens."""
+        """Return the wake-up time if nothing more happens [us]."""
         if not self.has_missed:
             return self.until_us
         steps = max(1, math.ceil((now_us - self.began_us) / self.step_us))
@@ -75,7 +75,7 @@ class _Onlooker:
 
 
 class _Thread:
-    """A thread that does one piece of work after the other: to make one for each takes longer than most of them."""
+    """Reusable worker thread, as starting a thread for each piece of work takes longer than most of the work."""
 
     def __init__(self) -> None:
         self._work: tuple[contextvars.Context, Callable[[], None]] | None = None
@@ -101,7 +101,7 @@ _IDLE: list[_Thread] = []
 
 
 def _begin(context: contextvars.Context, work: Callable[[], None]) -> None:
-    """Let work that raises nothing begin in a thread that does nothing else."""
+    """Start work in an idle or a new thread. The work must not raise."""
     try:
         thread = _IDLE.pop()
     except IndexError:
@@ -110,14 +110,14 @@ def _begin(context: contextvars.Context, work: Callable[[], None]) -> None:
 
 
 class VirtualClock:
-    """The clock of a world; the thread that makes it is its first participant."""
+    """Clock of a world. The thread that creates it is the first participant."""
 
     def __init__(self, start_us: int = _START_US) -> None:
         self._start_us = self._now_us = start_us
         self._active = 1
         self._sleepers: list[tuple[int, int, Rest]] = []
         self._onlookers: list[_Onlooker] = []
-        self._waiting: set[Rest] = set()  # at rest without an instant at which to wake
+        self._waiting: set[Rest] = set()  # at rest without a wake-up time
         self._numbers = itertools.count()
         self._lock = threading.RLock()
         self._started: set[Future[Any]] = set()
@@ -127,30 +127,30 @@ class VirtualClock:
         return self._now_us
 
     def monotonic_s(self) -> float:
-        """Return the time since this clock was made [s]."""
+        """Return the time since the clock's creation [s]."""
         return (self._now_us - self._start_us) / _US_PER_S
 
     def sleep(self, seconds: float) -> None:
-        """Rest for that long."""
+        """Rest for a duration [s]."""
         self.sleep_until(self._now_us + math.ceil(seconds * _US_PER_S))
 
     def sleep_until(self, at_us: int) -> None:
-        """Rest until an instant; one that has passed is no reason to."""
+        """Rest until a point in time. Return at once if it has passed."""
         if at_us > self._now_us:
             rest = Rest()
             self.rest(rest, at_us)
             rest.wait()
 
     def is_alone(self) -> bool:
-        """Return whether everybody but the caller is at rest."""
+        """Return whether all participants but the caller are at rest."""
         with self._lock:
             return self._active == 1
 
     def look_on(self, every_s: float, until_us: int, *, has_missed: bool = False) -> None:
-        """Rest for a number of steps: until somebody else has been at work, or until an instant at which nobody has.
+        """Rest for whole steps until another participant has been active, or until `until_us` if none has been.
 
-        Whatever others change is found at the step at which it would be if one looked at every step; `has_missed` says
-        that they may have changed something since one looked last.
+        The caller resumes at the step at which polling every step would have noticed a change. `has_missed` says that
+        others may have changed something since the caller's last poll.
         """
         rest = Rest()
         with self._lock:
@@ -162,24 +162,24 @@ class VirtualClock:
         rest.wait()
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """Return an event loop whose time is this clock's."""
+        """Return an event loop on this clock."""
         return VirtualLoop(self)
 
     def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
-        """Rest until another participant completes a future; return its result or raise its exception.
+        """Rest until another participant completes a future. Return its result or raise its exception.
 
         Raises:
-            NothingHappensError: Nobody is left who could complete it.
+            NothingHappensError: No participant is left to complete it.
             TimeoutError: It was not completed in time.
         """
         self.wait([future], timeout_s)
         return future.result(0)
 
     def wait(self, works: Sequence[Future[Any]], within_s: float | None = None) -> bool:
-        """Rest until other participants have completed all of these, or for that long; return whether they have.
+        """Rest until other participants have completed all futures, at most `within_s`. Return whether they have.
 
         Raises:
-            NothingHappensError: Nobody is left who could complete them.
+            NothingHappensError: No participant is left to complete them.
         """
         until_us = None if within_s is None else self._now_us + math.ceil(within_s * _US_PER_S)
         for work in works:
@@ -193,9 +193,9 @@ class VirtualClock:
         rest.wait()
 
     def start(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run a function as a participant in a thread of its own, with the context that a new thread has."""
+        """Run a function as a participant in its own thread, with an empty context as in a new thread."""
         future: Future[T] = Future()
-        future.set_running_or_notify_cancel()  # a participant cannot be cancelled: it ends by itself
+        future.set_running_or_notify_cancel()  # a participant cannot be cancelled
         with self._lock:
             self._active += 1
             self._started.add(future)
@@ -214,9 +214,9 @@ class VirtualClock:
         return future
 
     def wait_for_all(self, but: Future[Any]) -> None:
-        """Rest until every participant has ended that was started here, but for one; whatever they returned or raised.
+        """Rest until every participant started here but one has ended, regardless of results and exceptions.
 
-        An event loop that gives up waiting for a thread does not end it.
+        An event loop may give up waiting for a thread without ending it.
         """
         while left := [future for future in list(self._started) if future is not but and not future.done()]:
             for future in left:
@@ -224,7 +224,7 @@ class VirtualClock:
                     self.wait_for(future)
 
     def rest(self, rest: Rest, until_us: int | None = None) -> None:
-        """Count the calling participant as at rest until it is woken, by time if `until_us` is given."""
+        """Count the calling participant as at rest until it is woken, or until `until_us` if not None."""
         with self._lock:
             if rest.is_over:  # woken before it could begin
                 return
@@ -236,7 +236,7 @@ class VirtualClock:
             self._leave()
 
     def wake(self, rest: Rest) -> None:
-        """End a rest, or prevent one that has not begun; harmless if it is over."""
+        """End a rest, or prevent one that has not begun. Idempotent."""
         with self._lock:
             if not rest.is_over:
                 self._waiting.discard(rest)
@@ -251,11 +251,11 @@ class VirtualClock:
             self.wake(rest)
         if self._active == 0:
             for rest in [rest for rest in self._waiting if rest.must_end]:
-                rest.error = NothingHappensError("everybody waits, and nobody for an instant of time")
+                rest.error = NothingHappensError("all participants wait, and none for a point in time")
                 self.wake(rest)
 
     def _first_to_wake(self) -> tuple[int, Rest] | None:
-        """Take out what wakes first, a sleeper before an onlooker, and return when; None: nobody waits for time."""
+        """Pop the first participant to wake, sleepers before onlookers, with its time. None: nobody waits for time."""
         while self._sleepers and self._sleepers[0][2].is_over:
             heapq.heappop(self._sleepers)
         onlooker = min(self._onlookers, key=lambda each: each.wakes_us(self._now_us), default=None)
@@ -273,7 +273,7 @@ class VirtualClock:
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop on a virtual clock. Other threads reach it by `call_soon_threadsafe` only, never by sockets."""
+    """Event loop on a virtual clock. Other threads reach it by `call_soon_threadsafe` only, never by sockets."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock, self._rests = clock, _RestingSelector(clock)
@@ -286,25 +286,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._clock.monotonic_s()
 
     def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> asyncio.Handle:  # type: ignore[override]
-        """Count the loop as active before the caller can be at rest itself; its context is that of the loop's maker."""
+        """Count the loop as active before the caller can rest. The callback runs in the loop creator's context."""
         handle = super().call_soon_threadsafe(*args, **{"context": self._context.copy(), **kwargs})
         self._rests.wake()
         return handle
 
     def _write_to_self(self) -> None:
-        """Send no byte through the kernel: `call_soon_threadsafe` ends the loop's rest."""
+        """Do nothing, as `call_soon_threadsafe` ends the loop's rest without a byte through the kernel."""
 
     def _make_self_pipe(self) -> None:
-        """Do without the sockets through which that byte would come."""
+        """Do nothing, as no byte needs the self-pipe's sockets."""
 
     _close_self_pipe = _make_self_pipe
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Do nothing: the executor keeps no threads."""
+        """Do nothing, as the executor keeps no threads."""
 
 
 class _RestingSelector(selectors.SelectSelector):
-    """A selector that rests on a clock instead of in the kernel, where nothing ever is."""
+    """Selector that rests on a clock instead of in the kernel, as no socket is registered."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__()
@@ -323,7 +323,7 @@ class _RestingSelector(selectors.SelectSelector):
 
 
 class _Participants(ThreadPoolExecutor):
-    """What asyncio takes for a default executor: every call is a participant of its own."""
+    """Default executor for asyncio that runs every call as a participant."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""The deployed functions on a virtual clock: their real handlers, moto, an in-process Redis and relay, our interpreter.
+"""A world: the deployed handlers on a virtual clock, with moto, an in-process Redis and relay, and our interpreter.
 
-Nothing in it waits for real time. State machines either hold what they are given, so that a test takes every step
-itself (`World`), or run as they are deployed (`World(runs_machines=True)`).
+Nothing in it waits for real time. State machines either stop at their first task, so that a test takes every step
+itself (`World`), or run as deployed (`World(runs_machines=True)`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from support.virtual_time import VirtualClock
 
 
 class World(Functions):
-    """The functions, and what a test does with them and sees of them."""
+    """World of the functions, with a test's actions and observations."""
 
     def put_object(self, key: str, body: bytes = b"body") -> None:
         self.clients.s3.put_object(Bucket=BUCKET, Key=key, Body=body)
@@ -47,7 +47,7 @@ class World(Functions):
     # requests
 
     def read(self, key: str) -> str:
-        """Read an object through the proxy, deliver what it reports, and return the tier that served."""
+        """Read an object through the proxy, deliver the proxy's reports, and return the tier that served."""
         answer = self.answer(key)
         assert answer["statusCode"] == 200, answer
         self.deliver()
@@ -61,18 +61,18 @@ class World(Functions):
             return Proxy(self.reader, self.clock, self.meter).handle(event, None)
 
     def reported(self) -> list[RequestsServed]:
-        """Return the batches that are reported and not yet delivered."""
+        """Return the batches that are reported but not yet delivered."""
         return [event for event in self._bus.events if "keys" in event]
 
     def deliver(self) -> None:
-        """Deliver what the reader has reported."""
+        """Deliver the reader's reports."""
         while self._bus.events:
             detail = self._bus.events.pop(0)
             kind = REQUESTS_SERVED if "keys" in detail else OBJECT_REQUESTED
             self.invoke("scheduler", {"detail-type": kind, "detail": detail})
 
     def report(self, key: str, *, at_us: int | None = None, request_id: str = "", size_bytes: int = 4) -> str:
-        """Report a GET that S3 served, as the proxy's event does; return what the scheduler made of it."""
+        """Report a GET that S3 served, as the proxy's event does. Return the scheduler's outcome."""
         at_us = at_us or self.clock.now_us()
         detail = {
             "key": key,
@@ -84,29 +84,29 @@ class World(Functions):
         return str(self.invoke("scheduler", {"detail-type": "ObjectRequested", "detail": detail})["outcome"])
 
     def get_twice(self, key: str, *, late_s: float = 0, size_bytes: int = 4) -> list[str]:
-        """Report two GETs within the threshold, `late_s` after they were made."""
+        """Report two GETs within the threshold, with a delay of `late_s`."""
         at_us = self.clock.now_us()
         self.clock.sleep(late_s)
         return [self.report(key, at_us=each_us, size_bytes=size_bytes) for each_us in (at_us - 1000, at_us)]
 
     def get(self, key: str) -> bytes | None:
-        """Ask the process that holds the key in the Lambda tier, as the proxy does; None: nobody does."""
+        """Request a key from its holder in the Lambda tier, as the proxy does. None: no holder."""
         at_us = self.clock.now_us()
         request = {"at_us": at_us, "request_id": f"g{at_us}", "method": "GET"}
-        return self.relay.request(f"get.{key_hash(key)}", json.dumps(request).encode(), timeout_s=2)
+        return self.relay.send_request(f"get.{key_hash(key)}", json.dumps(request).encode(), timeout_s=2)
 
     def body_in_lambda_tier(self, key: str) -> bytes | None:
-        """Return what the process that holds the key answers with; None: nobody does."""
+        """Return the body from a key's holder in the Lambda tier. None: no holder."""
         answer = self.get(key)
         return None if answer is None else decode(answer).body
 
     def writer(self) -> Writer:
-        """Return the writer of the process that `reader` is in."""
+        """Return the writer in the same process as `reader`."""
 
         def drop_copies(written: FollowWrite) -> object:
             try:
                 return self.invoke("origin", {**written})
-            except BurstcacheError as error:  # as the Lambda service tells of it
+            except BurstcacheError as error:  # as the Lambda service reports it
                 raise FunctionFailedError(f"origin failed: {error}") from error
 
         return Writer(self.objects, "", drop_copies, self.reader.forget)
@@ -114,13 +114,13 @@ class World(Functions):
     # steps of lives
 
     def started(self, key: str) -> KeyRow:
-        """Make a key hot; return its row."""
+        """Make a key hot and return its row."""
         self.put_object(key)
         assert self.get_twice(key)[-1] == "started"
         return self.row(key)
 
     def key_step(self, op: str, key: str, **more: Any) -> Any:
-        """Take a step of the key's life in Redis control."""
+        """Run a step of the key's life in Redis control."""
         row = self.row(key)
         payload = {"op": op, "key": key, "key_hash": row.hash, "epoch": row.epoch, "node": row.node or NODE}
         return self.invoke("redis_control", payload | more)
@@ -129,42 +129,42 @@ class World(Functions):
         return self.key_step("leave", key, queue_us=[], is_failed=is_failed, failures=failures)
 
     def node_step(self, op: str, generation: int | None = None, **more: Any) -> Any:
-        """Take a step of the node's run."""
+        """Run a step of the node's run in Redis control."""
         payload = {"op": op, "node": NODE, "generation": generation or self.node().generation}
         return self.invoke("redis_control", payload | more)
 
     def check(self, at_us: int | None = None) -> Any:
-        """Run the node's check, by default at an instant at which every key is idle."""
+        """Run the node's check, by default at a time when every key is idle."""
         at_us = at_us or self.clock.now_us() + 2 * self.parameters.redis_utilization_us
         return self.node_step("check_node", part=self.node().part, check_at_us=str(at_us), checks=0)
 
     def boot(self) -> Any:
-        """Let the node's run begin."""
+        """Start the node's run."""
         row = self.node()
         name = row.execution_name
         return self.node_step("boot_node", part=row.part, token=self.token(name), execution=name)
 
     def ready(self) -> Any:
-        """Let the node's Redis answer."""
+        """Report that the node's Redis is ready."""
         return self.node_step("ready_node", part=self.node().part)
 
     def written(self, key: str) -> Any:
-        """Tell the control plane of a write to the bucket, as S3's event does."""
+        """Notify the control plane of a write to the bucket, as S3's event does."""
         return self.invoke("origin", {"source": "aws.s3", "detail": {"object": {"key": key}}})
 
     def join(self, key: str) -> str:
-        """Let a hot key join the node; return the name under which `outcome` finds its token."""
+        """Make a hot key join the node. Return the name of its token for `outcome`."""
         name = f"join-{key_hash(key)}"
         self.key_step("join", key, token=self.token(name))
         return name
 
     def joined(self, key: str) -> str:
-        """Make a key hot and let it join the node."""
+        """Make a key hot and make it join the node."""
         self.started(key)
         return self.join(key)
 
     def running(self, key: str) -> str:
-        """Bring a key to Redis, the node booted for it or running; return the name of its running token."""
+        """Promote a key to Redis, and boot the node if it does not run. Return the name of the key's running token."""
         waiter = self.joined(key)
         if self.node().phase == "booting":
             self.boot()
@@ -178,7 +178,7 @@ class World(Functions):
         return name
 
     def serve(self, key: str, *, holder: str = "one", attempt: int = 0, remaining_s: float = 900) -> Life:
-        """Let a cache function hold a hot key."""
+        """Run a cache function that holds a hot key."""
         row = self.row(key)
         token = self.token(row.execution_name)
         task = {"key": key, "key_hash": row.hash, "epoch": row.epoch, "attempt": attempt, "token": token}
@@ -192,11 +192,11 @@ class World(Functions):
 
 
 class Life:
-    """A cache function under way."""
+    """Running cache function."""
 
     def __init__(self, clock: VirtualClock, end: Future[Any]) -> None:
         self._clock, self._end = clock, end
 
     def join(self) -> str:
-        """Wait for the end, and return how it ended."""
+        """Wait until it ends and return its end."""
         return str(self._clock.wait_for(self._end)["end"])

@@ -59,7 +59,7 @@ def functions(resources: Resources) -> Resources:
 
 @pytest.fixture(scope="session")
 def translate(template: dict[str, Any]) -> Callable[[Mapping[str, str]], dict[str, Any]]:
-    """What SAM makes of the template, with values in place of the parameters' defaults; shared, to be read only."""
+    """Return SAM's translation of the template, with values in place of defaults. It is shared, so read-only."""
     from samtranslator.translator.transform import transform  # a second, which few processes need
 
     logging.getLogger("samtranslator").setLevel(logging.ERROR)

@@ -39,7 +39,7 @@ OF_AWS = {
 
 
 def is_published(metric: MetricId) -> bool:
-    """Whether the code or AWS publishes a metric under this name with these dimensions."""
+    """Return whether the code or AWS publishes a metric with this name and these dimensions."""
     dimensions = dict(metric.dimensions)
     if metric.namespace != NAMESPACE:
         return metric.name in OF_AWS.get((metric.namespace, frozenset(dimensions)), set())

@@ -33,7 +33,7 @@ def _joined(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def citations() -> Sequence[tuple[str, str, str, str]]:
-    """Return where which document, heading and rules are cited."""
+    """Return all citations: the citing file, the document, its heading and its rules."""
     return [
         (str(path.relative_to(ROOT)), document, heading, rules)
         for path in sources(".py", ".md", ".yaml", ".json", ".toml")

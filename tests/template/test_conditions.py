@@ -123,7 +123,7 @@ def test_there_is_one_front_door(
 
 
 def operations(api: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
-    """What an OpenAPI document says of each method of each path."""
+    """Return the operations of an OpenAPI document by path and method."""
     return {(path, method): what for path, methods in api["paths"].items() for method, what in methods.items()}
 
 

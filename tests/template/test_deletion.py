@@ -1,4 +1,4 @@
-"""What becomes of each resource when the stack is deleted, and whose bounds its roles have."""
+"""Deletion of the stack: the fate of each resource, and the permissions boundaries of the roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents name exists, and what exists is documented."""
+"""Agreement of documentation and project: everything named in the documents exists, and everything is documented."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ _DOCUMENTS = [path.relative_to(ROOT) for path in sources(".md") if "tests" not i
 _PATH = re.compile(
     r"`((?:src/|tools/|docs/|tests/|benchmarks/|research/|events/|statemachines/)[\w./*-]*|Makefile|[\w-]+\.(?:yaml|toml))`"
 )
+_MEASUREMENTS = sorted(path.name for path in (ROOT / "docs/evidence/measurements").glob("*.md"))
+_MEASURED_AT = re.compile(r"^Measured at `([0-9a-f]{8})`\.$", re.MULTILINE)
 _LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([\w-]+))?\)")
 
 
@@ -36,7 +38,7 @@ def test_every_command_is_documented_with_its_help() -> None:
 
 
 def _positionals(command: Command) -> list[str]:
-    """Return what a command takes apart from options: `KEY`, `[NODE]`, `TRACE…`."""
+    """Return a command's positional arguments: `KEY`, `[NODE]`, `TRACE…`."""
     module, _, name = command.options.partition(":")
     parser = Parser()
     getattr(import_module(module), name)(parser)
@@ -107,15 +109,26 @@ def test_every_benchmark_and_make_target_that_is_named_exists(document: Path) ->
     assert named - targets == set()
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs/evidence/measurements").glob("*.md")))
+@pytest.mark.parametrize("page", _MEASUREMENTS)
 def test_every_table_of_measurements_names_its_commit(page: str) -> None:
-    sections = re.split(r"^(?=##+ )", _page(f"docs/evidence/measurements/{page}"), flags=re.MULTILINE)
+    _, *sections = _sections(page)
     with_figures = [section for section in sections if re.search(r"^\|.*\d.*\|$", section, re.MULTILINE)]
 
     assert with_figures
-    assert [
-        each.partition("\n")[0] for each in with_figures if not re.search(r"^Measured at `[0-9a-f]{8}`\.$", each, re.M)
-    ] == []
+    assert [each.partition("\n")[0] for each in with_figures if not _MEASURED_AT.search(each)] == []
+
+
+@pytest.mark.parametrize("page", _MEASUREMENTS)
+def test_every_page_of_measurements_begins_with_its_main_figures_and_their_commits(page: str) -> None:
+    head, *sections = _sections(page)
+    (table,) = re.findall(r"^\| Quantity \| Aim \| Now \| Command \| Commit \|\n\|[-|]+\|\n((?:\|.*\|\n)+)", head, re.M)
+    rows = table.splitlines()
+    commits = [row.rpartition(" | ")[2] for row in rows]
+
+    measured = {f"`{commit}` |" for section in sections for commit in _MEASURED_AT.findall(section)}
+
+    assert [row for row in rows if len(re.findall(r"(?<!\\)\|", row)) != 6] == []
+    assert set(commits) - measured == set()
 
 
 def test_every_page_is_two_clicks_from_the_readme_at_most() -> None:
@@ -141,6 +154,11 @@ def test_the_readme_fits_on_one_page() -> None:
 
     assert len(lines) <= 90
     assert [line for line in lines if len(line) > 120] == []
+
+
+def _sections(page: str) -> list[str]:
+    """Return a page of measurements by headings: first what precedes the second heading."""
+    return re.split(r"^(?=##+ )", _page(f"docs/evidence/measurements/{page}"), flags=re.MULTILINE)
 
 
 def _linked_from(page: Path) -> set[Path]:

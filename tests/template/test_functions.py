@@ -206,6 +206,7 @@ def test_every_function_with_variables_has_settings(functions: Resources, templa
     [
         ("TABLE_NAME", "", "TABLE_NAME is empty"),
         ("MAX_OBJECT_BYTES", "four", "MAX_OBJECT_BYTES: 'four' is not a whole number"),
+        ("MAX_OBJECT_BYTES", "4²", "MAX_OBJECT_BYTES: '4²' is not a whole number"),
         ("REDIS_NODES", "node-1", "REDIS_NODES: 'node-1' is not of the form"),
     ],
 )
@@ -239,6 +240,13 @@ def test_both_packages_answer_cloudformation_by_the_same_code() -> None:
     ours, credentials = (ROOT / "src/burstcache/adapters", ROOT / "cloudformation/custom_resources")
 
     assert (ours / "stack_answer.py").read_text() == (credentials / "stack_answer.py").read_text()
+
+
+def test_no_deployment_waits_an_hour_for_the_answer_of_a_custom_resource(resources: Resources) -> None:
+    customs = [each["Properties"] for each in resources.values() if each["Type"].startswith("Custom::")]
+
+    assert len(customs) == sum("ServiceToken" in each.get("Properties", {}) for each in resources.values())
+    assert all(int(properties["ServiceTimeout"]) <= 15 * 60 for properties in customs)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the state machines send and write is what `core.messages`, `core.table` and `core.phases` say."""
+"""Messages and writes of the state machines, compared with `core.messages`, `core.table` and `core.phases`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _RESOURCE = f"{_API}/$default/GET/objects/teams/${{aws:PrincipalTag/team}}/*"
 
 
 def is_let_through(path: str, team: str) -> bool:
-    """Whether IAM lets a caller ask for a path, sent or decoded: AWS does not say which of them it compares."""
+    """Return whether IAM permits a path, sent or decoded, as AWS does not say which of them it compares."""
     policy: Any = {"Statement": [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": _RESOURCE}]}
     context = {"aws:PrincipalTag/team": (team,)}
     paths = {path, unquote(path, errors="replace")}

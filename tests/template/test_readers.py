@@ -1,4 +1,4 @@
-"""What a stack gives the programs that read from it: rights, a way through the network, settings to paste."""
+"""Outputs of a stack for readers: permissions, a network path, settings to paste."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from burstcache.adapters.event_batches import EventBatches
 from burstcache.adapters.event_publisher import EventPublisher
-from burstcache.adapters.object_store import ObjectAnswer
+from burstcache.adapters.object_store import ObjectResponse
 from burstcache.client.configuration import OUTPUT, VARIABLE
 from burstcache.core.messages.events import PROXY, REQUESTS_SERVED, ObjectRequested
 from burstcache.core.table import DIGEST_PARTITION
@@ -85,8 +85,8 @@ class Bus:
 class Store:
     """Has an object that was not changed."""
 
-    def get(self, *_: Any, **__: Any) -> ObjectAnswer:
-        return ObjectAnswer(304, {"etag": '"e"'})
+    def get(self, *_: Any, **__: Any) -> ObjectResponse:
+        return ObjectResponse(304, {"etag": '"e"'})
 
 
 def test_the_schedulers_rule_lists_what_readers_send_and_nothing_else(resources: Resources) -> None:
@@ -152,7 +152,7 @@ def test_the_settings_to_paste_are_those_that_a_reader_reads(template: dict[str,
         for variable in hint.__metadata__[1:]
     }
     names |= {"RELAY_URL", "RELAY_USER", "RELAY_PASSWORD_PARAMETER", "RELAY_CA_PEM", "REDIS_NODES", "AWS_REGION"}
-    names |= {"REDIS_USER", "REDIS_PASSWORD_PARAMETER", "REDIS_CA_PEM"}
+    names |= {"REDIS_USER", "REDIS_PASSWORD_PARAMETER", "REDIS_CA_PEM", "REDIS_INSTANCE_TYPE", "REDIS_ZONE"}
     names |= {"EXPRESS_BUCKET", "HIT_VALUE_USD_PER_MILLION", "TAKES_GUESTS", "ORIGIN_FUNCTION_NAME"}
 
     assert settings_of(template["Outputs"]).keys() == names

@@ -1,4 +1,4 @@
-"""What runs on the Redis node's instance, run here: with stand-ins for the machine, a real Redis and moto."""
+"""Programs of the Redis node's instance, run with stubs for the machine, a real Redis and moto."""
 
 from __future__ import annotations
 

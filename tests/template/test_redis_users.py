@@ -32,6 +32,9 @@ _WORK: dict[str, dict[str, Callable[[RedisObjects], object]]] = {
         "read_meta": lambda node: node.read_meta("kept"),
         "read_guest": lambda node: node.read_guest("kept", at_us=1, leases=True),
         "store_guest": lambda node: bring(node, "guest"),
+        "read_slices": lambda node: [node.read_slices({"missing": 4}) for _ in range(2)],
+        "stored_slices": lambda node: node.stored_slices({"missing": 4}),
+        "store_slices": lambda node: node.store_slices({"slice": b"data"}),
         "note": lambda node: node.note({"kept": [1, 2]}),
     },
     "control": {
@@ -52,7 +55,7 @@ _WORK: dict[str, dict[str, Callable[[RedisObjects], object]]] = {
 
 
 class _Passwords:
-    """What the parameters hold."""
+    """Passwords in the parameters."""
 
     def read(self, name: str) -> str:
         return PASSWORDS[name]
@@ -252,7 +255,7 @@ def test_a_holder_may_not_touch_the_server_and_the_page_says_what_that_is(holder
 
 
 def _refuses(client: redis.Redis, *command: str) -> bool:
-    """Whether the server says that a user may not do something, whatever else is wrong with it."""
+    """Return whether the server denies a user a command, regardless of other errors in it."""
     try:
         client.execute_command(*command)  # type: ignore[no-untyped-call]
     except NoPermissionError:

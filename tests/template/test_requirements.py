@@ -1,4 +1,4 @@
-"""What the functions bring along: all that they import, and not what Lambda has already."""
+"""Requirements of the functions' packages: everything they import, except packages in Lambda's runtime."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_functions_bring_what_they_import_and_nothing_else(
 
 
 def locked(root: Path, folder: str) -> dict[str, Requirement]:
-    """Return what a package's requirements install, by name."""
+    """Return the packages that a requirements file installs, by name."""
     lines = re.findall(
         r"^[\w.-]+(?:\[.*?\])?==[^\\\n]+", (root / folder / "requirements.txt").read_text(), re.MULTILINE
     )

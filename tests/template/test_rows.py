@@ -88,7 +88,7 @@ def parameters(operation: str, item: ItemKey) -> dict[str, Any]:
 
 
 def may(operation: str, *partitions: str) -> bool:
-    """Whether the function or machine at work may make a call on rows of partitions, each by a call of its own."""
+    """Return whether the running function or machine may make a call on rows of each partition, one call each."""
     try:
         for partition in partitions:
             check("dynamodb", operation, parameters(operation, _PARTITIONS[partition]))

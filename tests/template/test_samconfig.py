@@ -1,4 +1,4 @@
-"""What samconfig.toml says to SAM CLI fits the template and the local run."""
+"""Options in samconfig.toml, compared with the template and the local run."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from moto.core import set_initial_no_auth_action_count
 from benchmarks.support.variables import VARIABLES
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
-from burstcache.control.self_test import Function, trials_of
-from burstcache.control.trials import run
+from burstcache.control.health_checks import run
+from burstcache.control.self_test import Function, checks_of
 from burstcache.core.messages.self_test import is_self_test
 from support.aws import BUCKET, BUS, REGION, TABLE, clients, make_instance, make_stack, mocked_aws
 from support.deployed import deployed
@@ -98,7 +98,7 @@ class Aws:
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         self._iam.put_user_policy(UserName="function", PolicyName="own", PolicyDocument=policy)
         relay = {} if function == "cache" else {"RELAY_URL": ""}
-        made = trials_of(function, self.variables | relay, self._clients, SystemClock(), "run")
+        made = checks_of(function, self.variables | relay, self._clients, SystemClock(), "run")
         # There is no relay here, and moto does not accept boto3's signatures for Lambda.
         trials = [each for each in made if not each.part.startswith(("function ", "relay"))]
 

@@ -1,4 +1,4 @@
-"""What AWS bounds in size fits even with the longest names that a stack may have, and with all of its options."""
+"""Sizes within AWS's limits, even with the longest names a stack may have and with all its options."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _paths(machine: str, start: str) -> Iterator[list[str]]:
 
 
 def _transitions(machine: str, start: str, end: str) -> int:
-    """Return how many states are entered on the shortest way from behind `start` to `end`."""
+    """Return the number of states entered on the shortest path from after `start` to `end`."""
     states = _MACHINES[machine]["States"]
     reached, entered = set(_successors(states[start])), 1
     while end not in reached:
@@ -80,7 +80,7 @@ def test_policies_weigh_as_many_transitions_as_the_machines_have() -> None:
     life = 2 + _transitions("key_lifecycle", "Lambda", "ReturnToS3")  # the start and `Lambda`
 
     assert prices.run_usd == run * transition_usd
-    assert prices.look_usd == look * transition_usd
+    assert prices.check_usd == look * transition_usd
     assert prices.life_usd == life * transition_usd + sheet.usd("lambda-request")
 
 

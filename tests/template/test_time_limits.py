@@ -1,4 +1,4 @@
-"""What waits for what: time limits of clients, functions and states fit into each other."""
+"""Time limits of clients, functions and states: each waits longer than what it calls."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.clients import Clients, Profile
-from burstcache.control.insisting import INSISTS_FOR_S
 from burstcache.control.pool_life import TICK_TAKES_S
+from burstcache.control.retry import RETRY_DEADLINE_S
 from burstcache.core import deadlines
 from burstcache.core.digest import FORGOTTEN_S
 from burstcache.core.parameters import US_PER_S
@@ -65,7 +65,7 @@ def test_a_write_is_waited_for_that_waits_for_a_node_and_the_relay(
     config: Any = Clients(profile).functions.meta.config
     starts_s = 2  # of the origin function and of Redis control, together
 
-    assert starts_s + 2 * (INSISTS_FOR_S + _LAST_TRY_S) + FORGOTTEN_S < config.read_timeout
+    assert starts_s + 2 * (RETRY_DEADLINE_S + _LAST_TRY_S) + FORGOTTEN_S < config.read_timeout
 
 
 def test_object_can_be_copied_from_a_slow_s3_within_the_time_of_its_state(states: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ def test_cache_function_that_waits_for_a_slow_s3_is_not_taken_for_dead(states: d
 
 
 def _worst_s(state: dict[str, Any], function_s: int, *, waits: bool = False) -> float:
-    """Return how long a state takes at most, each of its repeats included.
+    """Return the longest duration of a state, including all retries.
 
     Args:
         state: The state.
@@ -95,7 +95,7 @@ def _worst_s(state: dict[str, Any], function_s: int, *, waits: bool = False) -> 
 
 
 def _unannounced_s(state: dict[str, Any]) -> float:
-    """Return how long the repeats of a state take at most if no cache function announces itself any more."""
+    """Return the longest duration of a state's retries if no cache function announces itself any more."""
     repeats = [retry for retry in state["Retry"] if retry["ErrorEquals"] != ["InvocationEndsTransientError"]]
     pauses_s: list[float] = [
         min(retry["IntervalSeconds"] * retry["BackoffRate"] ** repeat, retry.get("MaxDelaySeconds", 60))
@@ -107,7 +107,7 @@ def _unannounced_s(state: dict[str, Any]) -> float:
 
 @pytest.fixture
 def worst_s(root: Path, functions: dict[str, Any]) -> Callable[[str], float]:
-    """How long a state takes at most, by its name."""
+    """Return a function from a state's name to the state's longest duration."""
     all_states, function_s = _states(root, "key_lifecycle") | _states(root, "redis_node"), _control_s(functions)
     all_states |= _states(root, "pool")
 
@@ -123,7 +123,7 @@ def _control_s(functions: dict[str, Any]) -> int:
 
 
 def _janitor_s(resources: dict[str, Any]) -> int:
-    """Return how long the janitor may take to act on what it could see."""
+    """Return the longest delay until the janitor acts on a visible fault."""
     minutes = re.fullmatch(r"rate\((\d+) minutes\)", resources["JanitorRule"]["Properties"]["ScheduleExpression"])
     assert minutes is not None
     return 60 * int(minutes[1]) + _JANITOR_LOOKS_AGAIN_S

@@ -9,18 +9,29 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
+import burstcache
+from burstcache.command import GROUP
+from burstcache_cli.registry import children
 from support.project import ROOT
+from support.waiting import LIMIT_S
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-BUILT_BY = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+LIBRARY = tomllib.loads((ROOT / "pyproject.toml").read_text())
+TOOLS = tomllib.loads((ROOT / "tools" / "pyproject.toml").read_text())
 MAKEFILE = (ROOT / "Makefile").read_text()
 IN_LAMBDA_ALREADY = "boto3"
-RANGES = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["fsspec"]]  # a program brings its own versions
+EXTRAS = LIBRARY["project"]["optional-dependencies"]
+RANGES = [*LIBRARY["project"]["dependencies"], *chain(*EXTRAS.values())]  # a program brings its own versions
+PINS = [
+    *TOOLS["project"]["dependencies"][1:],
+    *chain(*TOOLS["project"]["optional-dependencies"].values()),
+    *(line for group in LIBRARY["dependency-groups"].values() for line in group if isinstance(line, str)),
+]
 
 _PINNED = re.compile(r"[\w-]+(\[[\w,-]+\])?==[\w.]+")
 Locked = dict[str, frozenset[str]]
@@ -46,18 +57,13 @@ PACKAGES = {
 SAM_LOCK = locked("requirements-sam.lock")
 
 
-def named(*extras: str) -> list[str]:
-    """Return the requirements that the project names for itself and for extras."""
-    lines = [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
-    return [line for line in (*PROJECT["dependencies"], *lines) if not line.startswith("burstcache[")]
-
-
 def made(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
     shutil.copy(ROOT / "Makefile", folder)
-    for name in ("pyproject.toml", "requirements.lock"):
+    (folder / "tools").mkdir()
+    for name in ("pyproject.toml", "tools/pyproject.toml", "requirements.lock"):
         (folder / name).write_text("")
     return subprocess.run(
-        ["make", "setup", f"PYTHON={python}"], cwd=folder, capture_output=True, text=True, check=False, timeout=20
+        ["make", "setup", f"PYTHON={python}"], cwd=folder, capture_output=True, text=True, check=False, timeout=LIMIT_S
     )
 
 
@@ -91,18 +97,29 @@ def test_a_deployment_takes_build_and_deploy_from_the_same_environment_of_the_fi
 
 
 def test_the_functions_are_packaged_with_the_versions_that_are_installed_here() -> None:
-    of_the_library = {Requirement(line).name for line in PROJECT["dependencies"]} - {IN_LAMBDA_ALREADY}
+    of_the_library = {Requirement(line).name for line in LIBRARY["project"]["dependencies"]} - {IN_LAMBDA_ALREADY}
     wanted = {each for each in LOCK if each.partition("==")[0] in of_the_library}
-    wanted |= {pin(line) for line in PROJECT["optional-dependencies"]["functions"]}
+    of_the_functions = {Requirement(line).name for line in EXTRAS["functions"]}
+    wanted |= {each for each in LOCK if each.partition("==")[0] in of_the_functions}
 
     assert len(wanted) == len(of_the_library) + 1
     assert wanted <= PACKAGES["src"].keys()
 
 
-def test_only_what_programs_bring_has_ranges() -> None:
-    lines = [line.partition(";")[0] for line in (*named(*PROJECT["optional-dependencies"]), *BUILT_BY)]
+def test_the_tools_and_the_tests_are_pinned() -> None:
+    assert [line for line in PINS if not _PINNED.fullmatch(re.split(r"[ ;]", line)[0])] == []
 
-    assert {line for line in lines if not _PINNED.fullmatch(line)} == set(RANGES)
+
+def test_the_tools_depend_on_the_library_of_their_version() -> None:
+    own = Requirement(TOOLS["project"]["dependencies"][0])
+
+    assert TOOLS["project"]["version"] == burstcache.__version__
+    assert (own.name, str(own.specifier)) == ("burstcache", f"=={burstcache.__version__}")
+    assert own.extras <= EXTRAS.keys()
+
+
+def test_every_subcommand_is_an_entry_point_of_the_tools() -> None:
+    assert TOOLS["project"]["entry-points"][GROUP].keys() == {"help", *children("")}
 
 
 @pytest.mark.parametrize("line", RANGES)
@@ -115,9 +132,10 @@ def test_a_range_has_a_lower_end_and_takes_the_version_of_the_lock(line: str) ->
 
 
 def test_the_lock_has_every_version_that_the_project_names() -> None:
-    wanted = {pin(line) for line in [*named(*_extras_of("dev")), *BUILT_BY] if line not in RANGES}
+    groups = LIBRARY["dependency-groups"]
+    peers = {*groups["peers"], *groups["s3fs"]} - {line for line in groups["dev"] if isinstance(line, str)}
 
-    assert wanted <= LOCK.keys()
+    assert {pin(line) for line in PINS if line not in peers} <= LOCK.keys()
 
 
 def test_the_makefile_names_one_version_of_uv_that_of_the_lock() -> None:
@@ -126,13 +144,6 @@ def test_the_makefile_names_one_version_of_uv_that_of_the_lock() -> None:
     assert [f"uv=={''.join(version)}" for version in named_versions] == [
         each for each in LOCK if each.startswith("uv==")
     ]
-
-
-def _extras_of(extra: str) -> set[str]:
-    """Return an extra and those that it names, however deep."""
-    own = [line for line in PROJECT["optional-dependencies"][extra] if line.startswith("burstcache[")]
-    inner = [name for line in own for name in line[len("burstcache[") : -1].split(",")]
-    return {extra}.union(*map(_extras_of, inner))
 
 
 @pytest.mark.parametrize("folder", PACKAGES)
@@ -162,7 +173,9 @@ def test_nothing_is_installed_into_the_environment_without_its_hash() -> None:
     installs = re.findall(r"pip install[^\n]*", recipe)
 
     assert len(installs) == 4
-    assert all("--require-hashes" in each or "--no-deps --no-build-isolation -e ." in each for each in installs)
+    assert all(
+        "--require-hashes" in each or "--no-deps --no-build-isolation -e . -e tools" in each for each in installs
+    )
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What `make fuzz` has sent counts for the code that it was sent to."""
+"""Records of `make fuzz`: requests count only for the code they were sent to."""
 
 from __future__ import annotations
 

@@ -43,22 +43,25 @@ import asyncio, contextlib, sys
 from concurrent.futures import ThreadPoolExecutor
 from burstcache.adapters.clock import SystemClock
 from burstcache.client.pool import PoolThread
-from burstcache.core.pool.slices import Version
+from burstcache.core.slices import Version
 from burstcache.logs import logger
 
 class Reader:
+    members = ()
+
     async def settle(self):
         pass
 
 @contextlib.asynccontextmanager
 async def opener():
     try:
-        yield type("Open", (), dict(reader=Reader(), redundancies=lambda self: (), seen=None, pays_within_s=1.0))()
+        yield type("Open", (), dict(reader=Reader(), redundancies=lambda self: (), counters=None, pays_within_s=1.0))()
     finally:
         await asyncio.to_thread(print, "left")
 
 pool, threads = PoolThread(opener, SystemClock()), ThreadPoolExecutor(1)
-pool._opened(threads)
+version = Version("key", "hash", '"etag"', 1)
+pool.read(version, 0, memoryview(bytearray(1)), lambda start, into: None, threads).result()
 """
 
 

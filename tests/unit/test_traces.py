@@ -33,18 +33,18 @@ def test_a_handler_that_is_not_traced_stays_what_it_is(
 
 
 def test_without_a_trace_nothing_is_recorded_and_nothing_carried_on() -> None:
-    with traces.part("redis node-1"), traces.answering("Root=1-0-0;Parent=0;Sampled=1", key_hash="abc"):
+    with traces.subsegment("redis node-1"), traces.continue_trace("Root=1-0-0;Parent=0;Sampled=1", key_hash="abc"):
         traces.annotate(tier="redis", hit=True)
         traces.mark_failed()
 
-        assert traces.header() == ""
+        assert traces.trace_header() == ""
 
 
 @pytest.mark.parametrize("caller", ["", "Sampled=1", "Root=1-0-0;Sampled=1", "Root=1-0-0;Parent=0;Sampled=0"])
 def test_a_header_that_names_no_sampled_trace_hinders_no_answer(monkeypatch: pytest.MonkeyPatch, caller: str) -> None:
     monkeypatch.setattr(traces, "_tracer", object())  # would fail as soon as something is sent with it
 
-    with traces.answering(caller, key_hash="abc"):
+    with traces.continue_trace(caller, key_hash="abc"):
         answered = True
 
     assert answered

@@ -1,1 +1,1 @@
-"""Shows a stack, local or deployed, and operates it by hand: what the commands of `burstcache` do."""
+"""The command-line interface `burstcache`, which shows and operates local and deployed stacks."""

@@ -1,4 +1,4 @@
-"""The account in which a command makes or deletes something: asked for first, so that nobody answers in vain."""
+"""The AWS account in which a command creates or deletes resources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from burstcache_cli.stack import session_of
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account, as whom, and the region that is meant."""
+    """An AWS account, with the caller's identity and the target region."""
 
     number: str
     arn: str
@@ -19,12 +19,13 @@ class Account:
 
 
 def account_of(*, region: str, profile: str) -> Account:
-    """Return the account that the credentials belong to.
+    """Return the AWS account for the configured credentials.
 
     Raises:
-        InvalidSettingError: There is no such profile, or no region is named.
-        NoCredentialsError, ClientError: There are no credentials, or AWS refuses them.
+        InvalidSettingError: The profile does not exist, or no region is configured.
+        NoCredentialsError: No credentials are configured.
+        ClientError: AWS rejects the credentials.
     """
     session = session_of(region=region, profile=profile)
-    told = session.client("sts").get_caller_identity()
-    return Account(told["Account"], told["Arn"], session.region_name, session)
+    identity = session.client("sts").get_caller_identity()
+    return Account(identity["Account"], identity["Arn"], session.region_name, session)

@@ -1,4 +1,4 @@
-"""The options of the commands that show and operate a stack."""
+"""Command-line arguments for the commands that show and operate a stack."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ _MAX_HOLD_S = 7 * 24 * 3600
 
 
 def stack(parser: argparse.ArgumentParser) -> None:
-    """Add which stack is meant, and whether the answer is JSON."""
+    """Add the options that select a stack, and `--json`."""
     which_stack(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def which_stack(parser: argparse.ArgumentParser) -> None:
-    """Add which stack is meant."""
-    group = parser.add_argument_group("which stack", "Without --stack-name the one that `burstcache local up` runs.")
+    """Add the options that select a stack."""
+    group = parser.add_argument_group("which stack", "Default: the local run that `burstcache local up` started.")
     group.add_argument("--stack-name", action=_Named, metavar="NAME", default="", help="a stack deployed to AWS")
-    group.add_argument("--region", default="", help="its region, if not the one that environment or profile name")
-    group.add_argument("--profile", default="", help="profile of the AWS configuration to use for it")
+    group.add_argument("--region", default="", help="its region (default: from the environment or the profile)")
+    group.add_argument("--profile", default="", help="AWS profile to use for it")
     group.add_argument(
-        "--state-dir", type=Path, metavar="DIR", default=Path(".burstcache"), help="of the local run (%(default)s)"
+        "--state-dir",
+        type=Path,
+        metavar="DIR",
+        default=Path(".burstcache"),
+        help="state folder of the local run (%(default)s)",
     )
 
 
@@ -35,21 +39,23 @@ def config(parser: argparse.ArgumentParser) -> None:
     """Add the options of `config`."""
     add = parser.add_argument
     add("--template", type=Path, default=Path("template.yaml"), metavar="FILE", help="(default: template.yaml)")
-    add("--check", action="store_true", help="ask nothing: check the account and the answers that the file has")
+    add("--check", action="store_true", help="ask nothing; check the account and the answers in the file")
     deployment(parser)
 
 
 def delete(parser: argparse.ArgumentParser) -> None:
     """Add the options of `delete`."""
     parser.add_argument(
-        "--with-buckets", action="store_true", help="and the buckets that the stack made, with every version in them"
+        "--with-buckets",
+        action="store_true",
+        help="also delete the buckets that the stack created, with every object version",
     )
     deployment(parser)
 
 
 def deployment(parser: argparse.ArgumentParser) -> None:
-    """Add which deployment is meant: an environment of samconfig.toml."""
-    group = parser.add_argument_group("which stack", "What is not given here is read from samconfig.toml.")
+    """Add the options that select an environment of samconfig.toml and override the environment's settings."""
+    group = parser.add_argument_group("which stack", "Defaults come from samconfig.toml.")
     add = group.add_argument
     add("--file", type=Path, default=Path("samconfig.toml"), metavar="FILE", help="(default: samconfig.toml)")
     add(
@@ -61,7 +67,7 @@ def deployment(parser: argparse.ArgumentParser) -> None:
     )
     add("--stack-name", action=_Named, metavar="NAME", default="", help="name of the stack")
     add("--region", default="", help="its region")
-    add("--profile", default="", help="profile of the AWS configuration to use")
+    add("--profile", default="", help="AWS profile to use")
 
 
 def doctor(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +81,7 @@ def keys(parser: argparse.ArgumentParser) -> None:
 
 
 def explain(parser: argparse.ArgumentParser) -> None:
-    """Add which key is meant."""
+    """Add the options of `explain`."""
     lambda_key(parser)
 
 
@@ -89,14 +95,14 @@ def watch(parser: argparse.ArgumentParser) -> None:
     watched = parser.add_mutually_exclusive_group(required=True)
     watched.add_argument("key", nargs="?", type=_key, metavar="KEY", help="name of an object in the origin bucket")
     watched.add_argument("--node", metavar="NODE", help="watch a Redis node in place of a key")
-    parser.add_argument("--once", action="store_true", help="print the states of the current life up to now, and end")
-    parser.add_argument("--until", metavar="STATE", default="", help="end when this is the state, such as RedisRunning")
+    parser.add_argument("--once", action="store_true", help="print the states of the current life up to now, and exit")
+    parser.add_argument("--until", metavar="STATE", default="", help="exit on this state, such as RedisRunning")
     parser.add_argument(
         "--timeout-s",
-        type=number(least=0, what="a number of seconds"),
+        type=number(least=0, noun="a number of seconds"),
         metavar="SECONDS",
         default=inf,
-        help="end after this time; if --until is not reached by then, the command fails",
+        help="exit after this time, with an error if --until is not reached by then",
     )
     stack(parser)
 
@@ -106,7 +112,7 @@ def redis_start(parser: argparse.ArgumentParser) -> None:
     redis_node(parser)
     parser.add_argument(
         "--for-s",
-        type=whole(least=1, most=_MAX_HOLD_S, what="a whole number of seconds"),
+        type=whole(least=1, most=_MAX_HOLD_S, noun="a whole number of seconds"),
         metavar="SECONDS",
         default=900,
         help="how long to keep it running (%(default)s)",
@@ -114,43 +120,43 @@ def redis_start(parser: argparse.ArgumentParser) -> None:
 
 
 def redis_node(parser: argparse.ArgumentParser) -> None:
-    """Add which node is meant."""
-    parser.add_argument("node", nargs="?", metavar="NODE", default="", help="name of a node; absent: the only one")
+    """Add the argument for a node's name, and the options that select a stack."""
+    parser.add_argument("node", nargs="?", metavar="NODE", default="", help="name of a node (default: the only one)")
     stack(parser)
 
 
 def lambda_key(parser: argparse.ArgumentParser) -> None:
-    """Add which key is meant."""
+    """Add the argument for an object's key, and the options that select a stack."""
     parser.add_argument("key", type=_key, metavar="KEY", help="name of an object in the origin bucket")
     stack(parser)
 
 
 def purge(parser: argparse.ArgumentParser) -> None:
-    """Add which objects are meant."""
+    """Add the arguments for an object's key or a prefix, and the options that select a stack."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "key", type=_key, nargs="?", metavar="KEY", help="name of an object, which may be deleted by now"
+        "key", type=_key, nargs="?", metavar="KEY", help="name of an object; it may have been deleted since"
     )
     which.add_argument("--prefix", metavar="PREFIX", help="all objects of the bucket whose names begin with it")
     stack(parser)
 
 
 def pause(parser: argparse.ArgumentParser) -> None:
-    """Add why."""
-    parser.add_argument("--reason", metavar="TEXT", default="by hand", help="what people read of it (%(default)s)")
+    """Add the argument for a pause's reason, and the options that select a stack."""
+    parser.add_argument("--reason", metavar="TEXT", default="by hand", help="shown while it lasts (%(default)s)")
     stack(parser)
 
 
 class _Named(argparse.Action):
-    """Takes a name, and no empty one: a shell variable that is not set must not stand for the local run."""
+    """An action that stores a stack's name. It rejects an empty name, which would select the local run."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
     ) -> None:
-        """Set the option; raise ArgumentError without a name."""
+        """Store the name, or raise ArgumentError if the name is empty."""
         if not values:
-            told = "'': expected the name of a deployed stack; leave the option out for the local run"
-            raise argparse.ArgumentError(self, told)
+            problem = "'': expected the name of a deployed stack; leave the option out for the local run"
+            raise argparse.ArgumentError(self, problem)
         setattr(namespace, self.dest, values)
 
 
@@ -164,6 +170,6 @@ def _key(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("'': expected the name of an object in the origin bucket")
     try:
-        return os.fsencode(text).decode("utf-8")  # as it was typed, also where Python takes arguments for ASCII
+        return os.fsencode(text).decode("utf-8")  # in the C locale, Python decodes arguments as ASCII
     except UnicodeError:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected UTF-8, as all names of objects are") from None
+        raise argparse.ArgumentTypeError(f"{text!r}: expected UTF-8, as in all names of objects") from None

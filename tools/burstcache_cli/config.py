@@ -1,4 +1,4 @@
-"""`burstcache config`: ask for what matters of a stack, with its price, and keep the answers for SAM CLI."""
+"""The `burstcache config` wizard, which asks for main parameters, shows prices and saves the answers for SAM CLI."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from burstcache_terminal.text import number_text, rows_text, usd_text, wrapped_t
 
 Ask = Callable[[str], str]
 
-_NEEDED: Mapping[str, Callable[[Mapping[str, str]], bool]] = {  # by what the questions before them were answered
-    "ExistingBucketIsPublic": lambda given: given["OriginBucketName"] != "" and given["ApiAuth"] == "public",
-    "JwtIssuer": lambda given: "jwt" in (given["ApiAuth"], given["Writes"]),
-    "JwtAudience": lambda given: "jwt" in (given["ApiAuth"], given["Writes"]),
+# Parameter of a follow-up question → whether earlier answers require it.
+_FOLLOW_UPS: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
+    "ExistingBucketIsPublic": lambda answers: answers["OriginBucketName"] != "" and answers["ApiAuth"] == "public",
+    "JwtIssuer": lambda answers: "jwt" in (answers["ApiAuth"], answers["Writes"]),
+    "JwtAudience": lambda answers: "jwt" in (answers["ApiAuth"], answers["Writes"]),
 }
 
-_BY_USE: Mapping[str, str] = {  # what costs nothing while nobody reads, and what it decides
+_USAGE_COSTS: Mapping[str, str] = {  # parameter without fixed costs → usage costs that the parameter affects
     "OriginBucketName": "Costs nothing itself; S3 bills the objects.",
     "ApiAuth": "Each costs the same: 1 USD per million requests to the HTTP API.",
     "HitValueUsdPerMillion": "Costs nothing itself: the higher, the longer nodes run, which are billed by the hour.",
@@ -43,16 +44,16 @@ _BY_USE: Mapping[str, str] = {  # what costs nothing while nobody reads, and wha
 
 
 class NotConfiguredError(BurstcacheError):
-    """A person has not confirmed the answers."""
+    """The user did not complete or confirm the answers."""
 
 
 def config(args: argparse.Namespace) -> ExitCode:
-    """Ask on the terminal and write the file; with `--check`, say what the file has.
+    """Ask for parameters in the terminal, and write the file. With `--check`, only validate it and print the costs.
 
     Raises:
-        UsageError: The file, the template or the environment is missing, the file cannot be changed line by line, or
-            the template refuses what it has.
-        NotConfiguredError: The answers were not confirmed.
+        UsageError: The file, template or environment is missing or invalid, the template rejects the file's values, or
+            the file cannot be edited line by line.
+        NotConfiguredError: The answers were not completed or confirmed.
     """
     former = read_samconfig(args)
     if not args.check:
@@ -65,14 +66,14 @@ def config(args: argparse.Namespace) -> ExitCode:
             wizard.check()
             print(wizard.bill_text())
             return ExitCode.SUCCESS
-        given = wizard.answers(input)
+        answers = wizard.answers(input)
     except TemplateError as error:
         raise UsageError(f"burstcache config: {args.template}: {error}") from None
     print(f"\n{wizard.bill_text()}")
-    answer = _asked(input, f"\nWrite this to {args.file}, for stack {former.stack_name}? [y/N]: ")
+    answer = _prompt(input, f"\nWrite this to {args.file}, for stack {former.stack_name}? [y/N]: ")
     if answer.strip().lower() not in ("y", "yes"):
-        raise NotConfiguredError("nothing was written: `y` was not the answer")
-    _write(args, former, account, given)
+        raise NotConfiguredError("nothing was written: the answer was not `y`")
+    _write(args, former, account, answers)
     print(f"Written to {args.file}.")
     return ExitCode.SUCCESS
 
@@ -80,34 +81,32 @@ def config(args: argparse.Namespace) -> ExitCode:
 def _print_target(former: SamConfig, account: Account) -> None:
     print(f"Stack {former.stack_name} in {account.region}, account {account.number} ({account.arn}).")
     if (sheet := Prices(account.region).sheet).region != account.region:
-        print(f"No prices of {account.region} are known: those of {sheet.region} are shown.")
+        print(f"There is no price sheet for {account.region}: prices of {sheet.region} are shown.")
 
 
-def _write(args: argparse.Namespace, former: SamConfig, account: Account, given: Mapping[str, str]) -> None:
-    """Write the file, unless SAM CLI would read something else from it."""
+def _write(args: argparse.Namespace, former: SamConfig, account: Account, answers: Mapping[str, str]) -> None:
+    """Write the file after checking that SAM CLI would read the same values from the new text."""
     settings = {"stack_name": former.stack_name, "region": account.region}
-    text = former.with_settings(**settings, profile=former.profile, overrides=given)
-    found = settings_of(text, former.environment)
-    if not (found.items() >= settings.items() and overrides_of(found["parameter_overrides"]) == given):
+    text = former.with_settings(**settings, profile=former.profile, overrides=answers)
+    parsed = settings_of(text, former.environment)
+    if not (parsed.items() >= settings.items() and overrides_of(parsed["parameter_overrides"]) == answers):
         raise UsageError(
-            f"burstcache config: {args.file} is not laid out as SAM CLI does; write there yourself:"
-            f" parameter_overrides = {toml_text(overrides_text(given))}"
+            f"burstcache config: {args.file} is not laid out as SAM CLI does; add this line yourself:"
+            f" parameter_overrides = {toml_text(overrides_text(answers))}"
         )
     _replace(args.file.resolve(), text.encode())
 
 
 def _check_writable(file: Path) -> None:
-    """Raise UsageError if the answers could not be kept, before anybody gives them."""
+    """Raise UsageError if the file is not writable."""
     if not file.resolve().parent.is_dir():
         raise UsageError(f"burstcache config: {file}: there is no folder {file.parent}")
     if not os.access(file if file.exists() else file.resolve().parent, os.W_OK):
-        raise UsageError(
-            f"burstcache config: {file} may not be written: change its permissions, or give another --file"
-        )
+        raise UsageError(f"burstcache config: {file} is not writable: change its permissions, or name another --file")
 
 
 def _replace(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     new = file.with_name(f".{file.name}.new")
     try:
         new.write_bytes(content)
@@ -119,74 +118,75 @@ def _replace(file: Path, content: bytes) -> None:
 
 
 class Wizard:
-    """Asks for the first group of the template's parameters, and for those that the answers need."""
+    """A wizard that asks for the template's first group of parameters, and for necessary follow-up parameters."""
 
-    def __init__(self, template: Mapping[str, Any], region: str, given: dict[str, str]) -> None:
-        """Have asked nothing yet.
+    def __init__(self, template: Mapping[str, Any], region: str, answers: dict[str, str]) -> None:
+        """Prepare the questions.
 
         Args:
             template: The template.
-            region: Where the stack will be.
-            given: Answers of an earlier time, also to what is not asked; Enter keeps them.
+            region: Region of the stack.
+            answers: Earlier answers, which the user can keep by pressing Enter. They may include parameters that the
+                wizard does not ask for.
         """
-        self._template, self._region, self._given = template, region, given
+        self._template, self._region, self._answers = template, region, answers
         self._parameters: Mapping[str, Any] = template["Parameters"]
         groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
         self._first: list[str] = groups[0]["Parameters"]
 
     def check(self) -> None:
-        """Raise TemplateError if the template refuses the answers: by a parameter, the policy or a rule."""
+        """Raise TemplateError if a parameter, the caching policy or a template rule rejects an answer."""
         accepted(self._template, self._values(), self._region)
 
     def answers(self, ask: Ask) -> dict[str, str]:
-        """Return names and values that the template accepts: what a rule refuses is asked for again.
+        """Ask until the template accepts all answers, and return the answers by parameter name.
 
         Args:
-            ask: Prints a question and returns what is typed.
+            ask: Prints a question and returns the input line.
 
         Raises:
-            TemplateError: What is not asked for is refused, or the same answers once more.
-            NotConfiguredError: The input has ended.
+            TemplateError: The template rejects a parameter that the wizard does not ask for, or the same answers twice.
+            NotConfiguredError: The input ended before the last answer.
         """
-        first = {*self._first, *_NEEDED}
-        declared_values(self._parameters, {name: text for name, text in self._given.items() if name not in first})
+        names = [*self._first, *_FOLLOW_UPS]
+        declared_values(self._parameters, {name: text for name, text in self._answers.items() if name not in names})
         self._check_possible()
-        refused = set[str]()
-        asked = [*self._first, *_NEEDED]
+        rejected = set[str]()
+        pending = names
         while True:
-            for name in asked:
-                if name not in _NEEDED or _NEEDED[name](self._answered()):
+            for name in pending:
+                if name not in _FOLLOW_UPS or _FOLLOW_UPS[name](self._texts()):
                     answer = self._answer(name, ask)
-                    if name == "OriginBucketName" and answer != self._given.get(name):
-                        self._given.pop("ExistingBucketIsPublic", None)  # it was said of another bucket
-                    self._given[name] = answer
+                    if name == "OriginBucketName" and answer != self._answers.get(name):
+                        self._answers.pop("ExistingBucketIsPublic", None)  # applied to the previous bucket
+                    self._answers[name] = answer
             try:
                 self.check()
-                return self._given
+                return self._answers
             except TemplateError as error:
-                asked = [*self._first, *_NEEDED]
+                pending = names
                 if isinstance(error, RuleError):
-                    meant = _refs(self._template["Rules"][error.rule])
-                    asked = [name for name in asked if name in meant]
-                if not asked or overrides_text(self._given) in refused:
+                    referenced = _refs(self._template["Rules"][error.rule])
+                    pending = [name for name in names if name in referenced]
+                if not pending or overrides_text(self._answers) in rejected:
                     raise
-                refused.add(overrides_text(self._given))
+                rejected.add(overrides_text(self._answers))
                 print(f"\n{wrapped_text(f'Not accepted: {error}')}")
 
     def _check_possible(self) -> None:
-        """Raise RuleError if a rule refuses every answer, in this region or with what is not asked for."""
+        """Raise RuleError if the region or other parameters make a rule reject all possible answers."""
         try:
             self.check()
         except RuleError as error:
-            meant = _refs(self._template["Rules"][error.rule])
-            asked = [name for name in (*self._first, *_NEEDED) if name in meant]
-            choices = [self._parameters[name].get("AllowedValues", ()) for name in asked]
-            if all(choices) and all(self._is_refused(error.rule, asked, each) for each in product(*choices)):
+            referenced = _refs(self._template["Rules"][error.rule])
+            names = [name for name in (*self._first, *_FOLLOW_UPS) if name in referenced]
+            choices = [self._parameters[name].get("AllowedValues", ()) for name in names]
+            if all(choices) and all(self._is_rejected(error.rule, names, each) for each in product(*choices)):
                 raise
         except TemplateError:
-            pass  # of an answer that is asked for again
+            pass  # the user can correct the answer
 
-    def _is_refused(self, rule: str, names: Sequence[str], answers: Sequence[Any]) -> bool:
+    def _is_rejected(self, rule: str, names: Sequence[str], answers: Sequence[Any]) -> bool:
         try:
             accepted(self._template, self._values(**dict(zip(names, map(str, answers), strict=True))), self._region)
         except RuleError as error:
@@ -196,7 +196,7 @@ class Wizard:
         return False
 
     def bill_text(self) -> str:
-        """Return what the answers cost, item by item, with the sum, and what is paid by use."""
+        """Format the monthly costs of an idle stack by item, their sum, and the usage costs."""
         items = idle_items(self._template, self._values(), self._region)
         rows = [(item.name, usd_text(float(item.usd))) for item in items if item.usd]
         rows.append(("a month without a request, all together", usd_text(float(sum(item.usd for item in items)))))
@@ -219,13 +219,13 @@ class Wizard:
         return texts
 
     def _values(self, **changed: str) -> dict[str, Any]:
-        return declared_values(self._parameters, {**self._given, **changed})
+        return declared_values(self._parameters, {**self._answers, **changed})
 
-    def _answered(self) -> dict[str, str]:
+    def _texts(self) -> dict[str, str]:
         return {name: str(value) for name, value in self._values().items()}
 
     def _answer(self, name: str, ask: Ask) -> str:
-        """Ask until the template would accept the answer."""
+        """Ask for a parameter until the value is valid."""
         parameter = self._parameters[name]
         default = self._default(name)
         hint = f"{default}; - for none" if default and parameter["Default"] == "" else default
@@ -233,22 +233,22 @@ class Wizard:
         if costs := self._costs_text(name):
             print(costs)
         while True:
-            value = _asked(ask, f"{name} [{hint}]: ").strip() or default
+            value = _prompt(ask, f"{name} [{hint}]: ").strip() or default
             value = "" if value == "-" and parameter["Default"] == "" else value
             try:
                 if {'"', "'"} & set(value):
                     raise TemplateError(f"parameter {name}: {value!r} has a quotation mark")
                 parameter_value(name, parameter, value)
-                return f"{Decimal(value).normalize():f}" if parameter["Type"] == "Number" else value  # 0.0 is 0
+                return f"{Decimal(value).normalize():f}" if parameter["Type"] == "Number" else value  # 0.0 → 0
             except TemplateError as error:
                 print(wrapped_text(f"Not accepted: {error}"))
 
     def _default(self, name: str) -> str:
-        """Return what Enter takes: the earlier answer or the template's default, if no rule refuses that."""
+        """Return the first valid value among the earlier answer, the default and the allowed values."""
         parameter = self._parameters[name]
-        present: str = self._given.get(name, str(parameter["Default"]))
+        present: str = self._answers.get(name, str(parameter["Default"]))
         others = [str(parameter["Default"]), *map(str, parameter.get("AllowedValues", ()))]
-        is_text = parameter["Type"] == "String" and "AllowedValues" not in parameter  # which nothing else stands for
+        is_text = parameter["Type"] == "String" and "AllowedValues" not in parameter  # no alternatives to free text
         candidates = [present] if is_text else [present, *others]
         for value in candidates:
             try:
@@ -259,10 +259,10 @@ class Wizard:
         return present
 
     def _costs_text(self, name: str) -> str:
-        """Return what each choice costs: in a month without a request with the other answers, and by use."""
+        """Format each choice's monthly costs for an idle stack, given the other answers, or the usage costs."""
         parameter, prices = self._parameters[name], Prices(self._region)
-        if name in _BY_USE:
-            return wrapped_text(f"  {_BY_USE[name]}", indent="  ")
+        if name in _USAGE_COSTS:
+            return wrapped_text(f"  {_USAGE_COSTS[name]}", indent="  ")
         if name == "RedisInstanceType":
             rows = [
                 (
@@ -277,10 +277,10 @@ class Wizard:
         choices = list(map(str, parameter.get("AllowedValues", ()))) or [_sample(parameter, self._default(name))]
         idle = {value: self._idle_usd(name, value) for value in choices}
         if not parameter.get("AllowedValues"):
-            given, absent = idle[choices[0]], self._idle_usd(name, "")
-            if given is None or absent is None or given == absent:
+            present, absent = idle[choices[0]], self._idle_usd(name, "")
+            if present is None or absent is None or present == absent:
                 return ""
-            return f"  If given: {usd_text(given - absent)} USD a month."
+            return f"  If given: {usd_text(present - absent)} USD a month."
         return rows_text(
             [
                 (f"  {value}", f"{usd_text(usd)} USD a month in which nobody reads, all together")
@@ -290,7 +290,7 @@ class Wizard:
         )
 
     def _idle_usd(self, name: str, value: str) -> float | None:
-        """Return what a stack costs a month with another answer; None if that is none."""
+        """Return an idle stack's monthly cost if `name` has this value, or None if the value is invalid."""
         try:
             return float(
                 sum(item.usd for item in idle_items(self._template, self._values(**{name: value}), self._region))
@@ -300,11 +300,11 @@ class Wizard:
 
 
 def _sample(parameter: Mapping[str, Any], default: str) -> str:
-    """Return a value that is not empty: a default, or an address."""
+    """Return the default, or a sample value that matches the pattern if the default is empty."""
     return default or ("you@example.com" if "@" in parameter.get("AllowedPattern", "") else "x")
 
 
-def _asked(ask: Ask, question: str) -> str:
+def _prompt(ask: Ask, question: str) -> str:
     try:
         return ask(question)
     except EOFError:
@@ -312,7 +312,7 @@ def _asked(ask: Ask, question: str) -> str:
 
 
 def _refs(part: Any) -> set[str]:
-    """Return the names of all parameters that a part of the template refers to."""
+    """Return the names of all parameters that a template part references."""
     if isinstance(part, dict):
         own = {part["Ref"]} if part.keys() == {"Ref"} else set[str]()
         return own.union(*map(_refs, part.values()))

@@ -1,4 +1,4 @@
-"""`burstcache delete`: remove a deployed stack, after what would keep CloudFormation from it."""
+"""The `burstcache delete` command, which deletes a deployed stack and stops executions that block CloudFormation."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import count_text, wrapped_text
 
 _MACHINES = ("KeyLifecycleArn", "RedisNodeArn", "PoolArn")
-_KEPT = ("OriginBucket", "StateBucket")  # what outlives a stack: the objects are the user's
-_WAIT = {"Delay": 15, "MaxAttempts": 160}  # 40 minutes: network interfaces of functions go last
+_KEPT = ("OriginBucket", "StateBucket")  # retained, because the objects belong to the user
+_WAIT = {"Delay": 15, "MaxAttempts": 160}  # 40 min, because deleting the functions' network interfaces is slow
 
 
 class NotDeletedError(BurstcacheError):
-    """A stack was not deleted, or not all of it."""
+    """A stack was not deleted completely."""
 
 
 def delete(args: argparse.Namespace) -> ExitCode:
-    """Delete the stack that the options name, once its name was typed; one that does not exist is deleted.
+    """Delete the selected stack after the user has typed its name. A missing stack counts as success.
 
     Raises:
-        InvalidSettingError: The stack is none of Burstcache.
-        NotDeletedError: The name was not typed, the stack is protected, or CloudFormation has failed.
+        InvalidSettingError: The stack is not a Burstcache stack.
+        NotDeletedError: The name was not typed, the stack is protected, or CloudFormation failed.
     """
     named = read_samconfig(args)
     account = account_of(region=named.region, profile=named.profile)
@@ -38,28 +38,28 @@ def delete(args: argparse.Namespace) -> ExitCode:
     if absent_stack(stack):
         print(f"There is no stack {stack.name} in {account.region}, account {account.number}: nothing to delete.")
         return ExitCode.SUCCESS
-    if not stack.is_burstcache and stack.version[-1] != "REVIEW_IN_PROGRESS":  # whose change set nobody has confirmed
-        raise InvalidSettingError(f"--stack-name {stack.name}: that stack is none of Burstcache; it was left as it is")
+    if not stack.is_burstcache and stack.version[-1] != "REVIEW_IN_PROGRESS":  # change set not yet executed
+        raise InvalidSettingError(f"--stack-name {stack.name}: not a Burstcache stack; nothing was deleted")
     if stack.is_protected:
         raise NotDeletedError(
-            f"nothing was deleted: {stack.name} has termination protection; `aws cloudformation"
-            f" update-termination-protection --no-enable-termination-protection --stack-name {stack.name}` ends that"
+            f"nothing was deleted: {stack.name} has termination protection; turn it off with `aws cloudformation"
+            f" update-termination-protection --no-enable-termination-protection --stack-name {stack.name}`"
         )
     buckets = _kept_buckets(stack)
     print(f"Stack {stack.name} in {account.region}, account {account.number} ({account.arn}).")
     print(
         wrapped_text(
-            "Goes: functions, table, nodes and what state they have on their volumes, network, logs, passwords."
+            "Will be deleted: functions, table, nodes with the state on their volumes, network, logs, passwords."
         )
     )
     for bucket in buckets:
         print(
             wrapped_text(
-                f"{'Goes, with every version of every object' if args.with_buckets else 'Stays'}: bucket {bucket}."
+                f"{'Will be deleted, with every object version' if args.with_buckets else 'Stays'}: bucket {bucket}."
             )
         )
     _confirm(stack.name)
-    _end_what_runs(stack)
+    _stop_stack(stack)
     _delete_stack(stack)
     for bucket in buckets if args.with_buckets else ():
         print(f"Deleting bucket {bucket} ...", flush=True)
@@ -81,13 +81,16 @@ def _kept_buckets(stack: Stack) -> list[str]:
     return [each.physical_id for each in stack.resources if each.logical_id in _KEPT and each.type == "AWS::S3::Bucket"]
 
 
-def _end_what_runs(stack: Stack) -> None:
-    """Pause the stack and stop all executions: a machine is deleted only once they have ended, up to 30 days later."""
+def _stop_stack(stack: Stack) -> None:
+    """Pause the stack and stop all executions.
+
+    CloudFormation deletes a state machine only after its executions have ended, which may take 30 days.
+    """
     if "TableName" in stack.outputs:
         try:
             begin_pause(stack, "the stack is being deleted")
         except ServiceError as error:
-            if error.code != "ResourceNotFoundException":  # an earlier attempt has deleted the table
+            if error.code != "ResourceNotFoundException":  # an earlier attempt deleted the table
                 raise
     ended = sum(
         _stop_executions(stack.client("stepfunctions"), stack.outputs[name])
@@ -110,7 +113,7 @@ def _running(states: Any, machine_arn: str) -> Iterator[str]:
         for page in pages:
             yield from (each["executionArn"] for each in page["executions"])
     except ClientError as error:
-        if error.response["Error"]["Code"] != "StateMachineDoesNotExist":  # an earlier attempt has deleted it
+        if error.response["Error"]["Code"] != "StateMachineDoesNotExist":  # an earlier attempt deleted the machine
             raise
 
 
@@ -121,12 +124,12 @@ def _delete_stack(stack: Stack) -> None:
     try:
         cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack.name, WaiterConfig=_WAIT)
     except WaiterError as error:
-        told = "; ".join(dict.fromkeys(_failures(cloudformation, stack.name))) or str(error)
-        raise NotDeletedError(f"{stack.name} is not deleted: {told}. Mend that and delete again") from error
+        failures = "; ".join(dict.fromkeys(_failures(cloudformation, stack.name))) or str(error)
+        raise NotDeletedError(f"{stack.name} is not deleted: {failures}. Fix that and delete again") from error
 
 
 def _failures(cloudformation: Any, name: str) -> Iterator[str]:
-    """Yield what kept the newest deletion from a resource, and why; events come newest first."""
+    """Yield the resources that the latest deletion could not delete, with reasons. Events are newest first."""
     for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=name):
         for each in page["StackEvents"]:
             is_stack = each["ResourceType"] == "AWS::CloudFormation::Stack"
@@ -137,7 +140,7 @@ def _failures(cloudformation: Any, name: str) -> Iterator[str]:
 
 
 def _delete_bucket(s3: Any, bucket: str) -> None:
-    """Delete a bucket with every version of every object in it."""
+    """Delete a bucket with all object versions."""
     try:
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
             versions = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]

@@ -1,4 +1,4 @@
-"""The command that tests a stack: each of its functions tries what it works with."""
+"""The `burstcache doctor` command, a self-test in which each function of a stack tests the components it uses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import sys
 import uuid
 
-from burstcache.core.messages.self_test import SELF_TEST, SelfTest, StackTested, problems
+from burstcache.core.messages.self_test import SELF_TEST, SelfTest, StackTestResult, problems
 from burstcache_cli.operate import invoke
 from burstcache_cli.stack import stack_of
 from burstcache_terminal.exit_codes import ExitCode
@@ -15,21 +15,21 @@ from burstcache_terminal.text import count_text, table_text, wrapped_text
 
 
 def doctor(args: argparse.Namespace) -> ExitCode:
-    """Print what was tried, and how long it took; what does not work follows with what to do."""
+    """Run the self-test. Print each test with its duration, and each problem with its remedy."""
     event = SelfTest(op=SELF_TEST, run=uuid.uuid4().hex)
-    tested: StackTested = invoke(stack_of(args), "SelfTestFunctionName", event)
-    found = problems(tested)
+    tested: StackTestResult = invoke(stack_of(args), "SelfTestFunctionName", event)
+    failures = problems(tested)
     if args.json:
         print(json.dumps(tested))
     else:
         print(tested_text(tested))
-        for problem in found:
+        for problem in failures:
             print(f"\n{wrapped_text(problem)}", file=sys.stderr)
-    return ExitCode.FAILURE if found else ExitCode.SUCCESS
+    return ExitCode.FAILURE if failures else ExitCode.SUCCESS
 
 
-def tested_text(tested: StackTested) -> str:
-    """Return one line per part that a function has tried, under a header, and how many work."""
+def tested_text(tested: StackTestResult) -> str:
+    """Return a table with one row per function and component, and the number of working components."""
     rows = [
         (
             tried["function"],

@@ -1,21 +1,25 @@
-"""`burstcache explain`: why a key is where it is, in sentences or as JSON."""
+"""The `burstcache explain` command, which explains a key's tier and possible transitions, as text or JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from itertools import chain
 
-from burstcache.core.compared import Compared, Measure
+from burstcache.core.comparison import Comparison, Measure
 from burstcache.core.parameters import US_PER_S
 from burstcache.queries.explain import Explanation, ServedBy, explain, stack_rules
-from burstcache.queries.key_costs import Cost, Ended, Month
-from burstcache.queries.moves import Hold, Move, Reason, Rule, StackRules, To
-from burstcache_cli.stack import Stack, exists, stack_of
+from burstcache.queries.key_costs import Cost, EndedLife, Month
+from burstcache.queries.lives import KeyLife
+from burstcache.queries.slices import SliceTiers
+from burstcache.queries.system import System
+from burstcache.queries.transitions import Blocker, Reason, Rule, StackRules, To, Transition
+from burstcache_cli.slices_text import slices_lines
+from burstcache_cli.stack import Stack, head_of, stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import (
     NOTHING,
@@ -27,7 +31,7 @@ from burstcache_terminal.text import (
     wrapped_text,
 )
 
-_COLUMN = 12  # characters before what a line says
+_COLUMN = 12  # width of the labels
 _TIERS: dict[To, str] = {
     "s3": "S3",
     "express": "S3 Express",
@@ -37,7 +41,7 @@ _TIERS: dict[To, str] = {
     "pool": "pool",
 }
 _LABELS: dict[To, str] = {**_TIERS, "express": "Express", "lambda": "function"}
-_BECAUSE: dict[ServedBy, str] = {
+_REASONS: dict[ServedBy, str] = {
     "": "no faster tier has it",
     "by_hand": "a person started it",
     "is_hot": "its requests came close to each other",
@@ -57,12 +61,12 @@ _RULES: dict[Rule, str] = {
     "node_boots": "the requests for all keys of the node pay for it",
     "node_ready": "the node boots and takes the key when it is ready",
     "is_released": "a check of the node finds it idle",
-    "node_stops": "a look at the node finds that it no longer pays",
+    "node_stops": "a check of the node finds that it no longer pays",
     "copies": "a reader copies what it has read so often from S3",
     "memory": "a reader keeps what it has read for as long as it may be stale",
     "pool": "programs with the client library read it from the pool",
 }
-_MEASURES: dict[Measure, tuple[str, str]] = {  # with a value, without one
+_MEASURES: dict[Measure, tuple[str, str]] = {  # phrases with and without a measured value
     "window_span_s": (
         "with one more the newest requests span {value}, and must stay below {limit}",
         "its newest requests must span less than {limit}",
@@ -83,7 +87,7 @@ _MEASURES: dict[Measure, tuple[str, str]] = {  # with a value, without one
     "tick_s": ("", "each request adds {limit}"),
     "size_bytes": ("{value} bytes of {limit} allowed", ""),
 }
-_HOLDS: dict[Reason, str] = {
+_BLOCKERS: dict[Reason, str] = {
     "cool_down": "it cools down after {value} failed lives{until}",
     "too_large": "its {value} bytes exceed the {limit} that a tier takes",
     "no_tier": "the stack has neither cache functions nor nodes",
@@ -99,33 +103,44 @@ _HOLDS: dict[Reason, str] = {
 
 
 def explain_key(args: argparse.Namespace) -> ExitCode:
-    """Print why a key is where it is; of an object that does not exist, fail and print what is left of it."""
+    """Print a key's explanation. Fail if the key's object does not exist."""
     stack = stack_of(args)
-    explanation = replace(explain(stack.system(), rules_of(stack), args.key), exists=exists(stack, args.key))
+    explanation = explained(stack, stack.system(), rules_of(stack), args.key)
     print(json.dumps(asdict(explanation), indent=2) if args.json else explanation_text(explanation))
     return ExitCode.FAILURE if explanation.exists is False else ExitCode.SUCCESS
 
 
+def explained(
+    stack: Stack, system: System, rules: StackRules, key: str, lives: Sequence[KeyLife] | None = None
+) -> Explanation:
+    """Return a key's explanation. It takes a HEAD of the object and, if that is large, asks nodes for its slices."""
+    head, slice_tiers = head_of(stack, key), None
+    if head.size_bytes > rules.settings.max_object_bytes and (text := stack.outputs.get("ReaderSettings", "")):
+        slice_tiers = SliceTiers.of(json.loads(text), stack.clients)
+    return explain(system, rules, key, lives, head=head, slice_tiers=slice_tiers)
+
+
 def rules_of(stack: Stack) -> StackRules:
-    """Return what a stack decides by, or raise InvalidSettingError or StackIncompleteError."""
+    """Return a stack's decision rules, or raise InvalidSettingError or StackIncompleteError."""
     return stack_rules(json.loads(stack.output("PolicySettings")))
 
 
 def max_object_bytes_of(stack: Stack) -> int:
-    """Return what a faster tier takes [bytes]; of a stack that is older than its rules' output, no limit is known.
+    """Return the maximum size of objects in faster tiers [bytes]. A stack without this setting has no limit.
 
-    Nothing else of the output is read: what only its other settings need must not keep keys from being listed.
+    Other settings are not parsed, so that keys can be listed even if other settings are invalid.
     """
     return int(json.loads(stack.outputs.get("PolicySettings", "{}")).get("MAX_OBJECT_BYTES", sys.maxsize))
 
 
 def explanation_text(explanation: Explanation, *, is_wrapped: bool = True) -> str:
-    """Return what a person wants to know of a key, in lines of at most 80 characters unless a page wraps them."""
+    """Format an explanation as text. If `is_wrapped`, lines have at most 80 characters."""
     sections = (
-        ("", _where(explanation)),
-        ("What would move it", _moves(explanation)),
-        ("Cost so far", chain(map(_cost, explanation.costs), _ended(explanation.ended))),
-        ("A month at the present rate", _month(explanation)),
+        ("", _place_lines(explanation)),
+        *([("Its slices", _slice_lines(explanation))] if explanation.slices else []),
+        ("What would move it", _all_transition_lines(explanation)),
+        ("Cost so far", chain(map(_cost_line, explanation.costs), _ended_lines(explanation.ended))),
+        ("A month at the present rate", _month_lines(explanation)),
     )
     wrap = partial(wrapped_text, indent=" " * _COLUMN) if is_wrapped else str
     texts = []
@@ -135,10 +150,10 @@ def explanation_text(explanation: Explanation, *, is_wrapped: bool = True) -> st
     return "\n\n".join(texts)
 
 
-def _where(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _place_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
     on = f" on {explanation.node}" if explanation.tier == "redis" else ""
     since = f" since {time_text(explanation.since_us)}" if explanation.since_us else ""
-    because = [_BECAUSE[explanation.rule], *map(_compared, explanation.compared)]
+    because = [_REASONS[explanation.rule], *map(_comparison_text, explanation.compared)]
     yield "key", shown_text(explanation.key)
     if explanation.exists is False:
         yield "exists", "no: S3 has no object of this name, and a read of it is answered with 404"
@@ -153,22 +168,28 @@ def _where(explanation: Explanation) -> Iterator[tuple[str, str]]:
     yield "without", f"{_TIERS[explanation.below]} would serve it" if explanation.below == "express" else ""
 
 
-def _moves(explanation: Explanation) -> Iterator[tuple[str, str]]:
-    if explanation.exists is not False:  # without an object no requests start a life
+def _slice_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    if explanation.slices is not None:
+        has_pool = any(move.to == "pool" for move in explanation.moves)
+        yield from slices_lines(explanation.slices, size_bytes=explanation.size_bytes, has_pool=has_pool)
+
+
+def _all_transition_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    if explanation.exists is not False:  # requests for missing objects cause no transitions
         for move in explanation.moves:
-            yield from _move(move, explanation.at_us)
+            yield from _transition_lines(move, explanation.at_us)
 
 
-def _move(move: Move, at_us: int) -> Iterator[tuple[str, str]]:
-    yield f"to {_LABELS[move.to]}", _when(move, at_us)
-    yield "", "; ".join(filter(None, map(_compared, move.compared)))
+def _transition_lines(move: Transition, at_us: int) -> Iterator[tuple[str, str]]:
+    yield f"to {_LABELS[move.to]}", _timing_text(move, at_us)
+    yield "", "; ".join(filter(None, map(_comparison_text, move.compared)))
     if move.known_at_us:
         yield "", f"as of {time_text(move.known_at_us)}: later requests are not in these numbers"
     for hold in move.holds:
-        yield "", f"but {_hold(hold)}"
+        yield "", f"but {_blocker_text(hold)}"
 
 
-def _when(move: Move, at_us: int) -> str:
+def _timing_text(move: Transition, at_us: int) -> str:
     rule = _RULES[move.rule]
     if move.at_us:
         left_s = max(move.at_us - at_us, 0) / US_PER_S
@@ -181,27 +202,27 @@ def _when(move: Move, at_us: int) -> str:
     return f"{count_text(move.requests, 'request')} now: {rule}"
 
 
-def _compared(compared: Compared) -> str:
-    known, unknown = _MEASURES[compared.measure]
-    sentence = unknown if compared.value is None else known
+def _comparison_text(compared: Comparison) -> str:
+    measured_text, unmeasured_text = _MEASURES[compared.measure]
+    sentence = unmeasured_text if compared.value is None else measured_text
     return sentence.format(
-        value=_amount(compared.measure, compared.value), limit=_amount(compared.measure, compared.limit)
+        value=_amount_text(compared.measure, compared.value), limit=_amount_text(compared.measure, compared.limit)
     )
 
 
-def _amount(measure: Measure, value: float | None) -> str:
+def _amount_text(measure: Measure, value: float | None) -> str:
     if value is None:
         return NOTHING
     return duration_text(value) if measure.endswith("_s") else number_text(value)
 
 
-def _hold(hold: Hold) -> str:
+def _blocker_text(hold: Blocker) -> str:
     value, limit = (NOTHING if amount is None else number_text(amount) for amount in (hold.value, hold.limit))
     until = f" until {time_text(hold.until_us)}" if hold.until_us else ""
-    return _HOLDS[hold.reason].format(value=value, limit=limit, until=until)
+    return _BLOCKERS[hold.reason].format(value=value, limit=limit, until=until)
 
 
-def _cost(cost: Cost) -> tuple[str, str]:
+def _cost_line(cost: Cost) -> tuple[str, str]:
     since, usd = time_text(cost.since_us), number_text(cost.usd)
     if cost.of == "cache_function":
         return "this life", f"{usd} USD for its cache function since {since}"
@@ -209,7 +230,7 @@ def _cost(cost: Cost) -> tuple[str, str]:
     return "this run", f"{usd} USD for the node since {since}{share if cost.share_usd else ''}"
 
 
-def _ended(ended: Ended | None) -> Iterator[tuple[str, str]]:
+def _ended_lines(ended: EndedLife | None) -> Iterator[tuple[str, str]]:
     if ended is None:
         return
     lives = "newest life that has" if ended.lives == 1 else f"{ended.lives} newest lives that have"
@@ -222,28 +243,30 @@ def _ended(ended: Ended | None) -> Iterator[tuple[str, str]]:
     yield "before", f"its {lives} ended, since {time_text(ended.since_us)}: {' and '.join(spans) or 'nothing'}"
 
 
-def _month(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _month_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
     month = explanation.month
     if month.requests_per_min is not None:
-        yield "key", _rate(month.requests_per_min, month.worth_usd, month)
+        yield "key", _rate_text(month.requests_per_min, month.worth_usd, month)
+    elif explanation.slices is not None:
+        yield "key", "its rate is not known: reads of objects above the limit are not reported"
     elif explanation.tier == "s3":
         yield "key", "its rate is not known: fewer than two of its requests are noted"
     else:
         yield "key", "its rate is not known: only requests that S3 serves are noted one by one"
     if month.node_usd is not None:
         if month.node_requests_per_min is not None:
-            yield "all keys", _rate(month.node_requests_per_min, month.node_worth_usd, month)
-        yield "node", _price(month.node_usd, month.node_pays_from_per_min)
+            yield "all keys", _rate_text(month.node_requests_per_min, month.node_worth_usd, month)
+        yield "node", _price_text(month.node_usd, month.node_pays_from_per_min)
     if month.cache_function_usd is not None:
-        yield "function", _price(month.cache_function_usd, month.cache_function_pays_from_per_min)
+        yield "function", _price_text(month.cache_function_usd, month.cache_function_pays_from_per_min)
 
 
-def _rate(per_min: float, worth_usd: float | None, month: Month) -> str:
+def _rate_text(per_min: float, worth_usd: float | None, month: Month) -> str:
     value = f"{number_text(month.hit_value_usd_per_million)} USD per million (HitValueUsdPerMillion)"
     worth = f"{number_text(worth_usd or 0.0)} USD, at {value}"
     return f"{number_text(per_min)} requests a minute; to answer them from memory is worth {worth}"
 
 
-def _price(usd: float, pays_from_per_min: float | None) -> str:
+def _price_text(usd: float, pays_from_per_min: float | None) -> str:
     pays = "" if pays_from_per_min is None else f"; it pays above {number_text(pays_from_per_min)} requests a minute"
     return f"{number_text(usd)} USD if it ran all the time{pays}"

@@ -1,4 +1,4 @@
-"""Questions to CloudWatch: any number of metrics in as few calls as it takes."""
+"""Metric queries to CloudWatch, batched into as few calls as possible."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_MOST_QUERIES = 500  # of one call
+_MOST_QUERIES = 500  # CloudWatch's limit per call
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One metric, and what of it is asked for."""
+    """A metric with a statistic and a period."""
 
     namespace: str
     name: str
@@ -19,8 +19,8 @@ class Query:
     stat: str
     period_s: int
 
-    def as_asked(self, id_: str) -> dict[str, Any]:
-        """Return it in the terms of CloudWatch's API."""
+    def as_request(self, id_: str) -> dict[str, Any]:
+        """Return the query as a parameter of GetMetricData."""
         listed = [{"Name": dimension, "Value": value} for dimension, value in self.dimensions.items()]
         metric = {"Namespace": self.namespace, "MetricName": self.name, "Dimensions": listed}
         stat = {"Metric": metric, "Period": self.period_s, "Stat": self.stat}
@@ -30,22 +30,22 @@ class Query:
 def values_of(
     cloudwatch: Any, queries: Mapping[str, Query], *, since_s: int, until_s: int
 ) -> dict[str, dict[int, float]]:
-    """Return each query's values by the start of their period [s]; a metric without any has none.
+    """Return each query's values by the start of the value's period [s]. A metric without data has an empty mapping.
 
     Args:
-        cloudwatch: A client of CloudWatch.
-        queries: By names of the caller's own.
-        since_s: Since 1970, a whole number of periods [s].
-        until_s: Likewise; what is later is not asked for [s].
+        cloudwatch: A CloudWatch client.
+        queries: Queries by name. The names are arbitrary.
+        since_s: Start of the time range since 1970 [s], a multiple of the period.
+        until_s: End of the time range since 1970 [s], a multiple of the period.
     """
     names = {f"q{number}": name for number, name in enumerate(queries)}
-    asked = [queries[name].as_asked(id_) for id_, name in names.items()]
-    found: dict[str, dict[int, float]] = {name: {} for name in queries}
+    requests = [queries[name].as_request(id_) for id_, name in names.items()]
+    values: dict[str, dict[int, float]] = {name: {} for name in queries}
     paginator = cloudwatch.get_paginator("get_metric_data")
-    for start in range(0, len(asked), _MOST_QUERIES):
-        part = asked[start : start + _MOST_QUERIES]
-        for page in paginator.paginate(MetricDataQueries=part, StartTime=since_s, EndTime=until_s):
+    for start in range(0, len(requests), _MOST_QUERIES):
+        batch = requests[start : start + _MOST_QUERIES]
+        for page in paginator.paginate(MetricDataQueries=batch, StartTime=since_s, EndTime=until_s):
             for result in page["MetricDataResults"]:
                 times = (round(at.timestamp()) for at in result["Timestamps"])
-                found[names[result["Id"]]].update(zip(times, result["Values"], strict=True))
-    return found
+                values[names[result["Id"]]].update(zip(times, result["Values"], strict=True))
+    return values

@@ -1,4 +1,4 @@
-"""What a stack costs in a month in which nobody reads, by the resources that its template makes."""
+"""The monthly cost of an idle stack, computed from the resources in its template."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from burstcache.core.worth import sheet_of_region
 from burstcache_local.template.intrinsics import Conditions
 
 MONTH_H = 730
-_OTHER_REGIONS = "today-us-east-1"  # for what a region's sheet leaves out
+_OTHER_REGIONS = "today-us-east-1"  # for prices missing from a region's sheet
 _RELAY_VCPU, _RELAY_GB, _NODE_GB = Fraction(1, 4), Fraction(1, 2), 3
-_JANITOR_USD = Fraction("0.02")  # 8,760 runs
+_JANITOR_USD = Fraction("0.02")  # 8,760 runs per month, one every five minutes
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What is billed by the hour."""
+    """One item of an idle stack's monthly bill."""
 
     name: str
-    usd: Fraction  # a month
+    usd: Fraction  # per month
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The prices of a region; what its sheet leaves out is Northern Virginia's."""
+    """A region's prices, with Northern Virginia's prices as a fallback."""
 
     region: str
 
     @property
     def sheet(self) -> PriceSheet:
-        """The newest sheet of the region, or Northern Virginia's."""
+        """The region's latest price sheet, or Northern Virginia's if the region has none."""
         return sheet_of_region(self.region)
 
     def usd(self, item: str) -> Fraction:
-        """Return the price of one unit [USD]; raise PriceMissingError if no sheet has one."""
+        """Return the price of one unit of an item [USD], or raise PriceMissingError if no sheet has it."""
         try:
             return self.sheet.usd(item)
         except PriceMissingError:
             return price_sheet(_OTHER_REGIONS).usd(item)
 
     def month(self, item: str, units: Fraction | int = 1) -> Fraction:
-        """Return the price of a month of units that are billed by the hour [USD]."""
+        """Return the monthly price of an item that is billed by the hour [USD]."""
         return self.usd(item) * units * MONTH_H
 
 
 def idle_items(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> list[Item]:
-    """Return what a stack costs in a month without a request, the same kinds together.
+    """Return an idle stack's bill for a month. Resources of the same kind share one item.
 
     Args:
         template: The template.
-        values: Of all its parameters.
-        region: Where it is deployed.
+        values: Values of all parameters.
+        region: The stack's region.
     """
     conditions = Conditions(template, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
     sums: dict[str, Fraction] = {}
@@ -69,7 +69,7 @@ def idle_items(template: Mapping[str, Any], values: Mapping[str, Any], region: s
 def _items(
     name: str, part: Mapping[str, Any], conditions: Conditions, values: Mapping[str, Any], prices: Prices
 ) -> Iterator[Item]:
-    """Yield what one resource costs."""
+    """Yield the bill items for one resource."""
     properties = part.get("Properties", {})
     match part["Type"]:
         case "AWS::ElasticLoadBalancingV2::LoadBalancer" if properties["Type"] == "network":
@@ -78,7 +78,7 @@ def _items(
             yield Item("Application Load Balancer", prices.month("alb"))
             if conditions.holds("AlbIsPublic"):
                 yield Item("public addresses", prices.month("ipv4", 2))
-        case "AWS::ECS::Service" if properties["DesiredCount"]:  # the pool's hub runs while there are readers
+        case "AWS::ECS::Service" if properties["DesiredCount"]:  # not the pool's hub, which runs on demand
             task = prices.month("fargate-spot-vcpu:arm", _RELAY_VCPU) + prices.month(
                 "fargate-spot-memory:arm", _RELAY_GB
             )
@@ -99,6 +99,6 @@ def _items(
 
 
 def _volume_gb(properties: Mapping[str, Any], conditions: Conditions) -> int:
-    for device in properties.get("BlockDeviceMappings", ()):  # a database's
+    for device in properties.get("BlockDeviceMappings", ()):  # only databases define a volume
         return int(conditions.value(device["Ebs"]["VolumeSize"]))
     return _NODE_GB

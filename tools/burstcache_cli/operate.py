@@ -1,4 +1,4 @@
-"""The commands that operate a stack by hand: they invoke its functions and print the answer as one line."""
+"""Commands that operate a stack by hand. Each command invokes the stack's functions and prints one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.core.errors import FunctionFailedError
 from burstcache.core.messages.answers import CacheStopped, NodeStopped, Pong
 from burstcache.core.messages.events import KEY_START_REQUESTED, KeyStartRequested
@@ -24,21 +24,21 @@ from burstcache_cli.stack import Stack, exists, stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import count_text, shown_text, time_text
 
-_PURGED_AT_ONCE = 3  # more would take what concurrency a new account has from the functions that readers wait for
-_PURGED_IN_A_ROW = 1_000  # keys that are listed at a time: a bucket may have any number
-_MOST_NAMED = 3
+_PURGE_CONCURRENCY = 3  # low, because new accounts have a small concurrency limit and readers need a share
+_PURGE_BATCH = 1_000  # keys per batch, to limit memory
+_MOST_NAMED = 3  # maximum number of failed keys in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an operation did."""
+    """The outcome of an operation."""
 
-    text: str  # one line for people
-    answer: Mapping[str, Any]  # the function's
+    text: str  # one line for the terminal
+    answer: Mapping[str, Any]  # the invoked function's result
     is_success: bool = True
 
 
-# The scheduler's answers to a start by hand: the line, and whether the key is hot now.
+# Scheduler's outcome of a manual start → message, and whether the outcome is a success.
 _START_OUTCOMES = {
     "started": ("{key} starts: follow it with `burstcache watch`", True),
     "booted": ("the node of {key} boots: see `burstcache redis status`", True),
@@ -53,7 +53,7 @@ _START_OUTCOMES = {
 
 
 def redis_start(args: argparse.Namespace) -> ExitCode:
-    """Boot a node and hold it."""
+    """Boot a node and keep it running."""
     stack = stack_of(args)
     return _print(start_redis(stack, stack.node_name(args.node), args.for_s), as_json=args.json)
 
@@ -65,7 +65,7 @@ def redis_stop(args: argparse.Namespace) -> ExitCode:
 
 
 def redis_ping(args: argparse.Namespace) -> ExitCode:
-    """Ask a node's Redis for a PONG."""
+    """Ping a node's Redis."""
     stack = stack_of(args)
     return _print(ping_redis(stack, stack.node_name(args.node)), as_json=args.json)
 
@@ -81,7 +81,7 @@ def lambda_stop(args: argparse.Namespace) -> ExitCode:
 
 
 def purge(args: argparse.Namespace) -> ExitCode:
-    """Let copies of objects go."""
+    """Invalidate all copies of one object, or of all objects under a prefix."""
     stack = stack_of(args)
     if args.key is not None:
         return _print(purge_key(stack, args.key), as_json=args.json)
@@ -103,19 +103,19 @@ def resume(args: argparse.Namespace) -> ExitCode:
 
 
 def begin_pause(stack: Stack, reason: str) -> Outcome:
-    """Let nothing start until the pause is ended."""
-    answer = asdict(_pauses(stack).begin(reason))
+    """Pause the stack, so that no cache function or node starts until `end_pause`."""
+    answer = asdict(_pause_switch(stack).begin(reason))
     return Outcome("paused: nodes stop within five minutes, cache functions within fifteen", answer)
 
 
 def end_pause(stack: Stack) -> Outcome:
-    """Let keys and nodes start again."""
-    was_paused = _pauses(stack).end()
+    """End the pause, so that cache functions and nodes may start again."""
+    was_paused = _pause_switch(stack).end()
     return Outcome("resumed" if was_paused else "the stack is not paused", {"was_paused": was_paused})
 
 
 def start_redis(stack: Stack, node: str, for_s: int) -> Outcome:
-    """Keep a node running for `for_s` seconds from now, without a key."""
+    """Boot a node, and keep it running for `for_s` from now, even without keys."""
     answer: Any = _redis_control(stack, Hold(op="hold", node=node, for_s=for_s))
     if "refused" in answer:
         return Outcome(answer["refused"], answer, is_success=False)
@@ -123,13 +123,13 @@ def start_redis(stack: Stack, node: str, for_s: int) -> Outcome:
 
 
 def stop_redis(stack: Stack, node: str) -> Outcome:
-    """Stop a node; its keys return to S3."""
+    """Stop a node. S3 serves the node's keys again."""
     answer: NodeStopped = _redis_control(stack, Release(op="release", node=node))
     return Outcome(f"{node} is {answer['phase']}", answer)
 
 
 def ping_redis(stack: Stack, node: str) -> Outcome:
-    """Ask a node's Redis for a PONG, from inside the stack's network."""
+    """Ping a node's Redis from inside the stack's network."""
     answer: Pong = _redis_control(stack, Ping(op="ping", node=node))
     reply = "PONG" if answer["pong"] else f"no PONG ({answer.get('reason', '')})"
     text = f"{node}: {reply}; the node is {answer['phase']}, its instance {answer['instance']}"
@@ -137,8 +137,8 @@ def ping_redis(stack: Stack, node: str) -> Outcome:
 
 
 def start_lambda(stack: Stack, key: str) -> Outcome:
-    """Start a key's life, or boot its node if the policy keeps one for all keys, however few its requests."""
-    if exists(stack, key) is False:  # if this person may not know, the scheduler decides alone
+    """Start a key's life at any request rate, or boot the key's node if the policy shares nodes among all keys."""
+    if exists(stack, key) is False:  # not if the result is None for lack of permission
         bucket = stack.output("BucketName")
         answer = {"outcome": "no_object"}
         return Outcome(f"{key} does not exist: bucket {bucket} has no object of this name", answer, is_success=False)
@@ -156,43 +156,43 @@ def start_lambda(stack: Stack, key: str) -> Outcome:
 
 
 def stop_lambda(stack: Stack, key: str) -> Outcome:
-    """Let the cache function that holds a key finish its requests and end."""
+    """Drain and end a key's cache function."""
     answer: CacheStopped = _redis_control(stack, StopCache(op="stop_cache", key=key))
     text = f"the cache function of {key} ends" if answer["stopped"] else f"no cache function holds {key}"
     return Outcome(text, answer)
 
 
 def purge_key(stack: Stack, key: str) -> Outcome:
-    """Invalidate every copy of one object, and say whether one was known, and whether S3 has the object."""
+    """Invalidate every copy of an object. If there was no copy, report whether the object exists in S3."""
     outcome = purge_keys(stack, [key])
     if not outcome.is_success or outcome.answer["copies"]:
         return outcome
     absent = f"; bucket {stack.output('BucketName')} has no object of this name" if exists(stack, key) is False else ""
-    text = f"no node and no cache function had a copy of {key}; readers with a memory were told to confirm{absent}"
+    text = f"no node and no cache function had a copy of {key}; readers with a memory will revalidate{absent}"
     return replace(outcome, text=text)
 
 
 def purge_keys(stack: Stack, keys: Iterable[str]) -> Outcome:
-    """Invalidate every copy of some objects, several at a time; all are tried."""
+    """Invalidate every copy of several objects concurrently. Continue after failures."""
     function = json.loads(stack.output("ReaderSettings"))["ORIGIN_FUNCTION_NAME"]
-    client = stack.clients.like("caller").make("lambda")  # which asks again after throttling
+    client = stack.clients.like("caller").make("lambda")  # this profile retries after throttling
 
     def invalidate(key: str) -> tuple[int, str]:
-        """Return the number of copies, and what went wrong."""
+        """Return the number of invalidated copies, and an error message that is empty on success."""
         try:
             return _invoke(client, function, FollowWrite(op="follow_write", key=key)).get("copies", 0), ""
         except (FunctionFailedError, ClientError, BotoCoreError) as error:
             return 0, f"{key}: {error}"
 
-    left, count, copies, failed = iter(keys), 0, 0, list[str]()
-    with ThreadPoolExecutor(_PURGED_AT_ONCE) as threads:
-        while row := list(islice(left, _PURGED_IN_A_ROW)):
-            count += len(row)
-            done = list(threads.map(invalidate, row))
-            copies += sum(number for number, _ in done)
-            failed += (problem for _, problem in done if problem)
-    had = count_text(copies, "copy") if copies == 1 else f"{copies:,} copies"
-    text = f"{count_text(count - len(failed), 'key')} invalidated; nodes and cache functions had {had}"
+    remaining, count, copies, failed = iter(keys), 0, 0, list[str]()
+    with ThreadPoolExecutor(_PURGE_CONCURRENCY) as threads:
+        while batch := list(islice(remaining, _PURGE_BATCH)):
+            count += len(batch)
+            results = list(threads.map(invalidate, batch))
+            copies += sum(number for number, _ in results)
+            failed += (problem for _, problem in results if problem)
+    copies_text = count_text(copies, "copy") if copies == 1 else f"{copies:,} copies"
+    text = f"{count_text(count - len(failed), 'key')} invalidated; nodes and cache functions had {copies_text}"
     if failed:
         text = f"{text}; {count_text(len(failed), 'key')} failed"
     answer = {"keys": count, "copies": copies, "failed": failed}
@@ -206,8 +206,8 @@ def _keys_under(stack: Stack, prefix: str) -> Iterator[str]:
     return (each["Key"] for page in pages for each in page.get("Contents", ()))
 
 
-def _pauses(stack: Stack) -> Pauses:
-    return Pauses(stack.output("TableName"), stack.clients.dynamodb, SystemClock())
+def _pause_switch(stack: Stack) -> PauseSwitch:
+    return PauseSwitch(stack.output("TableName"), stack.clients.dynamodb, SystemClock())
 
 
 def _redis_control(stack: Stack, operation: Hold | Release | Ping | StopCache) -> Any:
@@ -215,7 +215,7 @@ def _redis_control(stack: Stack, operation: Hold | Release | Ping | StopCache) -
 
 
 def invoke(stack: Stack, output: str, payload: Mapping[str, Any]) -> Any:
-    """Return a function's answer, or raise FunctionFailedError with its error's name and text."""
+    """Invoke a function, and return its result. Raise FunctionFailedError with the error's name and message."""
     return _invoke(stack.client("lambda"), stack.output(output), payload)
 
 

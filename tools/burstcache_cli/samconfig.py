@@ -1,4 +1,4 @@
-"""The file that SAM CLI reads: which stack, where, and with which parameters."""
+"""SAM CLI's samconfig.toml, with a stack's name, region and parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from burstcache_terminal.options import UsageError
 
-# In both of the forms that SAM CLI takes; within quotation marks a backslash keeps the next character.
+# Matches both formats that SAM CLI accepts. In quotation marks, a backslash escapes the next character.
 _OVERRIDE = re.compile(r'(?:ParameterKey=)?(\w+)(?:,ParameterValue)?=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))(?=\s|$)')
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 _NEW = """version = 0.1
@@ -34,18 +34,18 @@ resolve_s3 = true
 
 @dataclass(frozen=True, slots=True)
 class SamConfig:
-    """One environment of the file, and the file's text, which is that of a new one where there is none yet."""
+    """One environment of the file, with the whole text of the file or of a new file."""
 
     text: str
     environment: str
     is_new: bool
     stack_name: str
-    region: str  # empty: that of the AWS configuration
-    profile: str  # likewise
+    region: str  # empty to use the AWS configuration
+    profile: str  # empty to use the AWS configuration
     overrides: Mapping[str, str]
 
     def with_settings(self, *, stack_name: str, region: str, profile: str, overrides: Mapping[str, str]) -> str:
-        """Return the file's text with these settings in the environment, and all else as it was."""
+        """Return the file's text with these settings in the environment and all other lines unchanged."""
         deploy = {"parameter_overrides": toml_text(overrides_text(overrides)), "region": json.dumps(region)}
         if profile:
             deploy["profile"] = json.dumps(profile)
@@ -59,10 +59,10 @@ class SamConfig:
 
 
 def read_samconfig(args: argparse.Namespace) -> SamConfig:
-    """Return the environment that the options name; they go before what the file says.
+    """Read the environment that the command-line options select. Options override the file.
 
     Raises:
-        UsageError: The file cannot be read, or has no such environment.
+        UsageError: The file is unreadable or invalid, or lacks the environment.
     """
     try:
         text, is_new = args.file.read_bytes().decode(), False
@@ -75,26 +75,26 @@ def read_samconfig(args: argparse.Namespace) -> SamConfig:
     try:
         return _read(args, text, is_new=is_new)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"burstcache: {args.file} is no TOML: {error}") from None
+        raise UsageError(f"burstcache: {args.file} is not valid TOML: {error}") from None
     except ValueError as error:
         raise UsageError(f"burstcache: {args.file}: {error}") from None
 
 
 def _read(args: argparse.Namespace, text: str, *, is_new: bool) -> SamConfig:
-    """Return the environment of a file's text, or raise ValueError."""
+    """Parse the selected environment from a file's text, or raise ValueError."""
     environments = tomllib.loads(text)
     deploy = _table(environments, args.config_env, "deploy", "parameters")
     if not is_new and "parameters" not in _table(environments, args.config_env, "deploy"):
-        known = [name for name, each in environments.items() if isinstance(each, dict) and "deploy" in each]
+        names = [name for name, each in environments.items() if isinstance(each, dict) and "deploy" in each]
         raise ValueError(
             f"there is no section [{args.config_env}.deploy.parameters]; add it, or give another --config-env"
-            f" ({', '.join(known) or 'the file has none'})"
+            f" ({', '.join(names) or 'the file has none'})"
         )
-    given = _table(environments, args.config_env, "global", "parameters") | deploy
+    settings = _table(environments, args.config_env, "global", "parameters") | deploy
     for name in ("stack_name", "region", "profile"):
-        if not isinstance(given.get(name, ""), str):
-            raise ValueError(f"{name} is {given[name]!r}; expected a text")
-    stack_name = args.stack_name or given.get("stack_name", "burstcache")
+        if not isinstance(settings.get(name, ""), str):
+            raise ValueError(f"{name} is {settings[name]!r}; expected a text")
+    stack_name = args.stack_name or settings.get("stack_name", "burstcache")
     if not _STACK_NAME.fullmatch(stack_name):
         raise ValueError(
             f"the stack's name is {stack_name!r}; CloudFormation takes letters, digits and hyphens, a letter first"
@@ -104,14 +104,14 @@ def _read(args: argparse.Namespace, text: str, *, is_new: bool) -> SamConfig:
         environment=args.config_env,
         is_new=is_new,
         stack_name=stack_name,
-        region=args.region or given.get("region", ""),
-        profile=args.profile or given.get("profile", ""),
-        overrides=overrides_of(given.get("parameter_overrides", "")),
+        region=args.region or settings.get("region", ""),
+        profile=args.profile or settings.get("profile", ""),
+        overrides=overrides_of(settings.get("parameter_overrides", "")),
     )
 
 
 def _table(environments: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return a table of the file, empty if it is absent; raise ValueError if something else has its name."""
+    """Return a table of the file, or an empty table if it is absent. Raise ValueError for any other value."""
     table: Any = environments
     for depth, name in enumerate(names, 1):
         table = table.get(name, {})
@@ -120,43 +120,43 @@ def _table(environments: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return dict(table)
 
 
-def overrides_of(given: Any) -> dict[str, str]:
-    """Return names and values of `parameter_overrides`: a text, a list of such texts, or a table.
+def overrides_of(value: Any) -> dict[str, str]:
+    """Parse `parameter_overrides`, which may be a string, a list of strings or a table, into names and values.
 
     Raises:
-        ValueError: Part of it is no NAME=VALUE.
+        ValueError: A part is not NAME=VALUE.
     """
-    if isinstance(given, dict):
-        return {name: str(value) for name, value in given.items()}
-    text = " ".join(map(str, given)) if isinstance(given, list) else str(given)
+    if isinstance(value, dict):
+        return {name: str(each) for name, each in value.items()}
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
     if rest := _OVERRIDE.sub("", text).split():
         raise ValueError(f"parameter_overrides has {rest[0]!r}; expected NAME=VALUE, a value with blanks in quotes")
-    found = _OVERRIDE.findall(text)
-    return {name: re.sub(r"\\(.)", r"\1", quoted) or plain for name, quoted, plain in found}
+    matches = _OVERRIDE.findall(text)
+    return {name: re.sub(r"\\(.)", r"\1", quoted) or plain for name, quoted, plain in matches}
 
 
-def overrides_text(given: Mapping[str, str]) -> str:
-    """Return `parameter_overrides` with these names and values."""
-    escaped = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in given.items()}
+def overrides_text(overrides: Mapping[str, str]) -> str:
+    """Format names and values as a string for `parameter_overrides`."""
+    escaped = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in overrides.items()}
     return " ".join(f'{name}="{value}"' for name, value in escaped.items())
 
 
 def toml_text(text: str) -> str:
-    """Return a text as TOML has it, in the quotation marks that need the fewest escapes."""
+    """Encode text as a TOML string, with the quotation marks that need fewer escapes."""
     return json.dumps(text, ensure_ascii=False) if "'" in text else f"'{text}'"
 
 
 def settings_of(text: str, environment: str) -> dict[str, Any]:
-    """Return what SAM CLI reads of an environment; nothing if the text is no TOML or lacks it."""
+    """Return an environment's settings as read by SAM CLI, or none if the text is invalid or lacks the environment."""
     try:
-        found = tomllib.loads(text)
-        return _table(found, environment, "global", "parameters") | _table(found, environment, "deploy", "parameters")
+        tables = tomllib.loads(text)
+        return _table(tables, environment, "global", "parameters") | _table(tables, environment, "deploy", "parameters")
     except ValueError:
         return {}
 
 
 def _with_lines(text: str, head: str, settings: Mapping[str, str]) -> str:
-    """Return TOML with these lines in a section, which is added if there is none; line ends stay as they are."""
+    """Write settings into a section of a TOML text. Add the section if necessary, and keep the line endings."""
     end = "\r\n" if "\r\n" in text else "\n"
     former = text.replace("\r\n", "\n").rstrip("\n").split("\n")
     if head not in former:

@@ -1,14 +1,14 @@
-"""What AWS's services count of a stack's use of them, in metrics that every account has without a price.
+"""A stack's use of AWS services, from free CloudWatch metrics.
 
-Metrics are delivered on a best effort: they lack a point at times, and are no bill. What no service counts by stack is
-not here: Step Functions counts the transitions of the whole account alone, S3 requests only with metrics that cost
-extra.
+CloudWatch delivers metrics on a best-effort basis. Data points may be missing, so the metrics are not a bill. Step
+Functions transitions are omitted because they are counted only per account. S3 requests are omitted because they need
+paid metrics.
 
 Source:
     Amazon DynamoDB Developer Guide, "DynamoDB metrics and dimensions"; Amazon EventBridge User Guide, "Monitoring
     Amazon EventBridge"; AWS Step Functions Developer Guide, "Monitoring Step Functions metrics using Amazon
     CloudWatch"; Amazon CloudWatch Logs User Guide, "CloudWatch Logs usage metrics"; Amazon API Gateway Developer Guide,
-    "Working with metrics for HTTP APIs"; Elastic Load Balancing, "CloudWatch metrics" of both kinds of balancers.
+    "Working with metrics for HTTP APIs"; Elastic Load Balancing, "CloudWatch metrics" for both kinds of balancers.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from burstcache_cli.stack import Resource
 
 @dataclass(frozen=True, slots=True)
 class ServiceUse:
-    """What services counted of a stack in a time; 0 of what it does not have. CloudWatch's values are floats."""
+    """A stack's usage in a time range, with 0 for unused services. Values are floats, as in CloudWatch."""
 
-    table_reads: float = 0.0  # units of DynamoDB
+    table_reads: float = 0.0  # DynamoDB read units
     table_writes: float = 0.0
-    events: float = 0.0  # of the stack's own bus, that a rule matched
-    lives: float = 0.0  # executions begun: of keys
-    node_parts: float = 0.0  # of nodes, of which a long run has several
+    events: float = 0.0  # events on the stack's own bus that matched a rule
+    lives: float = 0.0  # executions started for keys
+    node_parts: float = 0.0  # executions started for nodes; a long run has several executions
     log_bytes: float = 0.0
-    door_requests: float = 0.0  # of the HTTP API
+    door_requests: float = 0.0  # requests to the HTTP API
     door_bytes: float = 0.0
     alb_lcu_h: float = 0.0
     nlb_lcu_h: float = 0.0
 
 
-# Resource type → field, namespace, metric, dimension; all are sums.
+# Resource type → field, namespace, metric, dimension. The statistic is always Sum.
 _COUNTED = {
     "AWS::DynamoDB::Table": (
         ("table_reads", "AWS/DynamoDB", "ConsumedReadCapacityUnits", "TableName"),
@@ -50,23 +50,23 @@ _COUNTED = {
 }
 _MACHINES = {"KeyLifecycle": "lives", "RedisNode": "node_parts"}
 _BALANCERS = {"app": ("alb_lcu_h", "AWS/ApplicationELB"), "net": ("nlb_lcu_h", "AWS/NetworkELB")}
-OWN_RULES = ("SchedulerRule", "CacheFailureRule")  # of the stack's own bus; all others match events of AWS
+OWN_RULES = ("SchedulerRule", "CacheFailureRule")  # on the stack's own bus; other rules match AWS events
 _FIELDS = tuple(ServiceUse.__dataclass_fields__)
 
 
 def queries_of(resources: Sequence[Resource], period_s: int) -> dict[str, Query]:
-    """Return the queries of what a stack's resources are billed for, by names that `use_of` knows."""
+    """Return queries for the billed usage of a stack's resources. `use_of` depends on the query names."""
     bus = next((each.physical_id for each in resources if each.type == "AWS::Events::EventBus"), "")
-    found = (
+    metrics = (
         (field, Query(namespace, metric, dimensions, "Sum", period_s))
         for resource in resources
         for field, namespace, metric, dimensions in _metrics_of(resource, bus)
     )
-    return {f"{field} {number}": query for number, (field, query) in enumerate(found)}
+    return {f"{field} {number}": query for number, (field, query) in enumerate(metrics)}
 
 
 def use_of(values: Mapping[str, Mapping[int, float]]) -> ServiceUse:
-    """Return what the values of those queries add up to; others are left aside."""
+    """Sum the values of queries from `queries_of`. Values of other queries are ignored."""
     sums = dict.fromkeys(_FIELDS, 0.0)
     for name, points in values.items():
         if (field := name.partition(" ")[0]) in sums:
@@ -75,14 +75,14 @@ def use_of(values: Mapping[str, Mapping[int, float]]) -> ServiceUse:
 
 
 def _metrics_of(resource: Resource, bus: str) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
-    """Yield field, namespace, metric and dimensions."""
+    """Yield field, namespace, metric name and dimensions for each metric of a resource."""
     physical_id = resource.physical_id
     for field, namespace, metric, dimension in _COUNTED.get(resource.type, ()):
         yield field, namespace, metric, {dimension: physical_id}
     if resource.type == "AWS::StepFunctions::StateMachine" and (field := _MACHINES.get(resource.logical_id, "")):
         yield field, "AWS/States", "ExecutionsStarted", {"StateMachineArn": physical_id}
     if resource.logical_id in OWN_RULES:
-        rule = physical_id.rpartition("|")[2]  # CloudFormation puts the bus in front of it
+        rule = physical_id.rpartition("|")[2]  # the physical id is `bus|rule`
         yield "events", "AWS/Events", "MatchedEvents", {"EventBusName": bus, "RuleName": rule}
     if resource.type == "AWS::ElasticLoadBalancingV2::LoadBalancer":
         name = physical_id.partition(":loadbalancer/")[2]

@@ -1,4 +1,4 @@
-"""The commands that show a stack: what a query found, as text for people or as JSON for machines."""
+"""Commands that show a stack as text or JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from burstcache.queries.nodes import NodeView, read_nodes
 from burstcache.queries.pool import PoolView, read_pool
 from burstcache.queries.routes import RouteView, read_routes
 from burstcache.queries.states import KEY_STATES, NODE_STATES
-from burstcache.queries.watch import Entered, key_watcher, node_watcher
+from burstcache.queries.watch import StateEntry, key_watcher, node_watcher
 from burstcache.queries.watch import watch as follow
 from burstcache_cli.explain import max_object_bytes_of
 from burstcache_cli.stack import stack_of
@@ -32,7 +32,7 @@ _DOUBTS = {
 
 
 def keys(args: argparse.Namespace) -> ExitCode:
-    """List the keys, and say if nothing starts."""
+    """List the keys, and a pause if there is one."""
     stack = stack_of(args)
     system = stack.system()
     views, pause = read_keys(system, max_object_bytes=max_object_bytes_of(stack)), system.pauses.read()
@@ -46,14 +46,14 @@ def routes(args: argparse.Namespace) -> ExitCode:
 
 
 def redis_status(args: argparse.Namespace) -> ExitCode:
-    """List the Redis nodes, and say if nothing starts."""
+    """List the Redis nodes, and a pause if there is one."""
     system = stack_of(args).system()
     views, pause = read_nodes(system), system.pauses.read()
     return _print(views, (f"{pause_text(pause)}\n\n" if pause else "") + nodes_text(views), as_json=args.json)
 
 
 def pool(args: argparse.Namespace) -> ExitCode:
-    """Show the pool, and say if nothing starts."""
+    """Show the pool, and a pause if there is one."""
     stack = stack_of(args)
     settings = json.loads(stack.output("PoolSettings"))
     price = member_price(sheet_of_region(settings["AWS_REGION"]), int(settings["POOL_MEMORY_MB"]))
@@ -65,7 +65,7 @@ def pool(args: argparse.Namespace) -> ExitCode:
 
 
 def watch(args: argparse.Namespace) -> ExitCode:
-    """Print the states of a key or a node as it enters them."""
+    """Print each state that a key or a node enters."""
     states = KEY_STATES if args.node is None else NODE_STATES
     if args.until and args.until not in states:
         raise InvalidSettingError(f"--until {args.until!r}: expected one of {', '.join(states)}")
@@ -79,33 +79,33 @@ def watch(args: argparse.Namespace) -> ExitCode:
     try:
         for entered in follow(watcher, system.clock, until=args.until, timeout_s=0 if args.once else args.timeout_s):
             print(lines.line(entered), flush=True)
-    except KeyboardInterrupt:  # the usual end of a watch that has no other
+    except KeyboardInterrupt:  # the normal end without --until
         return ExitCode.INTERRUPTED if args.until else ExitCode.SUCCESS
     return ExitCode.SUCCESS
 
 
 def pause_text(pause: Pause) -> str:
-    """Return why nothing starts, until when, and what ends that."""
+    """Format a pause, with the command that ends the pause."""
     until = f" until {time_text(pause.until_us)}" if pause.until_us else ""
     return f"paused since {time_text(pause.since_us)}{until}: {shown_text(pause.reason)}; `burstcache resume` ends that"
 
 
 def keys_text(views: Sequence[KeyView]) -> str:
-    """Return one line per key under a header."""
+    """Format keys as a table."""
     if not views:
-        return "no key is known yet: the scheduler has had no report of requests that S3 served"
+        return "no keys yet: the scheduler has received no report of requests that S3 served"
     return table_text(("KEY", "STATE", "TIER", "SINCE", "NOTED", "EXECUTION"), [_key_cells(view) for view in views])
 
 
 def routes_text(views: Sequence[RouteView]) -> str:
-    """Return one line per route under a header."""
+    """Format routes as a table."""
     if not views:
         return "no routes: no key has a life of its own"
     return table_text(("KEY", "TIER", "NODE", "GENERATION", "HOLDER", "VALID"), [_route_cells(view) for view in views])
 
 
 def nodes_text(views: Sequence[NodeView]) -> str:
-    """Return one line per node under a header."""
+    """Format nodes as a table."""
     if not views:
         return "no nodes: this stack has no Redis"
     header = ("NODE", "PHASE", "GENERATION", "READY SINCE", "KEYS", "HELD UNTIL")
@@ -113,16 +113,16 @@ def nodes_text(views: Sequence[NodeView]) -> str:
 
 
 def pool_text(view: PoolView) -> str:
-    """Return what a person wants to know of the pool."""
+    """Format the pool's members, hubs, hits, reclaims, erasure code and bill."""
     if not view.codes:
         return "the pool has not been used yet"
     stored_mb = sum(member.stored_bytes for member in view.members) / 1e6
     silent = [member.member for member in view.members if member.is_silent]
-    found = f"{view.hits / view.requests:.0%} of them found" if view.requests else "none yet"
+    hits = f"{view.hits / view.requests:.0%} of them found" if view.requests else "none yet"
     hubs = ", ".join(f"{hub.hub} (reported {time_text(hub.reported_at_us)})" for hub in view.hubs)
-    last = f"; last {time_text(view.reclaimed[-1][0] * 1_000_000)}" if view.reclaimed else ""
+    last_reclaim = f"; last {time_text(view.reclaimed[-1][0] * 1_000_000)}" if view.reclaimed else ""
     backup = f"backup every {duration_text(view.backup_s)}" if view.backup_s else "no backup"
-    former = f" (before: {', '.join(view.codes[1:])})" if view.codes[1:] else ""
+    former_codes = f" (before: {', '.join(view.codes[1:])})" if view.codes[1:] else ""
     bill = view.bill
     lines = [
         ("kept by", view.execution_name or "nobody: members may be reclaimed"),
@@ -130,9 +130,12 @@ def pool_text(view: PoolView) -> str:
         ("hubs", hubs or "none reports"),
         ("members", f"{len(view.members)} invoked, {number_text(stored_mb)} MB stored"),
         ("silent", ", ".join(silent)),
-        ("slices", f"{view.requests:,} asked for, {found}; {number_text(view.written_bytes / 1e6)} MB written"),
-        ("reclaims", f"{number_text(view.reclaims_per_min)} a minute in {number_text(view.watched_min)} min{last}"),
-        ("chunks", f"{view.codes[0]}{former}; invoked every {duration_text(view.warm_s)}, {backup}"),
+        ("slices", f"{view.requests:,} asked for, {hits}; {number_text(view.written_bytes / 1e6)} MB written"),
+        (
+            "reclaims",
+            f"{number_text(view.reclaims_per_min)} a minute in {number_text(view.watched_min)} min{last_reclaim}",
+        ),
+        ("chunks", f"{view.codes[0]}{former_codes}; invoked every {duration_text(view.warm_s)}, {backup}"),
         *(("", reason) for reason in view.reasons),
         (
             "bill",
@@ -140,18 +143,18 @@ def pool_text(view: PoolView) -> str:
             f" {bill.environments_usd:.6f}; hubs and control apart",
         ),
     ]
-    return "\n".join(f"{what:10}{text}" for what, text in lines if text)
+    return "\n".join(f"{label:10}{text}" for label, text in lines if text)
 
 
 @dataclass(slots=True)
 class Lines:
-    """Turns states into lines; each says how long the state before it lasted."""
+    """A formatter of state entries as lines, each with the duration of the previous state."""
 
     as_json: bool
-    _before: Entered | None = None
+    _before: StateEntry | None = None
 
-    def line(self, entered: Entered) -> str:
-        """Return the line of a state just entered."""
+    def line(self, entered: StateEntry) -> str:
+        """Format a newly entered state as a line."""
         before, self._before = self._before, entered
         lasted_s = (entered.at_us - before.at_us) / 1_000_000 if before and before.at_us and entered.at_us else None
         if self.as_json:

@@ -1,4 +1,4 @@
-"""Finds a stack: on this machine by the local run's state file, in AWS by its name. Both speak the same API."""
+"""A stack on AWS or in the local run, with AWS clients."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from burstcache.access import parse_nodes
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
+from burstcache.queries.slices import ObjectHead
 from burstcache.queries.system import System
 from burstcache_local import state_file
 from burstcache_local.state_file import RunningCloud
 
 
 class LocalRunAbsentError(BurstcacheError):
-    """No system is running on this machine."""
+    """No local run was found."""
 
 
 class StackIncompleteError(BurstcacheError):
@@ -35,7 +36,7 @@ class StackIncompleteError(BurstcacheError):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource of a stack."""
+    """A resource of a stack."""
 
     logical_id: str
     physical_id: str
@@ -44,11 +45,11 @@ class Resource:
 
 @dataclass(frozen=True)
 class Stack:
-    """One stack and how to reach its services."""
+    """A stack with its service endpoints."""
 
     name: str
     session: Any
-    endpoint_urls: Mapping[str, str]  # by service; empty text: every other service; no entry: AWS's own
+    endpoint_urls: Mapping[str, str]  # by service, with "" for all others (no entries: AWS's own endpoints)
 
     def client(self, service: str) -> Any:
         """Return a new client of `service` for this stack."""
@@ -56,38 +57,38 @@ class Stack:
 
     @cached_property
     def clients(self) -> Clients:
-        """The clients of this stack."""
+        """AWS clients for this stack."""
         return Clients("patient", session=self.session, endpoint_urls=self.endpoint_urls)
 
     @cached_property
     def outputs(self) -> Mapping[str, str]:
-        """The stack's outputs by name; raises InvalidSettingError if there is no stack of that name."""
+        """The stack's outputs by name. Raises InvalidSettingError if the stack does not exist."""
         return {output["OutputKey"]: output["OutputValue"] for output in self._described.get("Outputs", [])}
 
     @property
     def created_s(self) -> float:
-        """When it was made, since 1970 [s]; raises InvalidSettingError if there is no stack of that name."""
+        """The creation time since 1970 [s]. Raises InvalidSettingError if the stack does not exist."""
         created: datetime = self._described["CreationTime"]
         return created.timestamp()
 
     @property
     def is_protected(self) -> bool:
-        """Whether CloudFormation refuses to delete it."""
+        """Whether the stack has termination protection."""
         return bool(self._described.get("EnableTerminationProtection", False))
 
     @property
     def is_burstcache(self) -> bool:
-        """Whether it is a stack of this template, by outputs, or by parameters where it was never made whole."""
+        """Whether this is a Burstcache stack, according to its outputs or, if its creation failed, its parameters."""
         return "TableName" in self.outputs or {"OriginBucketName", "HitValueUsdPerMillion"} <= self.parameters.keys()
 
     @cached_property
     def parameters(self) -> Mapping[str, str]:
-        """The parameters that it was made with, or updated last."""
+        """The parameter values of the latest update or, without updates, the creation."""
         return {each["ParameterKey"]: each["ParameterValue"] for each in self._described.get("Parameters", [])}
 
     @property
     def version(self) -> tuple[Any, ...]:
-        """What differs once the stack was updated, and again once that is over, or was made anew."""
+        """A value that changes at the start and end of each update, and when the stack is recreated."""
         described = self._described
         return described["StackId"], described.get("LastUpdatedTime"), described["StackStatus"]
 
@@ -96,7 +97,7 @@ class Stack:
         try:
             answer = self.client("cloudformation").describe_stacks(StackName=self.name)
         except ClientError as error:
-            # CloudFormation has no error of its own for this: a stack that does not exist is a ValidationError.
+            # CloudFormation reports a missing stack as a ValidationError.
             if error.response["Error"]["Code"] == "ValidationError":
                 region = self.session.region_name
                 raise InvalidSettingError(f"--stack-name {self.name}: there is no such stack in {region}") from error
@@ -105,22 +106,22 @@ class Stack:
         return described
 
     def output(self, name: str) -> str:
-        """Return one output, or raise StackIncompleteError."""
+        """Return an output's value, or raise StackIncompleteError if there is no such output."""
         if name not in self.outputs:
             raise StackIncompleteError(
-                f"stack {self.name!r} ({self._described['StackStatus']}) has no output {name}: is it one of Burstcache,"
-                f" with the parts for this? It has {', '.join(sorted(self.outputs)) or 'none'}"
+                f"stack {self.name!r} ({self._described['StackStatus']}) has no output {name}: is it a Burstcache"
+                f" stack with the parts for this? It has {', '.join(sorted(self.outputs)) or 'none'}"
             )
         return self.outputs[name]
 
     @property
     def is_deployed(self) -> bool:
-        """Whether it is one of AWS, not the local run's."""
+        """Whether the stack is deployed to AWS instead of the local run."""
         return not self.endpoint_urls
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
-        """All that it consists of by now: what is still being made has no name yet."""
+        """The existing resources, without resources that are still being created and have no physical id."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.name)
         return tuple(
             Resource(each["LogicalResourceId"], each["PhysicalResourceId"], each["ResourceType"])
@@ -131,12 +132,12 @@ class Stack:
 
     @property
     def functions(self) -> Mapping[str, str]:
-        """The names of its functions, by logical id."""
+        """The names of the stack's functions, by logical id."""
         return {each.logical_id: each.physical_id for each in self.resources if each.type == "AWS::Lambda::Function"}
 
     def configuration(self, function_name: str) -> Mapping[str, Any]:
-        """Return how a function is configured, in the terms of Lambda's API."""
-        # The local run's endpoint of Lambda only invokes; what describes functions is behind that of all services.
+        """Return a function's configuration as from Lambda's GetFunctionConfiguration."""
+        # The local run's Lambda endpoint only supports Invoke, so use the general endpoint.
         urls = {service: url for service, url in self.endpoint_urls.items() if service != "lambda"}
         client = Clients("patient", session=self.session, endpoint_urls=urls).make("lambda")
         configuration: Mapping[str, Any] = client.get_function_configuration(FunctionName=function_name)
@@ -144,19 +145,19 @@ class Stack:
 
     @cached_property
     def node_names(self) -> tuple[str, ...]:
-        """The Redis nodes of this stack, which may have none."""
+        """Names of the stack's Redis nodes."""
         return tuple(node.name for node in parse_nodes(self.outputs.get("RedisNodes", "")))
 
     @cached_property
     def database_nodes(self) -> tuple[str, ...]:
-        """The nodes of this stack's databases of state, which may have none; people only look at them."""
+        """Names of the stack's nodes with state databases, which are shown but not operated by hand."""
         return tuple(node.name for node in parse_nodes(self.outputs.get("StateNodes", "")))
 
     def node_name(self, name: str) -> str:
-        """Return the name of a Redis node of this stack; an empty `name` stands for the only one.
+        """Return the name of one of the stack's Redis nodes. An empty `name` selects the stack's only node.
 
         Raises:
-            InvalidSettingError: The stack has no node of that name, or several and none was named.
+            InvalidSettingError: The stack has no node with that name, or `name` is empty and does not identify a node.
         """
         if not name and len(self.node_names) == 1:
             return self.node_names[0]
@@ -166,10 +167,10 @@ class Stack:
         return name
 
     def system(self, clock: Clock | None = None) -> System:
-        """Return what queries ask; the clock is the machine's unless another is given."""
+        """Return the stack as a system for queries. The default clock is this machine's clock."""
         return System(
             table_name=self.output("TableName"),
-            key_machine_arn=self.outputs.get("KeyLifecycleArn", ""),  # a stack without tiers has no lives
+            key_machine_arn=self.outputs.get("KeyLifecycleArn", ""),  # absent in a stack without tiers
             node_machine_arn=self.outputs.get("RedisNodeArn", ""),
             node_names=(*self.node_names, *self.database_nodes),
             dynamodb=self.clients.dynamodb,
@@ -181,39 +182,44 @@ class Stack:
 def find_stack(
     *, stack_name: str = "", region: str = "", profile: str = "", state_dir: Path = state_file.STATE_DIR
 ) -> Stack:
-    """Return the deployed stack of that name, or without a name the one that runs on this machine.
+    """Return the deployed stack with that name, or the local run if the name is empty.
 
     Raises:
-        InvalidSettingError: An option names something that does not exist.
-        LocalRunAbsentError: No name was given and nothing runs here.
+        InvalidSettingError: An option is invalid, or does not apply to the local run.
+        LocalRunAbsentError: The name is empty and there is no local run.
     """
     if stack_name:
         return _deployed(stack_name, region, profile)
     for option, value in (("--region", region), ("--profile", profile)):
         if value:
-            raise InvalidSettingError(f"{option} {value}: is for a deployed stack only; give its --stack-name too")
+            raise InvalidSettingError(f"{option} {value}: applies to deployed stacks only; add --stack-name")
     return local_stack(running_in(state_dir))
 
 
 def absent_stack(stack: Stack) -> bool:
-    """Whether there is no stack of that name."""
+    """Return whether the stack does not exist or has been deleted."""
     try:
         return bool(stack.version[-1] == "DELETE_COMPLETE")
     except InvalidSettingError:
         return True
 
 
-def exists(stack: Stack, key: str) -> bool | None:
-    """Return whether the origin has an object; None if this person may not know."""
+def head_of(stack: Stack, key: str) -> ObjectHead:
+    """Return size and ETag of an object in the origin. `exists` is None if permission to ask is missing."""
     try:
-        stack.client("s3").head_object(Bucket=stack.output("BucketName"), Key=key)
-    except ClientError as error:  # a HEAD has no body, so no code but the status
-        return False if error.response["Error"]["Code"] == "404" else None
-    return True
+        answer = stack.client("s3").head_object(Bucket=stack.output("BucketName"), Key=key)
+    except ClientError as error:  # HEAD responses have no error code, only a status
+        return ObjectHead(exists=False if error.response["Error"]["Code"] == "404" else None)
+    return ObjectHead(exists=True, size_bytes=answer["ContentLength"], etag=answer.get("ETag", ""))
+
+
+def exists(stack: Stack, key: str) -> bool | None:
+    """Return whether the origin has an object with this key, or None if permission to check is missing."""
+    return head_of(stack, key).exists
 
 
 def stack_of(args: argparse.Namespace) -> Stack:
-    """Return the stack that a command's options name."""
+    """Return the stack selected by a command's options."""
     return find_stack(stack_name=args.stack_name, region=args.region, profile=args.profile, state_dir=args.state_dir)
 
 
@@ -222,18 +228,18 @@ def _deployed(stack_name: str, region: str, profile: str) -> Stack:
 
 
 def session_of(*, region: str, profile: str) -> Any:
-    """Return a session of a profile and a region, empty for those of the AWS configuration.
+    """Return a boto3 session for a profile and region. Empty arguments default to the AWS configuration.
 
     Raises:
-        InvalidSettingError: There is no such profile, or no region is named, or none can have that name.
+        InvalidSettingError: The profile does not exist, or the region is missing or malformed.
     """
     try:
         session = boto3.Session(profile_name=profile or None, region_name=region or None)
     except ProfileNotFound as error:
-        named = profile or os.environ.get("AWS_PROFILE", "")
-        known = Session().available_profiles
-        remedy = f"expected one of {', '.join(known)}" if known else "this machine has none; `aws configure` makes one"
-        raise InvalidSettingError(f"--profile {named}: {remedy}") from error
+        name = profile or os.environ.get("AWS_PROFILE", "")
+        profiles = ", ".join(Session().available_profiles)
+        remedy = f"expected one of {profiles}" if profiles else "this machine has none; `aws configure` creates one"
+        raise InvalidSettingError(f"--profile {name}: {remedy}") from error
     if not session.region_name:
         raise InvalidSettingError("--region is missing: neither the environment nor the profile names one")
     try:
@@ -244,7 +250,7 @@ def session_of(*, region: str, profile: str) -> Any:
 
 
 def running_in(state_dir: Path) -> RunningCloud:
-    """Return the local run of a folder, or raise LocalRunAbsentError."""
+    """Return the local run in a folder, or raise LocalRunAbsentError."""
     if (running := state_file.read(state_dir)) is None:
         raise LocalRunAbsentError(
             f"no local run in {state_dir}: start one with `burstcache local up`, or name a deployed one (--stack-name)"
@@ -253,7 +259,7 @@ def running_in(state_dir: Path) -> RunningCloud:
 
 
 def local_stack(running: RunningCloud) -> Stack:
-    """Return the stack of a local run."""
+    """Return a local run's stack."""
     session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=running.region)
     endpoint_urls = {"": running.endpoint_url, "lambda": running.lambda_endpoint_url}
     return Stack(running.stack_name, session, endpoint_urls)

@@ -1,1 +1,1 @@
-"""The dashboard: a page, served from a person's machine, that shows a stack and changes nothing."""
+"""The dashboard, a read-only web page about a stack that is served on the user's own machine."""

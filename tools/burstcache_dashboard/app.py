@@ -1,4 +1,4 @@
-"""The page's server: it answers this machine alone, and has no way to change a stack."""
+"""The dashboard's web app and server. The server listens only on loopback, and cannot change a stack."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from burstcache_dashboard.benchmarks import BenchmarkRunningError, Benchmarks
 from burstcache_dashboard.key_page import key_page, trace_fields
-from burstcache_dashboard.parts import said
+from burstcache_dashboard.parts import error_text
 from burstcache_dashboard.receipt import rivals_of
 from burstcache_dashboard.source import Source
 from burstcache_dashboard.threads import in_thread
@@ -32,8 +32,8 @@ from burstcache_dashboard.watching import Watching
 from burstcache_dashboard.waterfall import is_traced
 
 _PAGE = Path(__file__).parent / "page"
-_HOSTS = ["127.0.0.1", "localhost"]  # a name of somebody else's that leads here is refused (DNS rebinding)
-_OTHER_SITES = ("same-site", "cross-site")  # the former is what runs at another port of this machine
+_HOSTS = ["127.0.0.1", "localhost"]  # other host names are rejected, to prevent DNS rebinding
+_OTHER_SITES = ("same-site", "cross-site")  # same-site includes servers on other ports of this machine
 _HEADERS = (
     (b"content-security-policy", b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -46,42 +46,42 @@ _Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Server(uvicorn.Server):
-    """Serves the page of a stack."""
+    """The HTTP server for a stack's dashboard."""
 
     def __init__(self, source: Source, benchmarks: Benchmarks | None = None) -> None:
-        """Serve a stack's page, which offers benchmarks if there are any to offer."""
+        """Configure the server. `benchmarks` adds routes for benchmarks."""
         self.watching, self._benchmarks = Watching(source), benchmarks
-        self._answering = _Answering()
-        app = make_app(self.watching, benchmarks, self._answering)
+        self._pending = _PendingRequests()
+        app = make_app(self.watching, benchmarks, self._pending)
         super().__init__(uvicorn.Config(app, log_level="warning", access_log=False))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End a benchmark, the pages' streams, which would never end by themselves, long answers, then everything."""
+        """Stop the running benchmark, all event streams and all pending requests, and shut down the server."""
         if self._benchmarks:
             await asyncio.to_thread(self._benchmarks.close)
         self.watching.end()
-        self._answering.end()
+        self._pending.end()
         await super().shutdown(sockets)
 
 
-class _Answering:
-    """The requests whose answers take time: they end with the server, which does not wait for what they wait for."""
+class _PendingRequests:
+    """Slow requests in progress, which are cancelled on shutdown so that shutdown does not wait for AWS."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_over = False
 
     def end(self) -> None:
-        """Answer all of them now, and those that come later."""
+        """Cancel all pending requests, and reject later requests."""
         self._is_over = True
         for task in self._tasks:
             task.cancel()
 
-    def or_why_not(self, endpoint: _Endpoint) -> _Endpoint:
-        """Have an endpoint answer with what went wrong, whatever a service said, for the page to say."""
+    def guarded(self, endpoint: _Endpoint) -> _Endpoint:
+        """Wrap an endpoint so that its requests are tracked, and exceptions become a 503 with the error message."""
 
         @wraps(endpoint)
-        async def answering(request: Request) -> Response:
+        async def handle(request: Request) -> Response:
             task = asyncio.current_task()
             assert task is not None
             self._tasks.add(task)
@@ -92,24 +92,24 @@ class _Answering:
                     raise
                 return _ended()
             except Exception as error:
-                return PlainTextResponse(said(error), 503)
+                return PlainTextResponse(error_text(error), 503)
             finally:
                 self._tasks.discard(task)
 
-        return answering
+        return handle
 
 
 def _ended() -> Response:
     return PlainTextResponse("the dashboard's server has ended", 503)
 
 
-def make_app(watching: Watching, benchmarks: Benchmarks | None, answering: _Answering) -> Starlette:
-    """Return the application that shows a stack."""
+def make_app(watching: Watching, benchmarks: Benchmarks | None, pending: _PendingRequests) -> Starlette:
+    """Return the dashboard's web application."""
 
     async def page(request: Request) -> Response:
         return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
 
-    @answering.or_why_not
+    @pending.guarded
     async def about(request: Request) -> Response:
         token = benchmarks.token if benchmarks else None
         return JSONResponse(await in_thread(_about, watching.source) | {"benchmarkToken": token})
@@ -119,21 +119,21 @@ def make_app(watching: Watching, benchmarks: Benchmarks | None, answering: _Answ
             watching.events(), media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
-    @answering.or_why_not
+    @pending.guarded
     async def key(request: Request) -> Response:
-        rows = await watching.look()
-        found = await in_thread(key_page, watching.source, rows, request.query_params.get("key", ""))
-        return JSONResponse(found)
+        rows = await watching.current_rows()
+        fields = await in_thread(key_page, watching.source, rows, request.query_params.get("key", ""))
+        return JSONResponse(fields)
 
-    @answering.or_why_not
+    @pending.guarded
     async def trace(request: Request) -> Response:
-        rows = await watching.look()
-        found = await in_thread(trace_fields, watching.source, rows, request.query_params.get("key", ""))
-        return JSONResponse(found)
+        rows = await watching.current_rows()
+        fields = await in_thread(trace_fields, watching.source, rows, request.query_params.get("key", ""))
+        return JSONResponse(fields)
 
-    @answering.or_why_not
+    @pending.guarded
     async def rivals(request: Request) -> Response:
-        rows = await watching.look()
+        rows = await watching.current_rows()
         return JSONResponse(await in_thread(rivals_of, watching.source, rows))
 
     return Starlette(
@@ -150,13 +150,13 @@ def make_app(watching: Watching, benchmarks: Benchmarks | None, answering: _Answ
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS),
             Middleware(_WithHeaders),
-            Middleware(_OfItsOwnPage),
+            Middleware(_SameOriginOnly),
         ],
     )
 
 
 def _benchmark_routes(benchmarks: Benchmarks) -> list[Route]:
-    """Return what the page starts, follows and cancels benchmarks by: the only requests that are not GETs."""
+    """Return the routes that start, show and cancel benchmarks. Only these routes accept methods other than GET."""
 
     async def offered(request: Request) -> Response:
         return JSONResponse(benchmarks.fields(), headers={"cache-control": "no-store"})
@@ -166,8 +166,8 @@ def _benchmark_routes(benchmarks: Benchmarks) -> list[Route]:
         return FileResponse(path, headers={"cache-control": "no-store"}) if path else PlainTextResponse("", 404)
 
     async def start(request: Request) -> Response:
-        if not _is_of_the_page(request, benchmarks.token):
-            return PlainTextResponse("only the page of this server may ask for that", 403)
+        if not _is_from_page(request, benchmarks.token):
+            return PlainTextResponse("only this server's page may send this request", 403)
         try:
             await asyncio.to_thread(benchmarks.start, request.path_params["name"])
         except LookupError:
@@ -177,8 +177,8 @@ def _benchmark_routes(benchmarks: Benchmarks) -> list[Route]:
         return JSONResponse(benchmarks.fields(), 202)
 
     async def cancel(request: Request) -> Response:
-        if not _is_of_the_page(request, benchmarks.token):
-            return PlainTextResponse("only the page of this server may ask for that", 403)
+        if not _is_from_page(request, benchmarks.token):
+            return PlainTextResponse("only this server's page may send this request", 403)
         await asyncio.to_thread(benchmarks.cancel)
         return JSONResponse(benchmarks.fields())
 
@@ -190,8 +190,8 @@ def _benchmark_routes(benchmarks: Benchmarks) -> list[Route]:
     ]
 
 
-def _is_of_the_page(request: Request, token: str) -> bool:
-    """Whether a request is one of this server's page: of its origin, with the token that no other site can read."""
+def _is_from_page(request: Request, token: str) -> bool:
+    """Return whether a request comes from this server's page, by origin and by a token that other sites cannot read."""
     is_own_origin = request.headers.get("origin") == f"http://{request.headers['host']}"
     return is_own_origin and secrets.compare_digest(
         request.headers.get("x-burstcache-token", "").encode(), token.encode()
@@ -200,7 +200,7 @@ def _is_of_the_page(request: Request, token: str) -> bool:
 
 @dataclasses.dataclass
 class _WithHeaders:
-    """Adds what keeps other sites out to every answer."""
+    """Middleware that adds security headers to every response."""
 
     app: ASGIApp
 
@@ -214,17 +214,17 @@ class _WithHeaders:
 
 
 @dataclasses.dataclass
-class _OfItsOwnPage:
-    """Refuses what another site's page asks for, by what browsers say of it: answers cost work, and in AWS money.
+class _SameOriginOnly:
+    """Middleware that rejects requests from other sites by `Sec-Fetch-Site`, because responses cost CPU and AWS fees.
 
-    A link of another site may lead to the page itself.
+    Links from other sites to the page itself are allowed.
     """
 
     app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_of_another = scope["type"] == "http" and Headers(scope=scope).get("sec-fetch-site") in _OTHER_SITES
-        refused = PlainTextResponse("only the page of this server may ask for that", 403)
+        refused = PlainTextResponse("only this server's page may send this request", 403)
         await (refused if is_of_another and scope["path"] != "/" else self.app)(scope, receive, send)
 
 

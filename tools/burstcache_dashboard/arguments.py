@@ -1,4 +1,4 @@
-"""The options of `burstcache dashboard`."""
+"""Command-line arguments of `burstcache dashboard`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from burstcache_terminal.options import whole
 
 
 def dashboard(parser: argparse.ArgumentParser) -> None:
-    """Add the port, and which stack is meant."""
+    """Add the option for the port, and the options that select a stack."""
     port = whole(least=0, most=65_535)
-    parser.add_argument("--port", type=port, default=0, help="of 127.0.0.1 to serve on (default: any free one)")
+    parser.add_argument("--port", type=port, default=0, help="port of 127.0.0.1 to serve on (default: any free one)")
     which_stack(parser)

@@ -1,4 +1,4 @@
-"""Benchmarks that the page starts: each is a process of its own, one at a time, which ends with the server."""
+"""Benchmarks that users start on the page, one at a time. A running benchmark ends with the server."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from typing import Any
 from burstcache.core.errors import BurstcacheError
 from burstcache_local.machines import processes
 
-PROJECT = Path(__file__).parents[2]  # a clone has the benchmarks; what is installed has none
+PROJECT = Path(__file__).parents[2]  # only a clone has the benchmarks
 TABLE, PICTURE = "table.json", "picture.png"
 _OUTPUT = "output.txt"
 _STEP = re.compile(r"^(\d+)/(\d+) (.+)$", re.M)
-_LAST_LINES = 12  # of a benchmark that has failed
-_END_LIMIT_S = 15.0  # until a benchmark that is interrupted has stopped what it had started
+_LAST_LINES = 12  # lines of a failed benchmark's output to show
+_END_LIMIT_S = 15.0  # time for an interrupted benchmark to stop its child processes
 
 
 class BenchmarkRunningError(BurstcacheError):
-    """One runs already."""
+    """A benchmark is already running."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A benchmark that the page offers."""
 
-    name: str  # of its module in `benchmarks`
+    name: str  # the benchmark's module in `benchmarks`
     title: str
     source: str
     takes: str
@@ -62,16 +62,16 @@ OFFERS = (
 
 @dataclass(slots=True)
 class Run:
-    """The newest run of a benchmark."""
+    """A benchmark's latest run."""
 
     process: subprocess.Popen[bytes]
-    folder: Path  # with what it prints, and at the end its table and its picture
+    folder: Path  # contains the output, and at the end the table and picture
     began_ms: int
     is_cancelled: bool = False
 
     @property
     def phase(self) -> str:
-        """`running`, `done`, `failed` or `cancelled`; one that leaves no table has failed whatever its exit code."""
+        """`running`, `done`, `failed` or `cancelled`. A finished run without a table and a picture has failed."""
         if self.process.poll() is None:
             return "running"
         if self.is_cancelled:
@@ -80,29 +80,29 @@ class Run:
         return "done" if is_whole else "failed"
 
     def fields(self) -> dict[str, Any]:
-        """Return it as the page shows it."""
+        """Return the run's fields for the page."""
         phase = self.phase
-        shown: dict[str, Any] = {"phase": phase, "beganMs": self.began_ms}
+        fields: dict[str, Any] = {"phase": phase, "beganMs": self.began_ms}
         if phase == "done":
-            return shown | {"table": json.loads((self.folder / TABLE).read_text("utf-8"))}
+            return fields | {"table": json.loads((self.folder / TABLE).read_text("utf-8"))}
         output = (self.folder / _OUTPUT).read_text(errors="replace")
         if phase == "running":
-            done, steps, what = next(reversed(_STEP.findall(output)), (0, 0, "starting"))
-            return shown | {"done": int(done), "steps": int(steps), "what": what}
+            done, steps, step = next(reversed(_STEP.findall(output)), (0, 0, "starting"))
+            return fields | {"done": int(done), "steps": int(steps), "what": step}
         if phase == "failed":
             lines = _STEP.sub("", output).split("\n")
             last = [line for line in lines if line.strip()][-_LAST_LINES:]
-            return shown | {"exitCode": self.process.returncode, "lines": last}
-        return shown
+            return fields | {"exitCode": self.process.returncode, "lines": last}
+        return fields
 
 
 class Benchmarks:
-    """Starts the benchmarks of a clone."""
+    """The benchmarks in a clone of the repository, and their latest runs."""
 
     def __init__(self, offers: Sequence[Offer] = OFFERS, project: Path = PROJECT) -> None:
-        """Have run nothing yet; a project without the folder `benchmarks` has nothing to offer."""
+        """Start without runs. If the project has no folder `benchmarks`, there are no benchmarks."""
         self.offers = tuple(offers) if (project / "benchmarks").is_dir() else ()
-        self.token = secrets.token_urlsafe()  # which only a page of this server has read
+        self.token = secrets.token_urlsafe()  # only this server's pages can read the token
         self._project = project
         self._runs: dict[str, Run] = {}
         self._lock = threading.Lock()
@@ -110,11 +110,11 @@ class Benchmarks:
 
     @property
     def process_ids(self) -> dict[str, int]:
-        """The process of each newest run, by benchmark; it leads a group of its own."""
+        """Process id of each benchmark's latest run. The process leads its own process group."""
         return {name: run.process.pid for name, run in self._runs.items()}
 
     def fields(self) -> list[dict[str, Any]]:
-        """Return all offers, with their newest runs, as the page shows them."""
+        """Return the fields of all offers and the latest runs for the page."""
         return [
             {"name": offer.name, "title": offer.title, "source": offer.source, "takes": offer.takes}
             | {"run": run.fields() if (run := self._runs.get(offer.name)) else None}
@@ -122,7 +122,7 @@ class Benchmarks:
         ]
 
     def picture(self, name: str) -> Path | None:
-        """Return the picture of the newest run; None if it has left none."""
+        """Return the latest run's picture, or None if there is no picture."""
         run = self._runs.get(name)
         return run.folder / PICTURE if run and run.phase == "done" else None
 
@@ -130,22 +130,22 @@ class Benchmarks:
         """Start a benchmark.
 
         Raises:
-            LookupError: It is not offered.
-            BenchmarkRunningError: One runs already.
+            LookupError: There is no such benchmark.
+            BenchmarkRunningError: A benchmark is already running.
         """
         offer = next((each for each in self.offers if each.name == name), None)
         if offer is None:
             raise LookupError(name)
         with self._lock:
             if self._running() is not None:
-                raise BenchmarkRunningError("a benchmark runs already: wait for its end, or cancel it")
+                raise BenchmarkRunningError("a benchmark is already running: wait for its end, or cancel it")
             folder = Path(self._folders.enter_context(tempfile.TemporaryDirectory(prefix="burstcache-benchmark-")))
             command = [sys.executable, "-m", f"benchmarks.{offer.name}", "--page", str(folder), *offer.options]
             process = processes.start(command, env=os.environ, log=folder / _OUTPUT, cwd=self._project)
             self._runs[name] = Run(process, folder, time.time_ns() // 1_000_000)
 
     def cancel(self) -> None:
-        """End the benchmark that runs, if one does, and wait until it has stopped what it had started."""
+        """Interrupt the running benchmark if there is one, and wait until it has stopped its child processes."""
         with self._lock:
             if (run := self._running()) is None:
                 return
@@ -156,7 +156,7 @@ class Benchmarks:
             processes.stop(run.process, grace_s=0)
 
     def close(self) -> None:
-        """End what runs, and remove what all runs have left."""
+        """Cancel the running benchmark, and remove the folders of all runs."""
         self.cancel()
         self._folders.close()
 

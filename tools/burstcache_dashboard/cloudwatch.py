@@ -1,4 +1,4 @@
-"""What a deployed stack has measured in the last day: its own metrics and those of AWS's services, from CloudWatch."""
+"""A deployed stack's CloudWatch metrics for the last day: its own metrics, and metrics of AWS services."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from burstcache_cli.stack import Stack
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
 
 _SPAN_S, _PERIOD_S = 24 * 3600, 300
-_EVERY_S = 60.0  # a reading costs less than a tenth of a cent: 0.01 USD per thousand metrics
+_INTERVAL_S = 60.0  # one read costs less than 0.001 USD, at 0.01 USD per thousand metrics
 
 
 @dataclass(slots=True)
 class CloudWatch:
-    """Asks CloudWatch at most once a minute."""
+    """A source of figures from CloudWatch, which is queried at most once a minute."""
 
     stack: Stack
-    _read_at_s: float = -_EVERY_S
+    _read_at_s: float = -_INTERVAL_S
     _last: Measured | None = None
     _functions: dict[str, tuple[str, int]] = field(default_factory=dict)  # logical id → name, memory [MB]
 
     def read(self) -> Measured:
-        """Return the last day's figures, at most a minute old."""
-        if self._last is None or time.monotonic() - self._read_at_s >= _EVERY_S:
+        """Return the figures for the last day, cached for up to a minute."""
+        if self._last is None or time.monotonic() - self._read_at_s >= _INTERVAL_S:
             self._last, self._read_at_s = self._measured(), time.monotonic()
         return self._last
 
     def reads_of(self, key: str) -> None:
-        """Return None: metrics do not know keys."""
+        """Return None, because metrics are not recorded per key."""
 
-    def asked_since(self, at_ms: int) -> None:
-        """Return None: CloudWatch does not know which key a read was for."""
+    def keys_read_since(self, at_ms: int) -> None:
+        """Return None, because metrics are not recorded per key."""
 
     def newest_requests(self) -> None:
-        """Return None, as for a key."""
+        """Return None, because metrics aggregate requests."""
 
     def _measured(self) -> Measured:
         until_s = int(time.time()) // _PERIOD_S * _PERIOD_S + _PERIOD_S
@@ -80,13 +80,13 @@ class CloudWatch:
 def measured_of(
     series: Mapping[str, Mapping[int, float]], memory_mb: Mapping[str, int], until_s: int, *, created_s: int = 0
 ) -> Measured:
-    """Return what the last day's values say.
+    """Compute the figures for the last day from metric values.
 
     Args:
-        series: By query, the values by the start of their period [s].
-        memory_mb: Of each function, by logical id [MB].
-        until_s: The end of the day [s].
-        created_s: When the stack was made: a younger one has no whole day [s].
+        series: Each query's values by the start of the value's period [s].
+        memory_mb: Memory of each function, by logical id [MB].
+        until_s: End of the day [s].
+        created_s: The stack's creation time [s], which shortens the period for a stack younger than a day.
     """
     total = defaultdict[str, float](float, {name: sum(values.values()) for name, values in series.items()})
     tiers, slots = {}, dict[int, Counter[str]]()
@@ -126,7 +126,7 @@ def measured_of(
 
 
 def _metric_hours(series: Mapping[str, Mapping[int, float]]) -> int:
-    """Return how many hours all metrics of the stack's own had values in, as AWS bills them [h]."""
+    """Return the billed metric-hours: the hours with values, summed over the stack's own metrics [h]."""
     own = (f"{metric.name} {value}" for metric in metrics.METRICS for value in metric.values or ("",))
     return sum(len({at_s // 3600 for at_s in series.get(name, ())}) for name in own)
 

@@ -1,4 +1,4 @@
-"""`burstcache dashboard`: serves the page until Ctrl-C."""
+"""The `burstcache dashboard` command, which serves the page until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from burstcache_dashboard.benchmarks import Benchmarks
 from burstcache_dashboard.source import local_source, source_of
 from burstcache_terminal.exit_codes import ExitCode
 
-HOST = "127.0.0.1"  # and no other: who can reach the page sees the names of all keys
+HOST = "127.0.0.1"  # only loopback, because the page shows all keys
 
 
 def dashboard(args: argparse.Namespace) -> ExitCode:
-    """Serve the page of one stack.
+    """Serve the page for the selected stack.
 
     Raises:
-        InvalidSettingError: The port is taken, or an option names something that does not exist.
-        LocalRunAbsentError: No stack was named and nothing runs here.
+        InvalidSettingError: The port is in use, or an option is invalid.
+        LocalRunAbsentError: No stack was named, and there is no local run.
     """
     stack = stack_of(args)
     source = source_of(stack) if stack.is_deployed else local_source(args.state_dir)
@@ -34,16 +34,16 @@ def dashboard(args: argparse.Namespace) -> ExitCode:
 
 
 def listening(port: int) -> socket.socket:
-    """Return a socket that listens on a port of this machine, 0 for any free one.
+    """Return a socket that listens on a loopback port (0: any free port).
 
     Raises:
-        InvalidSettingError: The port is taken.
+        InvalidSettingError: The port is in use.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
-        listener.listen(128)  # who has read the address may come before the server is up, and waits
+        listener.listen(128)  # lets clients connect before the server is up
     except OSError as error:
         listener.close()
         raise InvalidSettingError(f"--port {port}: {error.strerror}; 0 takes any free one") from error

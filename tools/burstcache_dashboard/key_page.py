@@ -1,4 +1,4 @@
-"""All that is known of one key: its reads, why it is where it is, its lives with their states; and one trace."""
+"""The page of one key, with reads, the reasons for the key's tier, lives with their states, and the latest trace."""
 
 from __future__ import annotations
 
@@ -7,64 +7,90 @@ from dataclasses import asdict
 from typing import Any
 
 from burstcache.core.keys import key_hash
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.rows import KeyRow
-from burstcache.queries.explain import explain
 from burstcache.queries.history import History
 from burstcache.queries.lives import KeyLife, lives_of
 from burstcache.queries.places import is_ever_guest, node_of, place_of
-from burstcache_cli.explain import explanation_text
-from burstcache_dashboard.parts import Part, said
+from burstcache.queries.slices import ObjectSlices
+from burstcache_cli.explain import explained, explanation_text
+from burstcache_dashboard.parts import Part, error_text
 from burstcache_dashboard.source import Rows, Source
 from burstcache_dashboard.waterfall import newest_trace
 
 _MOST_READS = 2_000
+_SLICES_EVERY_US = 60 * US_PER_S  # a question to nodes counts as a use of slices, and S3 Express bills it
 
 
 def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
-    """Return what the page of a key shows; None if neither the table nor the log of reads has it. Times are in ms."""
+    """Return the fields of a key's page, with times in ms, or None if the key is unknown.
+
+    Known are the keys in the table and the log of reads, and large objects in S3, since programs read their slices
+    without a report.
+    """
     hash_, reads = key_hash(key), source.measures.reads_of(key)
     row = next((row for row in rows.keys if row.hash == hash_), None)
-    if row is None and not reads:
+    lives_part: Part[list[KeyLife]] = Part("lives", [], ("lives",))
+    lives = lives_part.read(lambda: lives_of(source.system, hash_))
+    text, slices = _explained(source, key, lives)
+    if row is None and not reads and slices is None:
         return None
-    row = row or KeyRow(hash_, key)  # a guest needs none
-    known: Part[list[KeyLife]] = Part("lives", [], ("lives",))
-    lives = known.read(lambda: lives_of(source.system, hash_))
+    row = row or KeyRow(hash_, key)  # guests and large objects may have no row
     return {
         "key": key,
         "hash": hash_,
         "etag": row.etag,
-        # Without the reads themselves, those that its row remembers: only when they were is known.
+        # Without a log of reads, use the row's window, which has only times.
         "reads": [asdict(read) for read in list(reads)[-_MOST_READS:]]
         if reads is not None
         else [{"at_ms": request.at_us // 1000} for request in row.window],
         "areReadsKnown": reads is not None,
-        "explained": _explained(source, key, lives),
+        "explained": text,
+        "slices": _slices(slices) if slices else None,
         "lives": [_life(source, life) for life in reversed(lives)],
-        "trouble": known.trouble,
-        "isEverGuest": is_ever_guest(hash_, [node for node, _ in rows.nodes]),
-        "guestSinceMs": _guest_since_us(source, row, rows) // 1000,
+        "trouble": lives_part.trouble,
+        "isEverGuest": slices is None and is_ever_guest(hash_, [node for node, _ in rows.nodes]),
+        "guestSinceMs": 0 if slices else _guest_since_us(source, row, rows) // 1000,
         "nowMs": rows.at_us // 1000,
     }
 
 
 def trace_fields(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
-    """Return the newest trace of a key as its page shows it; None if there is none."""
+    """Return a key's latest trace as fields for the page, or None if there is no trace."""
     hash_ = key_hash(key)
     row = next((row for row in rows.keys if row.hash == hash_), KeyRow(hash_, key))
     trace = newest_trace(source, row, rows.at_us)
     return asdict(trace) if trace else None
 
 
-def _explained(source: Source, key: str, lives: Sequence[KeyLife]) -> str:
-    """Return what `burstcache explain` says of a key, or why it cannot: a stack may be older, or a right be missing."""
+def _explained(source: Source, key: str, lives: Sequence[KeyLife]) -> tuple[str, ObjectSlices | None]:
+    """Return the text of `burstcache explain`, or an error message, for example for an older stack, and the slices."""
     try:
-        return explanation_text(explain(source.system, source.rules, key, lives), is_wrapped=False)
-    except Exception as error:  # the rest of the page is shown
-        return said(error)
+        explanation = source.explained_large.get(key)
+        if explanation is None or source.system.clock.now_us() - explanation.at_us > _SLICES_EVERY_US:
+            explanation = explained(source.stack, source.system, source.rules, key, lives)
+            source.explained_large.clear()
+            if explanation.slices is not None:
+                source.explained_large[key] = explanation
+        return explanation_text(explanation, is_wrapped=False), explanation.slices
+    except Exception as error:  # the rest of the page does not depend on the explanation
+        return error_text(error), None
+
+
+def _slices(slices: ObjectSlices) -> dict[str, Any]:
+    """Return the slices that each shared tier should have, and those that it has (None: unknown)."""
+    tiers = [(f"Redis ({home.node})", home.held) for home in (slices.nodes.homes if slices.nodes else ())]
+    if slices.express is not None:
+        tiers.append(("S3 Express", slices.express.held))
+    return {
+        "count": slices.slices,
+        "sampled": slices.sampled,
+        "tiers": [{"tier": tier, **asdict(held)} for tier, held in tiers],
+    }
 
 
 def _guest_since_us(source: Source, row: KeyRow, rows: Rows) -> int:
-    """Return since when a node takes a key as a guest; 0: none does."""
+    """Return the time when a node began to serve a key as a guest [us], or 0 if no node serves it as a guest."""
     node = node_of(row, [node for node, _ in rows.nodes], rows.at_us)
     place = place_of(row, node, rows.at_us, max_object_bytes=source.max_object_bytes)
     return node.ready_at_us if node and place == "guest" else 0
@@ -80,7 +106,7 @@ def _life(source: Source, life: KeyLife) -> dict[str, Any]:
 
 
 def _console_url(region: str, history: History) -> str:
-    """Return where the console of Step Functions shows an execution."""
+    """Return an execution's URL in the Step Functions console."""
     return (
         f"https://{region}.console.aws.amazon.com/states/home?region={region}"
         f"#/v2/executions/details/{history.execution_arn}"

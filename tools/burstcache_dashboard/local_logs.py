@@ -1,4 +1,4 @@
-"""What a local run has measured, read from the logs of its folder as they grow."""
+"""Figures for a local run, read incrementally from the run's logs."""
 
 from __future__ import annotations
 
@@ -18,27 +18,24 @@ from burstcache_dashboard.measured import FunctionUse, Latencies, Measured, Read
 from burstcache_local.emf import Sample, samples
 from burstcache_local.front.access_log import FILE
 
-_SLOT_S, _SLOTS = 2, 450  # a quarter of an hour
-_MOST_REQUESTS = 200_000  # of all keys, remembered for receipts and for the reads of a key
-_MOST_BYTES = 16_000_000  # read of one file at a time
+_SLOT_S, _SLOTS = 2, 450  # 15 min in total
+_MOST_REQUESTS = 200_000  # latest requests to keep for other systems' bills and for key pages
+_MOST_BYTES = 16_000_000  # bytes to read from a file at a time
 _REPORT = re.compile(r"^REPORT .*\tBilled Duration: (\d+) ms\tMemory Size: (\d+) MB(.*)", re.MULTILINE)
 _TIME = re.compile(r"\tTime: (\S+)")
-_LOGICAL_ID = re.compile(r".*-(\w+)-[0-9A-F]{12}")  # in the name of a function, which is that of its log
+_LOGICAL_ID = re.compile(r".*-(\w+)-[0-9A-F]{12}")  # in a function's name, which is also the log's name
 
 
 class LocalLogs:
-    """Follows a run's folder. Reads are those of the front door: what programs read through the library is not seen.
-
-    Any thread may ask.
-    """
+    """A source of figures from a run's logs, without reads through the client library. Thread-safe."""
 
     def __init__(self, folder: Path, clock: Clock, *, since_us: int) -> None:
-        """Have read nothing yet.
+        """Begin at the start of the logs.
 
         Args:
-            folder: Of the run's logs.
-            clock: By which the run's requests are dated.
-            since_us: When the run began [us].
+            folder: Folder of the run's logs.
+            clock: The run's clock.
+            since_us: Start of the run, since 1970 [us].
         """
         self._folder, self._offsets = folder, dict[Path, int]()
         self._clock, self._lock = clock, threading.Lock()
@@ -54,7 +51,7 @@ class LocalLogs:
         self._functions: dict[str, FunctionUse] = {}
 
     def read(self) -> Measured:
-        """Return what is in the logs by now."""
+        """Read new lines from all logs, and return the figures."""
         with self._lock:
             now_us = self._clock.now_us()
             self._follow_requests()
@@ -63,19 +60,19 @@ class LocalLogs:
             return self._measured(now_us)
 
     def reads_of(self, key: str) -> Iterable[Read]:
-        """Return the newest reads of a key, oldest first."""
+        """Return the latest reads of a key, oldest first."""
         with self._lock:
             return [read for of, read in self._requests if of == key]
 
-    def asked_since(self, at_ms: int) -> set[str]:
-        """Return the keys that a read of was answered since an instant."""
-        # Lines are in the order of answers: a slow read came before those in front of it.
+    def keys_read_since(self, at_ms: int) -> set[str]:
+        """Return the keys with a response at or after a time."""
+        # Lines are ordered by response, not by request.
         with self._lock:
             newest = takewhile(lambda request: request[1].answered_ms >= at_ms, reversed(self._requests))
             return {key for key, _ in newest}
 
     def newest_requests(self) -> list[tuple[int, str, int]]:
-        """Return the newest reads that were answered, of all keys: time [us], key, size."""
+        """Return time [us], key and size [bytes] of the latest successful reads of all keys."""
         with self._lock:
             return [(read.at_ms * 1000, key, read.size_bytes) for key, read in self._requests if read.status < 400]
 
@@ -103,13 +100,13 @@ class LocalLogs:
         return TierUse(latencies.count, self._bytes[tier], mean_ms, p50, p90, p99)
 
     def _follow_requests(self) -> None:
-        # Not `splitlines`, which takes a line for two at some characters of keys.
+        # Not `splitlines`, which also splits at other characters that keys may contain.
         for line in filter(None, self._new_text(self._folder / FILE).split("\n")):
-            asked = json.loads(line)
-            if asked["method"] != "GET" or not (key := _key(asked["path"], asked["query"])):
+            entry = json.loads(line)
+            if entry["method"] != "GET" or not (key := _key(entry["path"], entry["query"])):
                 continue
-            status, tier = asked["status"], asked["tier"] or "s3"
-            read = Read(asked["at"], tier, asked["latency_ms"], asked["bytes"], status)
+            status, tier = entry["status"], entry["tier"] or "s3"
+            read = Read(entry["at"], tier, entry["latency_ms"], entry["bytes"], status)
             self._requests.append((key, read))
             if status >= 500:
                 self._failed += 1
@@ -122,9 +119,9 @@ class LocalLogs:
 
     def _follow_function(self, path: Path) -> None:
         text = self._new_text(path)
-        if not text or not (found := _LOGICAL_ID.fullmatch(path.stem)):
+        if not text or not (match := _LOGICAL_ID.fullmatch(path.stem)):
             return
-        name = found[1]
+        name = match[1]
         for sample in samples(text):
             self._count(sample)
         for billed_ms, memory_mb, rest in _REPORT.findall(text):
@@ -152,7 +149,7 @@ class LocalLogs:
             self._node_s += sample.value
 
     def _new_text(self, path: Path) -> str:
-        """Return the whole lines that a file has got since the last look."""
+        """Return the complete lines appended to a file since the last read."""
         return "".join(self._new_pieces(path))
 
     def _new_pieces(self, path: Path) -> Iterator[str]:
@@ -170,12 +167,12 @@ class LocalLogs:
                     self._offsets[path] = offset
                     log.seek(offset)
                     yield complete.decode(errors="replace") + "\n"
-        except FileNotFoundError:  # the run has ended
+        except FileNotFoundError:  # the run has not begun to log, or has ended
             return
 
 
 def _key(path: str, query: str) -> str:
-    """Return the key that a request is for; empty if it is for none."""
+    """Return the key of a request, or an empty string if the request has no key."""
     if path.startswith("/objects/"):
         return unquote(path.removeprefix("/objects/"))
     return parse_qs(query).get("key", [""])[0] if path == "/objects" else ""

@@ -1,4 +1,4 @@
-"""What a stack has measured of its own work, wherever it was read."""
+"""A stack's figures, measured from local logs or CloudWatch."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Protocol
 
 from burstcache_cli.service_use import ServiceUse
 
-_GROWTH = log(1.05)  # a bucket is 5 % wide, so a percentile is at most that far off
+_GROWTH = log(1.05)  # a bucket width of 5 % bounds the error of percentiles
 
 
 @dataclass(slots=True)
 class Latencies:
-    """A histogram of latencies whose buckets grow by 5 %: any number of reads in a few hundred numbers."""
+    """A latency histogram with exponential buckets that grow by 5 %. It has at most a few hundred buckets."""
 
     count: int = 0
     total_ms: float = 0.0
     _buckets: Counter[int] = field(default_factory=Counter)
 
     def add(self, latency_ms: float) -> None:
-        """Count one read."""
+        """Add one read's latency."""
         self.count += 1
         self.total_ms += latency_ms
         self._buckets[round(log(max(latency_ms, 0.01)) / _GROWTH)] += 1
 
     def percentile_ms(self, share: float) -> float | None:
-        """Return the latency that a share of the reads stayed within; None without a read [ms]."""
+        """Return the percentile for a share from 0 to 1 [ms], or None if there were no reads."""
         if not self.count:
             return None
         buckets = sorted(self._buckets)
@@ -43,11 +43,11 @@ class Latencies:
 
 @dataclass(frozen=True, slots=True)
 class TierUse:
-    """What one tier has served."""
+    """The reads served by one tier."""
 
     reads: int
     bytes: int
-    mean_ms: float | None  # None: not known
+    mean_ms: float | None  # None: unknown
     p50_ms: float | None
     p90_ms: float | None
     p99_ms: float | None
@@ -55,46 +55,46 @@ class TierUse:
 
 @dataclass(frozen=True, slots=True)
 class FunctionUse:
-    """What one function has been billed for."""
+    """One function's billed usage and errors."""
 
     invocations: int
     billed_ms: int
     memory_mb: int
-    errors: int = 0  # invocations that failed or ran out of time
-    failed_at_s: int = 0  # the newest of these, or when its five minutes began, since 1970 [s]; 0: none, or not known
-    throttles: int = 0  # invocations that AWS refused; 0 where nobody counts them
+    errors: int = 0  # invocations that failed or timed out
+    failed_at_s: int = 0  # latest error or start of the error's 5 min period, since 1970 [s] (0: none or unknown)
+    throttles: int = 0  # throttled invocations (0 in a local run, which does not count throttles)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a stack has measured since an instant."""
+    """A stack's figures for a time range."""
 
     since_us: int
-    until_us: int  # what came later is not in it
+    until_us: int  # later reads are not included
     tiers: Mapping[str, TierUse]
     failed_reads: int
     fallbacks: Mapping[str, int]  # by reason
     lives: Mapping[str, int]  # by outcome
     promotions: int
-    node_s: float  # of runs that have ended, or been counted meanwhile
+    node_s: float  # metered node seconds; running nodes are metered periodically
     functions: Mapping[str, FunctionUse]  # by logical id
-    # Reads of each tier in each slot of time: (start of the slot [s], tier → reads), the oldest first.
+    # Time slots, oldest first: (start [s], tier → reads).
     series: tuple[tuple[int, Mapping[str, int]], ...]
     slot_s: int
-    busy_s: int = 0  # seconds with a read; 0 where nobody counts them
-    services: ServiceUse | None = None  # what AWS's services counted; None of a local run
-    metric_h: int = 0  # hours in which a metric of the stack's own had values, of all of them
+    busy_s: int = 0  # seconds with at least one read (0 for a deployed stack, where they are not counted)
+    services: ServiceUse | None = None  # usage metered by AWS services (None: a local run)
+    metric_h: int = 0  # billed hours of the stack's own metrics
 
     @property
     def reads(self) -> int:
-        """All reads."""
+        """Number of reads in all tiers."""
         return sum(use.reads for use in self.tiers.values())
 
     @property
     def saved_ms(self) -> float | None:
-        """Return what readers did not wait because a tier above S3 served them; None if S3's time is not known [ms].
+        """Latency saved by tiers above S3, summed over all reads [ms], or None if S3's latency is unknown.
 
-        By medians: the first reads of all come from S3, and wait for the proxy's own start, too.
+        The estimate uses medians, because cold starts of the proxy increase S3's mean.
         """
         below = self.tiers.get("s3")
         if below is None or below.p50_ms is None:
@@ -115,39 +115,39 @@ class Read:
 
     @property
     def answered_ms(self) -> float:
-        """When it was answered."""
+        """Time of the read's response, since 1970 [ms]."""
         return self.at_ms + self.latency_ms
 
 
 class Measures(Protocol):
-    """Reads what a stack has measured."""
+    """A source of a stack's figures."""
 
     def read(self) -> Measured:
-        """Return what is known by now; a call may give the former answer again."""
+        """Return the current figures, which may be cached."""
         ...
 
     def reads_of(self, key: str) -> Iterable[Read] | None:
-        """Return the newest reads of a key, oldest first; None where nobody knows them."""
+        """Return the latest reads of a key, oldest first, or None if the source has no individual reads."""
         ...
 
-    def asked_since(self, at_ms: int) -> set[str] | None:
-        """Return the keys that a read of was answered since an instant; None where nobody knows them."""
+    def keys_read_since(self, at_ms: int) -> set[str] | None:
+        """Return the keys with a response at or after a time, or None if the source does not record keys."""
         ...
 
     def newest_requests(self) -> list[tuple[int, str, int]] | None:
-        """Return the newest reads of all keys as time [us], key and size; None where nobody knows them."""
+        """Return time [us], key and size [bytes] of the latest reads, or None if the source has no individual reads."""
         ...
 
 
 class Slots:
-    """Counts reads by tier in slots of time, the newest ones only."""
+    """Read counters by tier for the latest time slots."""
 
     def __init__(self, slot_s: int, most: int) -> None:
         self.slot_s, self._most = slot_s, most
         self._slots: dict[int, Counter[str]] = {}
 
     def add(self, at_s: float, tier: str, count: int = 1) -> None:
-        """Count reads of one instant, which may be before others: a slow read is known late."""
+        """Count reads at a time. Calls may be out of order, because slow reads are logged late."""
         start = int(at_s) // self.slot_s * self.slot_s
         self._slots.setdefault(start, Counter())[tier] += count
         if len(self._slots) > self._most:

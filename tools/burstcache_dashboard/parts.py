@@ -1,4 +1,4 @@
-"""What the page shows apart from the table: each part is read by itself, and says so when that fails."""
+"""The parts of the page other than the table. Each part is read independently and reports its own errors."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ _T = TypeVar("_T")
 
 @dataclass
 class Part(Generic[_T]):
-    """One thing that is read apart from others. While that fails, what was known before stays."""
+    """A value that is read independently of other values. A failed read leaves the previous value unchanged."""
 
     name: str
     value: _T
-    places: tuple[str, ...]  # of the page, which lack it when it cannot be read
-    trouble: Mapping[str, Any] | None = None  # as the page shows it; None: it was read
-    _asked: Future[_T] | None = None  # what takes longer than somebody waited for it
+    places: tuple[str, ...]  # sections of the page that need the value
+    trouble: Mapping[str, Any] | None = None  # error of the last read, for the page (None: the read succeeded)
+    _pending: Future[_T] | None = None  # read in progress, even after the read's timeout
 
-    def read(self, ask: Callable[[], _T]) -> _T:
-        """Return what `ask` returns or, if it fails, what is known."""
+    def read(self, load: Callable[[], _T]) -> _T:
+        """Return the result of `load`, or the previous value if it fails."""
         try:
-            self.value = ask()
-        except Exception as error:  # whatever a service answers, the other parts are shown
+            self.value = load()
+        except Exception as error:  # an error in one service must not hide other parts
             since_ms = self.trouble["sinceMs"] if self.trouble else time.time_ns() // 1_000_000
-            self.trouble = {"name": self.name, "sinceMs": since_ms, "what": said(error)}
+            self.trouble = {"name": self.name, "sinceMs": since_ms, "what": error_text(error)}
         else:
             self.trouble = None
         return self.value
 
-    def read_within(self, patience_s: float, ask: Callable[[], _T]) -> _T:
-        """Return what `ask` returns or, if it fails or takes longer, what is known; the next read has what is late."""
-        return self.read(lambda: self._awaited(patience_s, ask))
+    def read_within(self, timeout_s: float, load: Callable[[], _T]) -> _T:
+        """Return the result of `load`, or the previous value on error or timeout. The next call gets a late result."""
+        return self.read(lambda: self._awaited(timeout_s, load))
 
-    def _awaited(self, patience_s: float, ask: Callable[[], _T]) -> _T:
-        asked = self._asked = self._asked or started(ask)
+    def _awaited(self, timeout_s: float, load: Callable[[], _T]) -> _T:
+        pending = self._pending = self._pending or started(load)
         try:
-            return asked.result(patience_s)
+            return pending.result(timeout_s)
         except TimeoutError:
-            if asked.done():  # it has come just now, or this is its own error
-                return asked.result()
-            raise ServiceTransientError(f"no answer within {patience_s:g} s") from None
+            if pending.done():  # just finished, or `load` itself raised a TimeoutError
+                return pending.result()
+            raise ServiceTransientError(f"no answer within {timeout_s:g} s") from None
         finally:
-            if asked.done():
-                self._asked = None
+            if pending.done():
+                self._pending = None
 
 
-def said(error: Exception) -> str:
-    """Return what the page says of a failure."""
+def error_text(error: Exception) -> str:
+    """Format an error for the page."""
     return str(error) if isinstance(error, BurstcacheError) else f"{type(error).__name__}: {error}"

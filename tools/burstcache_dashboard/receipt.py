@@ -1,4 +1,4 @@
-"""The bill so far, item by item, and what others would have billed for the same requests."""
+"""The receipt: a stack's itemised bill so far, and other systems' bills for the same requests."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from burstcache.core.worth import sheet_of_region
 from burstcache_cli.service_use import ServiceUse
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.source import Rows, Source
-from burstcache_sim.bill.control import Steps, control_usage
+from burstcache_sim.bill.control import ControlCounts, control_usage
 from burstcache_sim.bill.cost import Bill, Usage, add, bill
-from burstcache_sim.bill.counted import Counted, counted_usage
+from burstcache_sim.bill.counted import StackCounts, counted_usage
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import METERED_BYTES, idle_usage
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 
 _CACHE, _PROXY, _SCHEDULER = "CacheFunction", "ProxyFunction", "SchedulerFunction"
-_SELF_TEST = "SelfTestFunction"  # of the deployment and of `doctor`
-_JANITOR = "JanitorFunction"  # what stands by the hour has it
-# What everybody can buy today, and the bound that nobody sells. Each has a line of its own in docs/use/advise.md.
+_SELF_TEST = "SelfTestFunction"  # used by deployments and `doctor`
+_JANITOR = "JanitorFunction"  # already included in the idle usage
+# Systems on the market, and a theoretical lower bound, as described in docs/use/advise.md.
 RIVALS = (
     "s3-only",
     "s3-express",
@@ -38,33 +38,35 @@ RIVALS = (
 )
 _OTHERS = sheet_of_region("us-east-1")
 _COUNTED = (
-    "DynamoDB, Step Functions, logs and metrics: by how often keys and nodes went through their states, as the"
-    " simulator counts. The free tier is not deducted."
+    "DynamoDB, Step Functions, logs and metrics are derived from the state transitions of keys and nodes, as in the"
+    " simulator. Not in this bill: requests of programs with the client library, such as those for slices of large"
+    " objects. The free tier is not deducted."
 )
 _METERED = (
-    "DynamoDB, EventBridge, logs, front door and balancers: as CloudWatch counted them, which it does by best effort."
-    " What AWS does not count by stack is counted here: transitions of Step Functions by lives, promotions and runs of"
-    " nodes, S3's GETs by what each read, life and promotion takes. Not in this bill: INIT of functions, S3's PUTs and"
-    " events, alarms and CloudWatch's own dashboard, KMS, X-Ray, a pool's environments and hub, databases of state,"
-    " what burstable nodes take above their share. The free tier is not deducted."
+    "DynamoDB, EventBridge, logs, front door and balancers: from CloudWatch, on a best effort. AWS does not count the"
+    " rest by stack: Step Functions transitions are derived from lives, promotions and runs of nodes, S3 GETs"
+    " from reads, lives and promotions. Not in this bill: requests of programs with the client library to S3 and S3"
+    " Express, such as those for slices of large objects, INIT of functions, S3's PUTs and events, alarms and"
+    " CloudWatch's own dashboard, KMS, X-Ray, a pool's environments and hub, databases of state, burstable"
+    " nodes above their baseline. The free tier is not deducted."
 )
-_CHECK_S = 60  # how often a running node is looked at, by default
-_LEAST_S = 60.0  # a shorter time says nothing of a month
-_MOST_SPREAD = 1_000_000  # requests of a deployed stack: a quarter of a gigabyte and some seconds
+_CHECK_S = 60  # default interval of a running node's utilisation checks
+_LEAST_S = 60.0  # minimum period for an extrapolation to a month
+_MOST_SPREAD = 1_000_000  # maximum number of reconstructed requests, which take 0.25 GB of memory and some seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a stack has cost since an instant."""
+    """A stack's costs since the start of the billed period."""
 
     so_far: Bill
-    month_usd: float | None  # at the rate of the time so far; None: too short a time
-    idle_month_usd: float  # of that: what stands with or without requests
-    note: str = ""  # how it was counted, and what is not in it
+    month_usd: float | None  # extrapolated (None: the period is too short)
+    idle_month_usd: float  # part of `month_usd` that does not depend on requests
+    note: str = ""  # sources, and costs that are not included
 
 
 def setup_of(parameters: Mapping[str, str]) -> Setup:
-    """Return how a stack with these parameters is deployed, as far as its bill depends on it."""
+    """Return the setup that determines a stack's bill, given the stack's parameters."""
     usual, relay = Setup(), parameters.get("Relay", "nlb")
     assert relay in ("nlb", "direct", "none"), "the template accepts no other"
     door: Literal["alb", "http-api"] = "alb" if parameters.get("FrontDoor") == "alb" else "http-api"
@@ -83,17 +85,17 @@ def setup_of(parameters: Mapping[str, str]) -> Setup:
 def receipt_of(
     measured: Measured, rows: Rows, setup: Setup, prices: PriceSheet, *, policy: str | None = None, node_runs: int = 0
 ) -> Receipt:
-    """Return what a stack has cost so far, and what a month like that costs.
+    """Return a stack's bill so far, and an extrapolation to a month.
 
-    What the sheet has no price for is billed at Northern Virginia's, as the stack's own policy weighs it.
+    Items without a price in the sheet are billed at Northern Virginia's price, as in the stack's caching policy.
 
     Args:
-        measured: What it has measured.
-        rows: Its table.
-        setup: How it is deployed.
-        prices: The prices of its region.
-        policy: Of a local run. None for a deployed stack, whose services are metered by AWS.
-        node_runs: Of the nodes of a local run.
+        measured: The stack's figures.
+        rows: The stack's table.
+        setup: The stack's setup.
+        prices: Prices in the stack's region.
+        policy: Policy of a local run, or None for a deployed stack, where AWS meters the usage.
+        node_runs: Number of node runs in a local run.
     """
     period_us = max(1, rows.at_us - measured.since_us)
     standing = idle_usage(setup, period_us)
@@ -109,36 +111,36 @@ def receipt_of(
     if period_us >= _LEAST_S * 1_000_000:
         by_use = float(so_far.usd_exact - bill(standing, completed).usd_exact)
         month_usd = by_use * HOURS_PER_MONTH * US_PER_H / period_us + idle_month.usd
-    note = f"{_METERED if policy is None else _COUNTED} {_whose(prices, so_far)}"
+    note = f"{_METERED if policy is None else _COUNTED} {_sources_text(prices, so_far)}"
     return Receipt(so_far, month_usd, idle_month.usd, note)
 
 
 def _completed(prices: PriceSheet) -> PriceSheet:
-    """Return a sheet with Northern Virginia's prices of what it leaves out."""
+    """Add Northern Virginia's prices for items that a price sheet lacks."""
     others = [row for row in _OTHERS.rows if row.item not in {row.item for row in prices.rows}]
     return replace(prices, rows=(*prices.rows, *others))
 
 
-def _whose(prices: PriceSheet, so_far: Bill) -> str:
-    """Return which region's prices a bill has: a stack's own region may have no sheet."""
+def _sources_text(prices: PriceSheet, so_far: Bill) -> str:
+    """Return a sentence on the regions of a bill's prices."""
     own = {row.item for row in prices.rows}
-    lent = [line.text for line in so_far.lines if line.item not in own]
-    apart = f", but for {', '.join(lent)}: {_OTHERS.region}'s" if lent else ""
-    return f"Prices: {prices.region}'s of {prices.looked_up}{apart}."
+    borrowed = [line.text for line in so_far.lines if line.item not in own]
+    exceptions = f", but for {', '.join(borrowed)}: {_OTHERS.region}'s" if borrowed else ""
+    return f"Prices: {prices.region}'s of {prices.looked_up}{exceptions}."
 
 
-def _counted(measured: Measured, usage: Usage, policy: str, node_runs: int) -> Counted:
+def _counted(measured: Measured, usage: Usage, policy: str, node_runs: int) -> StackCounts:
     node_s = int(usage.node_h * 3600)
     calls = {name: use.invocations for name, use in measured.functions.items() if name not in (_PROXY, _SELF_TEST)}
-    steps = Steps(
-        lives=calls.get(_CACHE, 0),  # one that follows another in a long life is taken for a life
+    steps = ControlCounts(
+        lives=calls.get(_CACHE, 0),  # each successor in a long life counts as a life
         promotions=measured.promotions,
         handovers=0,
         boots=node_runs,
         node_s=node_s,
         checks=node_s // _CHECK_S,
     )
-    return Counted(
+    return StackCounts(
         reads={tier: use.reads for tier, use in measured.tiers.items()},
         busy_s=measured.busy_s,
         messages=calls.get(_SCHEDULER, 0),
@@ -149,14 +151,14 @@ def _counted(measured: Measured, usage: Usage, policy: str, node_runs: int) -> C
 
 
 def _metered(usage: Usage, measured: Measured, services: ServiceUse) -> Usage:
-    """Return a deployed stack's usage with what AWS's services counted; the janitor's reads have their own line."""
+    """Complete a deployed stack's usage with AWS's metrics. The janitor's reads are a separate item."""
     node_s = int(usage.node_h * 3600)
     lives, invocations = round(services.lives), int(usage.cache_requests)
-    steps = Steps(
+    steps = ControlCounts(
         lives=min(invocations, lives),
         promotions=measured.promotions,
         handovers=max(0, invocations - lives),
-        boots=round(services.node_parts),  # a part of a long run enters as many states as a run
+        boots=round(services.node_parts),  # each execution in a long run has as many transitions as a short run
         node_s=node_s,
         checks=node_s // _CHECK_S,
     )
@@ -192,7 +194,7 @@ def _usage(measured: Measured, rows: Rows, setup: Setup, standing: Usage) -> Usa
         cache_gb_s=cache,
         cache_requests=cache_requests,
         node_h=Fraction(round(measured.node_s + sum(running_s(node, rows.at_us) for node, _ in rows.nodes)), 3600),
-        # A cache function asks S3 when it starts, and what takes a key to Redis asks twice.
+        # S3 GETs: one per start of a cache function, two per promotion to Redis.
         s3_gets=(from_s3.reads if from_s3 else 0) + cache_requests + 2 * measured.promotions,
         internet_gb=Fraction(body_bytes, BYTES_PER_GB),
         front_door_512kb=measured.reads + measured.failed_reads if is_http_api else 0,
@@ -205,14 +207,14 @@ def _usage(measured: Measured, rows: Rows, setup: Setup, standing: Usage) -> Usa
 
 
 def running_s(node: NodeRow, now_us: int) -> float:
-    """Return for how long a node has run that nobody has counted yet [s]."""
+    """Return a node's running time that has not been metered yet [s]."""
     if node.phase_at(now_us) not in ("running", "booting"):
         return 0.0
     return max(0, now_us - (node.metered_at_us or node.ready_at_us or now_us)) / 1_000_000
 
 
 def receipt_fields(receipt: Receipt) -> dict[str, Any]:
-    """Return a receipt as the page shows it."""
+    """Return a receipt's fields for the page."""
     lines = [line for line in receipt.so_far.lines if line.quantity]
     return {
         "usd": receipt.so_far.usd,
@@ -233,12 +235,12 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
 
 
 def rivals_of(source: Source, rows: Rows) -> dict[str, Any]:
-    """Return what others would have billed for the requests so far, cheapest first; takes seconds at first.
+    """Return other systems' bills for the same requests, cheapest first. The first call takes seconds.
 
-    They are for the same time as our bill; where only the newest requests are remembered, for the time of these.
+    The bills cover the same period as the stack's bill, or a shorter period if older requests are not in memory.
 
-    On a deployed stack nobody knows each request: as many are taken as CloudWatch counted in each slot of time, up to a
-    million, spread over the keys of the table by what their rows remember.
+    For a deployed stack, up to a million requests are reconstructed from CloudWatch's count per time slot. They are
+    distributed over the keys in proportion to the request counts in the keys' rows.
     """
     from burstcache_sim.bill.comparison import Comparison
     from burstcache_sim.bill.demand import demand_of
@@ -259,7 +261,7 @@ def rivals_of(source: Source, rows: Rows) -> dict[str, Any]:
     locality = locality_of(trace, object_bytes=setup.object_bytes, period_us=period_us)
     comparison = Comparison(demand, locality, source.prices, setup)
     cheapest: dict[str, Any] = {}
-    for offer in comparison.of_offers():
+    for offer in comparison.compare_competitors():
         kind = offer.name.partition(":")[0]
         if kind in RIVALS and kind not in cheapest:
             cheapest[kind] = {
@@ -281,7 +283,7 @@ def rivals_of(source: Source, rows: Rows) -> dict[str, Any]:
 
 
 def _spread(rows: Rows, measured: Measured) -> list[tuple[int, str, int]]:
-    """Return the newest requests, evenly within each slot of time, each key as often as its row's window suggests."""
+    """Reconstruct requests, evenly within each time slot, with keys in proportion to the counts in the keys' rows."""
     keys = [(row.key, row.size_bytes) for row in rows.keys for _ in range(max(1, len(row.window)))]
     if not keys:
         return []
@@ -289,7 +291,7 @@ def _spread(rows: Rows, measured: Measured) -> list[tuple[int, str, int]]:
     for start_s, counts in reversed(measured.series):
         count = sum(counts.values())
         for place in range(max(0, count - (_MOST_SPREAD - number)), count):
-            # A step that shares no divisor with most lengths visits all keys before it begins anew.
+            # The prime stride visits all keys before any repeats, unless it divides the number of keys.
             key, size = keys[number * 7919 % len(keys)]
             requests.append((start_s * 1_000_000 + place * measured.slot_s * 1_000_000 // count, key, size))
             number += 1

@@ -1,4 +1,4 @@
-"""What the page shows, as plain values for JSON; times in ms since 1970."""
+"""The sections shown on the page, as JSON values. Times are in ms since 1970."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from burstcache_dashboard.receipt import Receipt, receipt_fields
 from burstcache_dashboard.source import Failed, Rows
 from burstcache_terminal.text import count_text
 
-_WAITING = {"UndeliveredEvents": "nothing took", "FailedEvents": "a function failed on"}
+_DEAD_LETTERS = {"UndeliveredEvents": "could not be delivered", "FailedEvents": "a function failed on"}
 
-Sections = dict[str, Any]  # the page's parts by name; `keys` is a table of its own: hash → row
+Sections = dict[str, Any]  # by name; the section `keys` maps hashes to rows
 
 
 def shown(
@@ -33,15 +33,15 @@ def shown(
     max_object_bytes: int,
     node_bytes: Mapping[str, int] | None = None,
 ) -> Sections:
-    """Return all parts of the page.
+    """Return all sections of the page.
 
     Args:
-        rows: The table.
-        measured: What the stack has measured; None: it could not be read yet.
-        receipt: Its bill; None: likewise.
-        failed: What failed apart from that.
-        max_object_bytes: What a faster tier takes [bytes].
-        node_bytes: What nodes hold, by name, as far as that is known [bytes].
+        rows: The stack's table.
+        measured: The stack's figures, or None before the first read.
+        receipt: The stack's bill, or None if not computed yet.
+        failed: Failed executions and dead-lettered events.
+        max_object_bytes: Maximum size of objects in faster tiers [bytes].
+        node_bytes: Node capacities by name, if known [bytes].
     """
     nodes = [node for node, _ in rows.nodes]
     keys = {row.hash: _key(row, nodes, rows.at_us, max_object_bytes) for row in rows.keys}
@@ -62,7 +62,7 @@ def shown(
 
 
 def _key(row: KeyRow, nodes: Sequence[NodeRow], now_us: int, max_object_bytes: int) -> list[Any]:
-    """Return name, state, tier, node, since when, requests, size, failures in a row, end of a cool-down."""
+    """Return name, state, tier, node, entry time, requests, size, consecutive failures, cool-down end, last request."""
     node = node_of(row, nodes, now_us)
     view = key_view(row, now_us, node=node, max_object_bytes=max_object_bytes)
     state, since_us = view.state, view.since_us
@@ -129,7 +129,7 @@ def _figures(measured: Measured) -> dict[str, Any]:
 
 
 def _series(measured: Measured, now_us: int) -> dict[str, Any]:
-    """Return reads a second by tier, with the slots in which nothing was read; a slot must be over to have a rate."""
+    """Return reads per second for each tier and completed time slot, including empty slots."""
     step = measured.slot_s
     last = min(measured.until_us, now_us) // 1_000_000 - step
     by_start = {start: counts for start, counts in measured.series if start <= last}
@@ -143,44 +143,50 @@ def _series(measured: Measured, now_us: int) -> dict[str, Any]:
 
 
 def _failures(measured: Measured) -> list[dict[str, Any]]:
-    """Return what the figures say of what went wrong; of functions with the time of the newest failure."""
-    found: list[dict[str, Any]] = []
+    """Return the failures in the figures. A function's failures have the time of the latest failure."""
+    failures: list[dict[str, Any]] = []
     if measured.failed_reads:
-        found.append({"atMs": 0, "what": f"answered with an error (5xx): {count_text(measured.failed_reads, 'read')}"})
+        failures.append(
+            {"atMs": 0, "what": f"answered with an error (5xx): {count_text(measured.failed_reads, 'read')}"}
+        )
     for reason, count in measured.fallbacks.items():
-        found.append(
+        failures.append(
             {"atMs": 0, "what": f"{count_text(count, 'read')} fell back to a lower tier: {reason.replace('_', ' ')}"}
         )
     for name, use in measured.functions.items():
         if use.errors:
             at_ms = use.failed_at_s * 1000
-            found.append({"atMs": at_ms, "what": f"{name}: {use.errors:,} of {use.invocations:,} invocations failed"})
+            failures.append(
+                {"atMs": at_ms, "what": f"{name}: {use.errors:,} of {use.invocations:,} invocations failed"}
+            )
         if use.throttles:
-            found.append({"atMs": 0, "what": f"{name}: {count_text(use.throttles, 'invocation')} throttled"})
-    return found
+            failures.append({"atMs": 0, "what": f"{name}: {count_text(use.throttles, 'invocation')} throttled"})
+    return failures
 
 
 def _failures_elsewhere(rows: Rows, failed: Failed) -> list[dict[str, Any]]:
-    """Return what else went wrong, the newest first; what has no time stands first."""
-    found: list[dict[str, Any]] = []
+    """Return dead-lettered events and failed boots (without times), and failed executions, newest first."""
+    failures: list[dict[str, Any]] = []
     for queue, count in failed.events.items():
         if count:
-            found.append({"atMs": 0, "what": f"queue {queue}: {count_text(count, 'event')} that {_WAITING[queue]}"})
+            failures.append(
+                {"atMs": 0, "what": f"queue {queue}: {count_text(count, 'event')} that {_DEAD_LETTERS[queue]}"}
+            )
     for row, _ in rows.nodes:
         if row.failures:
-            found.append({"atMs": 0, "what": f"node {row.node}: {count_text(row.failures, 'failed boot')} in a row"})
+            failures.append({"atMs": 0, "what": f"node {row.node}: {count_text(row.failures, 'failed boot')} in a row"})
     for execution in failed.executions:
-        found.append(
+        failures.append(
             {
                 "atMs": round(execution["stopDate"].timestamp() * 1000),
                 "what": f"execution {execution['name']} ended as {execution['status']}",
             }
         )
-    return found
+    return failures
 
 
 def changes(former: Sections, now: Sections) -> Sections:
-    """Return what is new: changed sections, changed keys, and the hashes of keys that are gone; empty if nothing is."""
+    """Return changed sections, changed keys and hashes of removed keys, or an empty result without changes."""
     changed = {name: value for name, value in now.items() if name != "keys" and value != former.get(name)}
     before, after = former["keys"], now["keys"]
     keys = {hash_: fields for hash_, fields in after.items() if before.get(hash_) != fields}
@@ -189,5 +195,5 @@ def changes(former: Sections, now: Sections) -> Sections:
 
 
 def event(name: str, sections: Sections) -> bytes:
-    """Return a server-sent event."""
+    """Encode a server-sent event."""
     return f"event: {name}\ndata: {json.dumps(sections, separators=(',', ':'))}\n\n".encode()

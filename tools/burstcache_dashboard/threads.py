@@ -1,4 +1,4 @@
-"""Work that takes time, in threads that nobody waits for when the server ends, as one does for asyncio's own."""
+"""Daemon threads for blocking work. Unlike asyncio's default executor, these threads do not delay a shutdown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 def started(work: Callable[[], _T]) -> Future[_T]:
-    """Let a thread of its own do `work`; return what will have its result."""
+    """Run `work` in a new thread, and return a future for the result."""
     done: Future[_T] = Future()
 
     def run() -> None:
@@ -27,17 +27,17 @@ def started(work: Callable[[], _T]) -> Future[_T]:
 
 
 async def in_thread(work: Callable[..., _T], *args: Any) -> _T:
-    """Return what `work` returns in a thread of its own; raise what it raises."""
+    """Run `work` in a new thread, and return the result or raise the exception."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
 
     def settle(result: _T | None, error: Exception | None) -> None:
-        if done.done():  # nobody waits any more
+        if done.done():  # the caller was cancelled
             return
         if error is not None:
             done.set_exception(error)
         else:
-            done.set_result(result)  # type: ignore[arg-type]  # without an error it is what `work` has returned
+            done.set_result(result)  # type: ignore[arg-type]  # set unless there is an error
 
     def run() -> None:
         result, failure = None, None
@@ -45,7 +45,7 @@ async def in_thread(work: Callable[..., _T], *args: Any) -> _T:
             result = work(*args)
         except Exception as error:
             failure = error
-        with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+        with contextlib.suppress(RuntimeError):  # the loop has been closed
             loop.call_soon_threadsafe(settle, result, failure)
 
     threading.Thread(target=run, daemon=True).start()

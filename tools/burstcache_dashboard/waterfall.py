@@ -1,4 +1,4 @@
-"""One read as X-Ray saw it: what called what, and how long each took."""
+"""The waterfall for a traced read, with the read's X-Ray segments and durations, nested by caller."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 from burstcache.core.rows import KeyRow
 from burstcache_dashboard.source import Source
 
-_FILE = "traces.jsonl"  # of a local run that is traced
+_FILE = "traces.jsonl"  # trace log of a local run
 _TAIL_BYTES = 8_000_000
-_WITHIN = timedelta(minutes=5)  # X-Ray bills every trace of the time that a question covers
+_SEARCH_SPAN = timedelta(minutes=5)  # short, because X-Ray bills all traces in a query's time range
 _MOST_RETRIEVED = 3
 _FUNCTION = re.compile(r".*-(\w+)Function-\w+")
 
@@ -24,52 +24,52 @@ Segment = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar of a waterfall."""
+    """A bar in a waterfall."""
 
     depth: int
     name: str
-    start_ms: float  # since the read began
+    start_ms: float  # since the start of the read
     end_ms: float
     is_failed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The newest read of a key that was traced."""
+    """A key's latest traced read."""
 
     id: str
-    url: str  # of the console; empty for a local run
+    url: str  # in the CloudWatch console (empty: a local run)
     at_ms: int
     tier: str
     bars: tuple[Bar, ...]
 
 
 def newest_trace(source: Source, row: KeyRow, now_us: int) -> Trace | None:
-    """Return the newest trace of a read of a key; None if it has none, as in a stack without `Tracing`.
+    """Return the latest trace of a key's reads, or None if there is no trace or the stack is not traced.
 
-    A deployed stack's X-Ray is asked for the last minutes and, if they have none, for those around the newest request
-    in the key's row: what Redis serves is not noted there. X-Ray bills the questions.
+    For a deployed stack, X-Ray is queried for the last minutes. If there is no result, X-Ray is queried for the minutes
+    around the latest request in the key's row, which omits reads served by Redis. X-Ray bills the queries.
     """
     if not is_traced(source):
         return None
     if source.log_dir:
-        found, url = _of_local_run(source.log_dir, row.hash), ""
+        segments, url = _of_local_run(source.log_dir, row.hash), ""
     else:
-        found = _of_xray(source.stack.client("xray"), row, datetime.fromtimestamp(now_us / 1e6, UTC))
-        place = f"{source.region}.console.aws.amazon.com/cloudwatch/home?region={source.region}"
-        url = f"https://{place}#xray:traces/{found[0]['trace_id']}" if found else ""
-    return trace_of(found, url) if found else None
+        segments = _of_xray(source.stack.client("xray"), row, datetime.fromtimestamp(now_us / 1e6, UTC))
+        console = f"{source.region}.console.aws.amazon.com/cloudwatch/home?region={source.region}"
+        url = f"https://{console}#xray:traces/{segments[0]['trace_id']}" if segments else ""
+    return trace_of(segments, url) if segments else None
 
 
 def is_traced(source: Source) -> bool:
-    """Whether reads of a stack have traces."""
+    """Return whether a stack has tracing enabled."""
     return source.parameters.get("Tracing") == "Active"
 
 
 def trace_of(segments: list[Segment], url: str = "") -> Trace:
-    """Return the waterfall of a trace's segments, each below what called it, in the order of time.
+    """Build the waterfall from a trace's segments, each below its caller, in chronological order.
 
-    What begins after the read was answered, such as the life that it started, is left out.
+    Segments that begin after the response, such as the life that the read started, are omitted.
     """
     ids = {segment["id"] for segment in segments}
     roots = [segment for segment in segments if segment.get("parent_id") not in ids]
@@ -93,7 +93,7 @@ def _of_local_run(folder: Path, hash_: str) -> list[Segment]:
     try:
         with (folder / _FILE).open("rb") as file:
             began = file.seek(max(0, file.seek(0, 2) - _TAIL_BYTES))
-            lines = file.read().split(b"\n")[bool(began) : -1]  # whole ones: the last may still be written
+            lines = file.read().split(b"\n")[bool(began) : -1]  # complete lines only
     except FileNotFoundError:
         return []
     needle = hash_.encode()
@@ -105,35 +105,35 @@ def _of_local_run(folder: Path, hash_: str) -> list[Segment]:
 
 
 def _of_xray(api: Any, row: KeyRow, now: datetime) -> list[Segment]:
-    times = [(now - _WITHIN, now)]
+    times = [(now - _SEARCH_SPAN, now)]
     if row.window:
         newest = datetime.fromtimestamp(row.window[-1].at_us / 1e6, UTC)
-        times.append((newest - _WITHIN, min(newest + _WITHIN, now - _WITHIN)))
+        times.append((newest - _SEARCH_SPAN, min(newest + _SEARCH_SPAN, now - _SEARCH_SPAN)))
     for since, until in times:
-        if since < until and (found := _within(api, row.hash, since, until)):
-            return found
+        if since < until and (segments := _newest_between(api, row.hash, since, until)):
+            return segments
     return []
 
 
-def _within(api: Any, hash_: str, since: datetime, until: datetime) -> list[Segment]:
+def _newest_between(api: Any, hash_: str, since: datetime, until: datetime) -> list[Segment]:
     pages = api.get_paginator("get_trace_summaries").paginate(
         StartTime=since, EndTime=until, FilterExpression=f'annotation.key_hash = "{hash_}"'
     )
-    # A page without a match may stand before one with some; the newest come first.
+    # Pages without matches may precede pages with matches. Traces are ordered newest first.
     ids = next((ids for page in pages if (ids := [each["Id"] for each in page["TraceSummaries"]])), [])
     for id_ in sorted(ids, reverse=True)[:_MOST_RETRIEVED]:
         pages = api.get_paginator("batch_get_traces").paginate(TraceIds=[id_])
         segments = [each for page in pages for trace in page["Traces"] for each in trace["Segments"]]
-        if segments:  # none: X-Ray has not processed it yet
+        if segments:  # empty if X-Ray has not processed the trace yet
             return list(_flat({"trace_id": id_} | json.loads(each["Document"]) for each in segments))
     return []
 
 
 def _flat(segments: Iterable[Segment], trace_id: str = "", parent_id: str = "") -> Iterator[Segment]:
-    """Yield segments and the subsegments within them, each with its trace and its parent."""
+    """Yield segments and subsegments, each with trace id and parent id."""
     for segment in segments:
-        known = {"trace_id": trace_id} if trace_id else {}
-        own = known | ({"parent_id": parent_id} if parent_id else {}) | segment
+        inherited = {"trace_id": trace_id} if trace_id else {}
+        own = inherited | ({"parent_id": parent_id} if parent_id else {}) | segment
         yield own
         yield from _flat(segment.get("subsegments", ()), own["trace_id"], own["id"])
 
@@ -145,8 +145,8 @@ def _is_read(segment: Segment, hash_: str) -> bool:
 
 def _name(segment: Segment) -> str:
     name = str(segment["name"]).removeprefix("## ")
-    if found := _FUNCTION.fullmatch(name):
-        name = re.sub(r"(?<!^)(?=[A-Z])", " ", found[1]).lower()
+    if match := _FUNCTION.fullmatch(name):
+        name = re.sub(r"(?<!^)(?=[A-Z])", " ", match[1]).lower()
     return f"{name} {segment.get('aws', {}).get('operation', '')}".strip()
 
 

@@ -1,1 +1,1 @@
-"""The local cloud: the same template on one machine, without Docker and without AWS."""
+"""The local cloud, which runs the template on one machine, without Docker or AWS."""

@@ -1,4 +1,4 @@
-"""The options of `burstcache local`."""
+"""Command-line arguments of `burstcache local`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 _SAMPLES = Path(__file__).parent / "samples"
 _PORT = whole(least=0, most=65_535)
-_SECONDS = number(least=0, what="a number of seconds")
+_SECONDS = number(least=0, noun="a number of seconds")
 
 
 def up(parser: argparse.ArgumentParser) -> None:
     """Add the options of `local up`."""
     add = parser.add_argument
     add("--origin", type=Path, default=_SAMPLES, metavar="DIR", help="files that become the origin's objects")
-    add("--port", type=_PORT, default=8080, help="port that clients talk to (default: 8080; 0: any free one)")
+    add("--port", type=_PORT, default=8080, help="port for clients (default: 8080; 0: any free one)")
     add("--endpoint-port", type=_PORT, default=8081, metavar="PORT", help="port of the AWS services (default: 8081)")
-    add("--dashboard-port", type=_PORT, metavar="PORT", help="serve the dashboard there, too (default: do not)")
-    add("--boot-s", type=_SECONDS, default=5.0, metavar="S", help="how long a Redis node takes to start (default: 5)")
-    add("--stop-s", type=_SECONDS, default=0.5, metavar="S", help="how long it takes to stop (default: 0.5)")
+    add("--dashboard-port", type=_PORT, metavar="PORT", help="port of the dashboard (default: no dashboard)")
+    add("--boot-s", type=_SECONDS, default=5.0, metavar="S", help="duration of a Redis node's start (default: 5)")
+    add("--stop-s", type=_SECONDS, default=0.5, metavar="S", help="duration of its stop (default: 0.5)")
     add(
         "--parameter",
         type=_name_and_value,
@@ -39,14 +39,14 @@ def up(parser: argparse.ArgumentParser) -> None:
         "--environments",
         type=whole(least=1),
         metavar="N",
-        help="most execution environments of one function, about 40 MB each; further invocations wait for one (default:"
+        help="limit of execution environments per function, about 40 MB each; further invocations queue (default:"
         " 8 per core, fewer if memory is short). At rest the local run takes about 0.5 GB",
     )
     add(
         "--reclaims",
         type=_reclaims,
         metavar="PATTERN",
-        help="have environments of the pool's members reclaimed each minute, such as poisson:2.28 or zipf:3.23, which"
+        help="reclaim environments of the pool's members each minute, such as poisson:2.28 or zipf:3.23, which"
         " InfiniCache measured of 400 functions (default: none)",
     )
     add("--verbose", action="store_true", help="print the logs of functions, node and relay")
@@ -56,13 +56,19 @@ def up(parser: argparse.ArgumentParser) -> None:
 def status(parser: argparse.ArgumentParser) -> None:
     """Add the options of `local status`."""
     parser.add_argument(
-        "--state-dir", type=Path, default=STATE_DIR, metavar="DIR", help=f"of the local run (default: {STATE_DIR})"
+        "--state-dir",
+        type=Path,
+        default=STATE_DIR,
+        metavar="DIR",
+        help=f"folder of the local run (default: {STATE_DIR})",
     )
 
 
 def env(parser: argparse.ArgumentParser) -> None:
     """Add the options of `local env`."""
-    parser.add_argument("--sam", action="store_true", help="those of its functions, for `sam local invoke --env-vars`")
+    parser.add_argument(
+        "--sam", action="store_true", help="print the functions' variables, for `sam local invoke --env-vars`"
+    )
     status(parser)
 
 
@@ -72,7 +78,7 @@ def down(parser: argparse.ArgumentParser) -> None:
 
 
 def _reclaims(text: str) -> ReclaimPattern:
-    from burstcache_local.lambdas.reclaims import ReclaimPattern  # with the service, which `--help` does without
+    from burstcache_local.lambdas.reclaims import ReclaimPattern  # imported late: `--help` needs no service
 
     try:
         return ReclaimPattern.from_text(text)

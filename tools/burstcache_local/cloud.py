@@ -1,4 +1,4 @@
-"""The local cloud: everything that template.yaml describes, on this machine."""
+"""The local cloud, which runs everything in template.yaml on this machine."""
 
 from __future__ import annotations
 
@@ -48,42 +48,42 @@ from burstcache_local.template.template import LocalTemplate
 from burstcache_local.traces import TraceDaemon
 
 _PROJECT = Path(__file__).parents[2]
-_DEFAULTS = {"Relay": "nlb"}  # a relay costs nothing here, and every tier is to be seen
-_FURTHER_SETTINGS = {"BURSTCACHE_POOL": "PoolSettings", "BURSTCACHE_STATE": "StateSettings"}  # outputs of some stacks
+_DEFAULTS = {"Relay": "nlb"}  # enables all tiers, and costs nothing here
+_FURTHER_SETTINGS = {"BURSTCACHE_POOL": "PoolSettings", "BURSTCACHE_STATE": "StateSettings"}  # optional outputs
 
 
 @dataclass(frozen=True, slots=True)
 class LocalOptions:
-    """How to run the local cloud."""
+    """Options of the local cloud."""
 
     template: Path = _PROJECT / "template.yaml"
-    parameters: Mapping[str, str] = field(default_factory=dict)  # values that replace the template's defaults
-    origin: Path | None = None  # a folder whose files become the origin's objects
-    front_port: int = 0  # 0: any free one
+    parameters: Mapping[str, str] = field(default_factory=dict)  # overrides of the template's defaults
+    origin: Path | None = None  # folder with files to upload to the origin
+    front_port: int = 0  # 0: any free port
     endpoint_port: int = 0
-    boot_s: float = 1.0  # how long an instance takes to start …
-    stop_s: float = 0.5  # … and to stop
-    environment: Mapping[str, str] = field(default_factory=dict)  # variables that every function gets
+    boot_s: float = 1.0  # boot time of an EC2 instance
+    stop_s: float = 0.5  # shutdown time of an EC2 instance
+    environment: Mapping[str, str] = field(default_factory=dict)  # additional variables of every function
     limits: LambdaLimits = field(default_factory=LambdaLimits)
-    reclaims: ReclaimPattern | None = None  # of tenants' environments; None: none but those that were idle for long
+    reclaims: ReclaimPattern | None = None  # for tenants' environments (None: environments end only when idle)
     stack_name: str = "burstcache"
-    run_dir: Path | None = None  # where logs go; None: a folder that is removed at the end
+    run_dir: Path | None = None  # folder for logs (None: a temporary folder)
 
 
 class LocalCloud:
-    """The whole system in this process and its children."""
+    """The whole system in this process and its child processes."""
 
     def __init__(self, options: LocalOptions | None = None) -> None:
         self.options = options or LocalOptions()
         self.stack_name = self.options.stack_name
-        self.front_url = ""  # what clients talk to
-        self.endpoint_url = ""  # all AWS services
-        self.lambda_endpoint_url = ""  # invocations of functions, without the way through the former
+        self.front_url = ""  # URL of the HTTP API or load balancer, for clients
+        self.endpoint_url = ""  # endpoint of all AWS services
+        self.lambda_endpoint_url = ""  # Lambda's Invoke API, without the detour through `endpoint_url`
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
-        self.faults = Faults()  # what goes wrong meanwhile
+        self.faults = Faults()  # injected failures
         self._on_enter: Callable[[Execution, str], None] = lambda execution, state: None
-        self._stacks: list[Stack] = []  # the first one is the system's
+        self._stacks: list[Stack] = []  # the system's own stack first
         self._closers = ExitStack()
         self._is_ending = False
 
@@ -96,12 +96,12 @@ class LocalCloud:
 
     @property
     def bucket_name(self) -> str:
-        """The origin bucket."""
+        """Name of the origin bucket."""
         return self.outputs["BucketName"]
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment of a program that reads from this cloud by boto3 or by burstcache.client."""
+        """Environment variables for a program that uses this cloud through boto3 or burstcache.client."""
         return {
             "AWS_ACCESS_KEY_ID": "local",
             "AWS_SECRET_ACCESS_KEY": "local",
@@ -115,23 +115,23 @@ class LocalCloud:
 
     @property
     def sam_variables(self) -> dict[str, dict[str, str]]:
-        """The environments of its functions, by logical id, in the form that `sam local invoke --env-vars` takes.
+        """Environment variables for the functions by logical id, in the format of `sam local invoke --env-vars`.
 
-        `Parameters` is for all: a function that this run does not have must not reach AWS either.
+        `Parameters` applies to every function, so that functions missing in this run cannot reach AWS either.
         """
         shared = {"AWS_ENDPOINT_URL": self.endpoint_url, "AWS_USE_DUALSTACK_ENDPOINT": "false"}
         functions = {name: self.function_variables(name) for name in self._stacks[0].template.roots}
         return {"Parameters": shared, **functions}
 
     def client(self, service: str) -> Any:
-        """Return a boto3 client of a service of this cloud."""
+        """Return a boto3 client for one of this cloud's services."""
         return self._services.client(service)
 
     def invoke(self, logical_id: str, payload: object) -> Any:
-        """Invoke a function of the template and return what it returns.
+        """Invoke a function from the template, and return its result.
 
         Raises:
-            LocalCloudError: The function failed; the message is its error as JSON.
+            LocalCloudError: The function failed. The message contains the function's error as JSON.
         """
         name = self.physical_ids[logical_id]
         outcome = self._loop.run(self._lambdas.invoke(name, json.dumps(payload).encode()))
@@ -141,9 +141,9 @@ class LocalCloud:
 
     @contextmanager
     def out_of_concurrency(self, *logical_ids: str) -> Iterator[None]:
-        """Refuse every invocation, or those of some functions, for the duration of a `with`.
+        """Throttle all invocations, or only invocations of the given functions, for the duration of a `with`.
 
-        So does an account whose concurrency is used up, or a function that reserves none.
+        This simulates an account at its concurrency limit, or functions with a reserved concurrency of 0.
         """
         usual = self._lambdas.concurrency, self._lambdas.refused
         if logical_ids:
@@ -157,11 +157,11 @@ class LocalCloud:
 
     @contextmanager
     def clocks_ahead(self, ahead_s: Sequence[float]) -> Iterator[None]:
-        """Let the clocks of functions be ahead by these times in turn [s], for the duration of a `with`.
+        """Set the clocks of new environments ahead by these offsets [s], round-robin, for the duration of a `with`.
 
-        Those that run an invocation at its begin or end keep their clocks until they have answered.
+        An environment that is busy when the block starts or ends keeps its clock until it has responded.
         """
-        with self.faults.of_clocks(ahead_s):
+        with self.faults.shift_clocks(ahead_s):
             self.end_free()
             yield
         self.end_free()
@@ -177,11 +177,11 @@ class LocalCloud:
 
     @property
     def refusals(self) -> int:
-        """How many invocations were refused for lack of concurrency."""
+        """Number of invocations throttled by a concurrency limit."""
         return self._lambdas.refusals
 
     def provision(self, logical_id: str, count: int) -> None:
-        """Have this number of environments of a function wait for an invocation."""
+        """Start environments of a function until `count` environments are idle."""
 
         async def provision() -> None:
             spec, _ = await self._lambdas.function(self.physical_ids[logical_id])
@@ -190,17 +190,17 @@ class LocalCloud:
         self._loop.run(provision())
 
     def end_free(self, *logical_ids: str) -> None:
-        """End environments that wait for an invocation, of these functions or of all: the next ones find new ones."""
+        """Stop idle environments of the given functions (default: all), so that the next invocations start cold."""
         names = {self.physical_ids[logical_id] for logical_id in logical_ids} or None
         self._loop.loop.call_soon_threadsafe(self._lambdas.environments.end_free, names)
 
     @property
     def invocations_under_way(self) -> int:
-        """How many invocations of functions run, or are still to come."""
+        """Number of running and pending invocations."""
         return self._lambdas.under_way + self._deliveries.late
 
     def kill(self, logical_id: str, count: int | None = None) -> int:
-        """Let environments of a function die in the middle of their work, at most `count`; return how many did."""
+        """Kill up to `count` environments of a function, including busy environments. Return the number killed."""
 
         async def kill() -> int:
             return self._lambdas.environments.kill(self.physical_ids[logical_id], count)
@@ -208,7 +208,7 @@ class LocalCloud:
         return self._loop.run(kill())
 
     def reclaim(self, count: int) -> list[str]:
-        """Have environments of tenants reclaimed; return whose. Busy ones end after their invocation."""
+        """Reclaim up to `count` environments of tenants, and return these tenants. Busy environments finish first."""
 
         async def reclaim() -> list[str]:
             return self._lambdas.environments.reclaim(count, Random())
@@ -216,30 +216,30 @@ class LocalCloud:
         return self._loop.run(reclaim())
 
     def deploy(self, template: Path, stack_name: str, parameters: Mapping[str, str] | None = None) -> Stack:
-        """Create another stack next to the system's: an application that uses it. Nothing serves its HTTP API here.
+        """Deploy an application's stack next to the system's own stack. The application's HTTP API is not served.
 
         Args:
-            template: Its SAM template.
-            stack_name: Its name.
-            parameters: Values of its parameters. Those that are called as the system's outputs have their values.
+            template: The stack's SAM template.
+            stack_name: The stack's name.
+            parameters: Parameter values. A parameter with the name of a system output defaults to that output.
 
         Raises:
-            TemplateError: It cannot be used.
+            TemplateError: The template cannot be used.
         """
         declared = read(template).get("Parameters", {})
         values = {name: value for name, value in self.outputs.items() if name in declared}
         return self._create(stack_name, self._load(template, {**values, **(parameters or {})}), template)
 
     def function_variables(self, logical_id: str) -> dict[str, str]:
-        """Return the environment variables of a function of the template."""
+        """Return the environment variables of a function in the template."""
         spec, _ = self._loop.run(self._lambdas.function(self.physical_ids[logical_id]))
         return dict(spec.variables)
 
     def start(self) -> None:
-        """Start everything, or leave nothing behind if that fails.
+        """Start all components. If one fails, stop the others.
 
         Raises:
-            LocalCloudError: Something is missing; the message says in one line what is wrong and what to do.
+            LocalCloudError: A requirement is missing. The message says what is missing and what to do, in one line.
         """
         try:
             self._start()
@@ -248,7 +248,7 @@ class LocalCloud:
             raise
 
     def stop(self) -> None:
-        """End everything that runs, the newest first."""
+        """Stop all running components in reverse start order."""
         self._is_ending = True
         self._closers.close()
 
@@ -266,7 +266,7 @@ class LocalCloud:
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self._access_log = AccessLog(self.run_dir)
-        self._closers.callback(self._access_log.close)  # after the loop, in which the last requests are answered
+        self._closers.callback(self._access_log.close)  # after the event loop, which serves the last requests
         self._start_lambda(is_traced=template.is_traced)
         states = self._start_step_functions()
         server = MotoServer(
@@ -297,7 +297,7 @@ class LocalCloud:
         upload(files, self.bucket_name, self._services.client("s3"))
 
     def _task_variables(self) -> dict[str, str]:
-        """Return what the containers of tasks get in addition to their own variables."""
+        """Return additional environment variables for task containers."""
         address = self._block.relay_address
         return {
             "RELAY_HOST": address,
@@ -347,14 +347,14 @@ class LocalCloud:
             calls=calls,
             now_us=lambda: time.time_ns() // 1000,
             on_enter=lambda execution, state: self._on_enter(execution, state),
-            on_end=self._tell_of_end,
+            on_end=self._publish_end,
         )
         self._closers.callback(lambda: self._loop.loop.call_soon_threadsafe(states.close))
         return HttpApi(states, self._loop.loop)
 
-    def _tell_of_end(self, execution: Execution) -> None:
-        told = (self.region, execution.arn, execution.machine_arn, execution.status)
-        _ = self._loop.loop.run_in_executor(None, execution_events.tell, *told)
+    def _publish_end(self, execution: Execution) -> None:
+        arguments = (self.region, execution.arn, execution.machine_arn, execution.status)
+        _ = self._loop.loop.run_in_executor(None, execution_events.publish_end, *arguments)
 
     def _start_servers(self) -> None:
         self._front = Front(self._lambdas, self._access_log)
@@ -386,7 +386,7 @@ class LocalCloud:
 
     def _create(self, name: str, template: LocalTemplate, path: Path) -> Stack:
         stack = Stack(name, template, self._services)
-        self._stacks.append(stack)  # from here on its functions can be called, which custom resources need
+        self._stacks.append(stack)  # first, because custom resources invoke its functions during creation
         try:
             stack.create()
         except TemplateError as error:
@@ -396,7 +396,7 @@ class LocalCloud:
         return stack
 
     async def _resolve(self, name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
-        # A function that no finished stack has is one of the stack that is being created.
+        # A function that no finished stack contains belongs to the stack being created.
         stacks = [stack for stack in self._stacks if name in stack.physical_ids.values()] or self._stacks[-1:]
         template = stacks[0].template
         functions = {id_: template.resources[id_]["Properties"] for id_ in template.roots}
@@ -406,7 +406,7 @@ class LocalCloud:
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "AWS_S3_DISABLE_EXPRESS_SESSION_AUTH": "true",  # moto has no sessions
             "AWS_ENDPOINT_URL_LAMBDA": self.lambda_endpoint_url,
-            "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses it together with an endpoint of one's own
+            "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses dualstack together with a custom endpoint
             **({"AWS_XRAY_DAEMON_ADDRESS": self._traces.address} if self._traces else {}),
             **self.options.environment,
         }

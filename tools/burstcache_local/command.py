@@ -1,4 +1,4 @@
-"""`burstcache local up|status|env|down`: the whole system on this machine."""
+"""The `burstcache local up|status|env|down` command, which runs the whole system on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from burstcache_terminal.options import UsageError
 if TYPE_CHECKING:
     from burstcache_local.cloud import LocalCloud
 
-_DOWN_LIMIT_S = 120.0  # it ends in seconds; on a machine that is busy with more, it takes longer
+_DOWN_LIMIT_S = 120.0  # usually seconds, longer on a busy machine
 _NOTHING_RUNS = "No local cloud runs from this folder: `burstcache local up` starts one."
 
 
@@ -37,7 +37,7 @@ def up(args: argparse.Namespace) -> ExitCode:
     """Start the system and serve until Ctrl-C.
 
     Raises:
-        UsageError: It cannot start with these arguments.
+        UsageError: The system cannot start with these arguments.
     """
     try:
         return _up(args)
@@ -46,7 +46,7 @@ def up(args: argparse.Namespace) -> ExitCode:
 
 
 def status(args: argparse.Namespace) -> ExitCode:
-    """Print what runs from this folder; fail if nothing runs."""
+    """Print the process id and addresses of the cloud that runs from this folder, or fail if there is none."""
     running = state_file.read(args.state_dir)
     if running is None:
         print(_NOTHING_RUNS)
@@ -59,7 +59,10 @@ def status(args: argparse.Namespace) -> ExitCode:
 
 
 def env(args: argparse.Namespace) -> ExitCode:
-    """Print the environment of a program that reads from what runs here, or of its functions; fail if nothing runs."""
+    """Print the environment variables for the running cloud's clients or for its functions.
+
+    The command fails if no cloud is running from this folder.
+    """
     running = state_file.read(args.state_dir)
     if running is None:
         print(_NOTHING_RUNS, file=sys.stderr)
@@ -73,19 +76,19 @@ def env(args: argparse.Namespace) -> ExitCode:
 
 
 def down(args: argparse.Namespace) -> ExitCode:
-    """End what runs from this folder, and wait until it has ended.
+    """Stop the cloud that runs from this folder, and wait for its process to exit.
 
     Raises:
-        LocalCloudError: It does not end.
+        LocalCloudError: The process did not exit in time.
     """
     running = state_file.read(args.state_dir)
     if running is None:
         print("No local cloud runs from this folder.")
         return ExitCode.SUCCESS
     os.kill(running.pid, signal.SIGTERM)
-    end_s = time.monotonic() + _DOWN_LIMIT_S
+    deadline_s = time.monotonic() + _DOWN_LIMIT_S
     while running.is_alive:
-        if time.monotonic() > end_s:
+        if time.monotonic() > deadline_s:
             raise LocalCloudError(
                 f"process {running.pid} does not end: `kill -9 {running.pid}` ends it and all that it started"
             )
@@ -101,21 +104,21 @@ def _up(args: argparse.Namespace) -> ExitCode:
         raise LocalCloudError(
             f"one runs already, at {running.front_url} (pid {running.pid}): `burstcache local down` ends it"
         )
-    # What can be refused is refused before anything is loaded.
+    # Check the arguments before the slow imports.
     files = origin_files(args.origin)
     ports.check_free(args.port, args.endpoint_port, args.dashboard_port or 0)
     print("Starting: functions, queues, tables and machines from the template ...", flush=True)
     begun_s = time.monotonic()
     run_dir = args.state_dir.resolve() / "logs"
     with _signals(_abandoning_start(run_dir)):
-        with _no_look_for_garbage():
+        with _garbage_collector_off():
             from burstcache_local.follow import LogFollower
-            from burstcache_local.moto.quicker import leave_alone
+            from burstcache_local.moto.quicker import freeze_garbage_collector
 
             _clear(run_dir)
             cloud = _cloud(args, run_dir)
             cloud.start()
-            leave_alone()
+            freeze_garbage_collector()
         follower = LogFollower(run_dir)
         dashboard = Dashboard(args.dashboard_port, args.state_dir, log=run_dir / "dashboard.txt")
         try:
@@ -161,8 +164,8 @@ def _cloud(args: argparse.Namespace, run_dir: Path) -> LocalCloud:
 
 
 @contextmanager
-def _no_look_for_garbage() -> Iterator[None]:
-    """Have what is made meanwhile taken for none: at a start it is not, and to look takes a third of the time."""
+def _garbage_collector_off() -> Iterator[None]:
+    """Disable the garbage collector. Startup produces no garbage, but would spend a third of its time collecting."""
     gc.disable()
     try:
         yield
@@ -172,17 +175,17 @@ def _no_look_for_garbage() -> Iterator[None]:
 
 @contextmanager
 def _signals(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle Ctrl-C, SIGTERM and a closed terminal alike for the duration of a `with`."""
+    """Install a handler for Ctrl-C, SIGTERM and a closed terminal for the duration of a `with`."""
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        for number, former in before.items():
-            signal.signal(number, former)
+        for number, previous in before.items():
+            signal.signal(number, previous)
 
 
 def _abandoning_start(run_dir: Path) -> Callable[[int, FrameType | None], None]:
-    """Return a handler that ends the program in the middle of its start and leaves nothing behind."""
+    """Return a signal handler that aborts the startup and removes the files it has created."""
     made = [path for path in (run_dir, run_dir.parent) if not path.exists()]
 
     def abandon(number: int, frame: FrameType | None) -> None:
@@ -198,7 +201,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:
-    os._exit(ExitCode.INTERRUPTED)  # the kernel ends the children: see processes.py
+    os._exit(ExitCode.INTERRUPTED)  # the kernel kills the children: see processes.py
 
 
 def _clear(run_dir: Path) -> None:
@@ -208,7 +211,7 @@ def _clear(run_dir: Path) -> None:
 
 
 def describe(cloud: LocalCloud) -> RunningCloud:
-    """Return a cloud of this process as the state file describes it."""
+    """Return the state file record for a cloud in this process."""
     return RunningCloud(
         pid=os.getpid(),
         started=state_file.start_of(os.getpid()),
@@ -227,7 +230,7 @@ def describe(cloud: LocalCloud) -> RunningCloud:
 
 def _print_welcome(cloud: LocalCloud, keys: Sequence[str], took_s: float, dashboard: str) -> None:
     key = "hello.txt" if "hello.txt" in keys else next(iter(keys), "new.txt")
-    # An HTTP API cuts a path at an encoded question mark.
+    # An HTTP API truncates a path at an encoded question mark.
     path = f"/objects?key={quote(key, safe='')}" if "?" in key else f"/objects/{quote(key)}"
     url = shlex.quote(cloud.front_url + path)
     lines = [
@@ -246,6 +249,6 @@ def _print_welcome(cloud: LocalCloud, keys: Sequence[str], took_s: float, dashbo
 
 
 def _own_name() -> str:
-    """Return how to call this command from here: `make run` calls it by its path in .venv."""
+    """Return the name of this command for use in hints. `make run` calls the command by its path in .venv."""
     on_path = shutil.which("burstcache")
     return sys.argv[0] if on_path is None and Path(sys.argv[0]).name == "burstcache" else "burstcache"

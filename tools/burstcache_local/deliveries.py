@@ -1,4 +1,4 @@
-"""Events on their way to functions, and to queues and buses those that no function takes or that one failed on."""
+"""Event deliveries to functions, and deliveries of undeliverable or failed events to queues and buses."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from burstcache_local.moto.services import Services
 
 
 class Destinations:
-    """Queues and buses. Functions outlive them and the services that they ask: what fails then has nowhere to go.
+    """The queues and buses that receive failed events.
+
+    At shutdown, these services stop before the functions, so errors during shutdown are ignored.
 
     Args:
-        services: Have them.
-        guard: Decides who may send there.
-        is_ending: Whether the cloud ends.
+        services: Provides the queues and buses.
+        guard: Authorizes the deliveries.
+        is_ending: Returns whether the cloud is shutting down.
     """
 
     def __init__(self, services: Services, guard: Guard, is_ending: Callable[[], bool]) -> None:
@@ -31,12 +33,12 @@ class Destinations:
         self._is_ending = is_ending
 
     async def send_failure(self, function: str, destination_arn: str, record: str) -> None:
-        """Send what a function failed on to its queue or bus, with the function's rights."""
+        """Send a failed event's record to the function's queue or bus, with the function's permissions."""
         if not self._guard.failure_problem(function, destination_arn):
             await self._send(destination_arn, record)
 
     async def send_undelivered(self, queue_arn: str, event: str, rule: str) -> None:
-        """Send an event that no function takes to a dead-letter queue, with the rule's rights."""
+        """Send an undeliverable event to a dead-letter queue, with the rule's permissions."""
         if not self._guard.dead_letter_problem(queue_arn, rule):
             await self._send(queue_arn, event)
 
@@ -64,13 +66,13 @@ class Destinations:
 
 
 class Deliveries:
-    """Hands events to functions.
+    """Event deliveries to functions.
 
     Args:
         lambdas: The functions.
-        destinations: Take what no function takes.
-        guard: Decides what a rule may invoke.
-        faults: What goes wrong on the way.
+        destinations: Receives undeliverable events.
+        guard: Authorizes invocations by rules.
+        faults: Injects lost, late and duplicate deliveries.
         loop: The event loop of the functions.
     """
 
@@ -90,13 +92,16 @@ class Deliveries:
         self._loop = loop
 
     def begin(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str) -> None:
-        """Deliver an event, called in any thread; a fault may lose it, delay it or deliver it several times."""
+        """Start an event delivery. Thread-safe. A fault may lose, delay or duplicate the event."""
         for after_s in self._faults.deliveries():
             work = self._deliver_late(target, payload, rule, trace, after_s)
             asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def deliver(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str = "") -> None:
-        """Hand an event to a function; without the function or the right it goes to the target's dead-letter queue."""
+        """Deliver an event to a function, or to the target's dead-letter queue.
+
+        The dead-letter queue gets the event if the function does not exist or the rule may not invoke it.
+        """
         try:
             if not self._guard.delivery_problem(target, rule):
                 await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()), trace=trace)

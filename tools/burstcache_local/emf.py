@@ -1,4 +1,4 @@
-"""The metrics in what functions print, read as CloudWatch Logs reads them.
+"""EMF metrics in function output, extracted as by CloudWatch Logs.
 
 Source:
     Amazon CloudWatch User Guide, "Specification: Embedded metric format".
@@ -17,7 +17,7 @@ _BEGINNING = '{"_aws"'
 
 @dataclass(frozen=True, slots=True)
 class MetricId:
-    """What CloudWatch knows a metric by."""
+    """A metric's identity in CloudWatch."""
 
     namespace: str
     name: str
@@ -35,13 +35,13 @@ class Sample:
 
 
 def samples(printed: str) -> list[Sample]:
-    """Return the metrics in what functions have printed; what is no EMF is left out."""
+    """Parse the metrics in function output, skipping lines that are not EMF."""
     lines = (json.loads(line) for line in printed.split("\n") if line.startswith(_BEGINNING))
     return [sample for line in lines for sample in _samples(line)]
 
 
 def samples_of_run(log_dir: Path) -> list[Sample]:
-    """Return the metrics that the functions of a local run have emitted, from the logs that it leaves behind."""
+    """Return the metrics that a local run's functions have logged."""
     return [sample for path in sorted(log_dir.glob("*.log")) for sample in samples(path.read_text(errors="replace"))]
 
 

@@ -1,4 +1,4 @@
-"""Errors of the local cloud; each message is one line that says what to do."""
+"""The local cloud's errors. Each message is one line that says what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from burstcache.core.errors import BurstcacheError
 
 
 class LocalCloudError(BurstcacheError):
-    """The local cloud cannot start or go on."""
+    """The local cloud cannot start or continue."""
 
 
 class TemplateError(LocalCloudError):
@@ -22,19 +22,19 @@ class FunctionNotFoundError(LocalCloudError):
 
 
 class TenantError(LocalCloudError):
-    """A function with tenant isolation is invoked without a tenant, or another one with a tenant."""
+    """An invocation lacks a required tenant id, or has a tenant id that the function does not accept."""
 
 
 class ThrottledError(LocalCloudError):
-    """The account's concurrency is used up, or no environment became free in time."""
+    """The account's concurrency is exhausted, or no environment became idle in time."""
 
 
 class StartLostError(LocalCloudError):
-    """The process that functions are forked from has ended before an environment was."""
+    """The zygote process, which forks the environments, exited before an environment started."""
 
 
 class RuleError(TemplateError):
-    """A rule of the template refuses the values of its parameters; `rule` is its name."""
+    """A rule of the template rejects its parameter values. `rule` is the rule's name."""
 
     def __init__(self, message: str, *, rule: str) -> None:
         super().__init__(message)

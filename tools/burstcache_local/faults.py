@@ -1,6 +1,6 @@
-"""What can go wrong with AWS in a local cloud, switched on and off while it runs: calls, events and clocks.
+"""AWS faults for injection into a running local cloud: API calls, events, clocks, nodes and volumes.
 
-Processes die by `LocalCloud.kill` or by a signal. No fault befalls a program that signs as `OBSERVER`.
+To kill processes, use `LocalCloud.kill` or a signal. Programs that sign as `OBSERVER` are exempt from faults.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from burstcache_local.signed_requests import Refusal, refuse, request_of, signer_of
 
-OBSERVER = "observer"  # an access key
-_WAITING_CALLS = 200  # how many slow calls leave the endpoint's own threads to all others
+OBSERVER = "observer"  # access key
+_WAITING_CALLS = 200  # additional threads for delayed calls
 
 
 @dataclass(frozen=True, slots=True)
 class CallFault:
-    """What befalls calls of one service.
+    """A fault in calls to one service.
 
     Attributes:
-        service: As signatures name it, such as `dynamodb`.
-        operations: Which calls, such as `GetItem`; empty: all.
-        delay_s: How long a call waits before it is looked at [s]; it goes on when the fault is over.
-        refusal: What it is answered; None: the service answers.
-        is_cut: Whether the connection ends in the middle of the answer's body.
-        path: How the paths of the calls' addresses end, such as `/key`; empty: whatever they are.
+        service: Service name in signatures, such as `dynamodb`.
+        operations: Affected operations, such as `GetItem`. Empty affects all operations.
+        delay_s: Delay before a call is handled [s]. The delay ends early if the fault ends.
+        refusal: Error response, or None to pass the call to the service.
+        is_cut: Whether the connection breaks in the middle of the response body.
+        path: Suffix of the affected URL paths, such as `/key`. Empty affects all paths.
     """
 
     service: str
@@ -41,29 +41,29 @@ class CallFault:
     path: str = ""
     is_over: threading.Event = field(default_factory=threading.Event)
 
-    def befalls(self, service: str, operation: str, path: str) -> bool:
-        """Whether it befalls a call."""
-        is_meant = not self.operations or operation in self.operations
-        return service == self.service and is_meant and path.endswith(self.path)
+    def affects(self, service: str, operation: str, path: str) -> bool:
+        """Return whether the fault affects a call."""
+        is_affected = not self.operations or operation in self.operations
+        return service == self.service and is_affected and path.endswith(self.path)
 
 
 class Faults:
-    """The faults of one cloud; none at first."""
+    """One cloud's faults. Initially, no fault is active."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()  # what has been befallen: "calls", "events", "clocks", "nodes", "volumes"
+        self.counts: Counter[str] = Counter()  # injected faults of "calls", "events", "clocks", "nodes" and "volumes"
         self._counting = threading.Lock()
         self._calls: tuple[CallFault, ...] = ()
         self._clocks_s: Iterator[float] | None = None
         self._deliveries: Callable[[], Sequence[float]] | None = None
-        self.nodes_answer = threading.Event()  # cleared: an instance that boots starts no server
+        self.nodes_answer = threading.Event()  # booting instances start their servers only while this is set
         self.nodes_answer.set()
-        self.has_full_volumes = False  # what an instance starts then cannot write a line of its log
+        self.has_full_volumes = False  # programs started by an instance cannot write to their logs
         self.more_threads: Callable[[int], AbstractContextManager[None]] = lambda count: nullcontext()  # the endpoint's
 
     @contextmanager
-    def of_calls(self, fault: CallFault) -> Iterator[None]:
-        """Let a fault befall calls for the duration of a `with`."""
+    def inject_call_fault(self, fault: CallFault) -> Iterator[None]:
+        """Inject a fault into calls for the duration of a `with`."""
         with self.more_threads(_WAITING_CALLS if fault.delay_s else 0):
             self._calls += (fault,)
             try:
@@ -73,8 +73,12 @@ class Faults:
                 fault.is_over.set()
 
     @contextmanager
-    def of_events(self, deliveries: Callable[[], Sequence[float]]) -> Iterator[None]:
-        """Deliver events as `deliveries` says, for the duration of a `with`: lost, late or several times."""
+    def schedule_events(self, deliveries: Callable[[], Sequence[float]]) -> Iterator[None]:
+        """Lose, delay or duplicate events for the duration of a `with`.
+
+        Args:
+            deliveries: Returns one delay per delivery of an event [s]. An empty sequence loses the event.
+        """
         usual, self._deliveries = self._deliveries, deliveries
         try:
             yield
@@ -82,8 +86,8 @@ class Faults:
             self._deliveries = usual
 
     @contextmanager
-    def of_clocks(self, ahead_s: Sequence[float]) -> Iterator[None]:
-        """Let the clocks of environments that start be ahead by these times in turn, for the duration of a `with`."""
+    def shift_clocks(self, ahead_s: Sequence[float]) -> Iterator[None]:
+        """Set the clocks of new environments ahead by these offsets [s], round-robin, for the duration of a `with`."""
         usual, self._clocks_s = self._clocks_s, itertools.cycle(ahead_s)
         try:
             yield
@@ -91,8 +95,8 @@ class Faults:
             self._clocks_s = usual
 
     @contextmanager
-    def of_nodes(self) -> Iterator[None]:
-        """Let no instance that boots start its server before the end of a `with`."""
+    def silence_nodes(self) -> Iterator[None]:
+        """Prevent booting instances from starting their servers for the duration of a `with`."""
         self.nodes_answer.clear()
         try:
             yield
@@ -100,8 +104,8 @@ class Faults:
             self.nodes_answer.set()
 
     @contextmanager
-    def of_volumes(self) -> Iterator[None]:
-        """Let the volumes of instances be full for what they start during a `with`."""
+    def fill_volumes(self) -> Iterator[None]:
+        """Simulate full instance volumes for programs started during a `with`."""
         self.has_full_volumes = True
         try:
             yield
@@ -109,34 +113,34 @@ class Faults:
             self.has_full_volumes = False
 
     def deliveries(self) -> Sequence[float]:
-        """Return after how many seconds an event reaches its function, once for each time that it does."""
+        """Return one delay per delivery of the next event [s]. An empty sequence loses the event."""
         if self._deliveries is None:
             return (0.0,)
         self._count("events")
         return self._deliveries()
 
     def clock_ahead_s(self) -> float:
-        """Return by how much the clock of the next environment is ahead [s]."""
+        """Return the clock offset of the next environment [s]."""
         if self._clocks_s is None:
             return 0.0
         self._count("clocks")
         return next(self._clocks_s)
 
     def is_silent(self) -> bool:
-        """Whether an instance that boots now starts no server."""
+        """Return whether an instance that boots now must not start its server. If so, count the injected fault."""
         if self.nodes_answer.is_set():
             return False
         self._count("nodes")
         return True
 
     def is_full(self) -> bool:
-        """Whether the volume of an instance that starts a server now is full."""
+        """Return whether an instance that starts a server now has a full volume. If so, count the injected fault."""
         if self.has_full_volumes:
             self._count("volumes")
         return self.has_full_volumes
 
     def before(self, application: WSGIApplication) -> WSGIApplication:
-        """Return an application whose calls faults befall."""
+        """Return a WSGI application that injects faults into calls to `application`."""
 
         def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             signer, service = signer_of(environ.get("HTTP_AUTHORIZATION", ""))
@@ -145,7 +149,7 @@ class Faults:
             operation = request_of(environ).operation
             is_cut = False
             for fault in self._calls:
-                if fault.befalls(service, operation, environ["PATH_INFO"]):
+                if fault.affects(service, operation, environ["PATH_INFO"]):
                     self._count("calls")
                     fault.is_over.wait(fault.delay_s)
                     is_cut |= fault.is_cut
@@ -156,13 +160,13 @@ class Faults:
 
         return answer
 
-    def _count(self, what: str) -> None:
+    def _count(self, kind: str) -> None:
         with self._counting:
-            self.counts[what] += 1
+            self.counts[kind] += 1
 
 
 def _first_half(content: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the first half of an answer's body, then end the connection."""
+    """Yield the first half of a response body, then break the connection."""
     body = b"".join(content)
     yield body[: len(body) // 2]
     raise ConnectionResetError(errno.ECONNRESET, "cut by a fault")

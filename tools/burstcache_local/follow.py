@@ -1,4 +1,4 @@
-"""The logs of functions, nodes and relay on the console."""
+"""A log follower, which prints the logs of functions, nodes and the relay to the console."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import threading
 from pathlib import Path
 
 _POLL_S = 0.3
-_MADE_UP = re.compile(r".*-(\w+)-[0-9A-F]{12}")  # a name of `template/names.py`; its logical id says enough here
+_MADE_UP = re.compile(r".*-(\w+)-[0-9A-F]{12}")  # physical id from `template/names.py`, shown as logical id
 
 
 class LogFollower:
-    """Prints what is appended to the log files of a folder, each line with its file's name."""
+    """A thread that prints lines appended to a folder's log files, each prefixed with the file's name."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._offsets = folder, dict[Path, int]()
@@ -20,11 +20,11 @@ class LogFollower:
         self._thread = threading.Thread(target=self._run, name="logs", daemon=True)
 
     def start(self) -> None:
-        """Print everything written from now on."""
+        """Start printing from the beginning of each file."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Print the rest and stop."""
+        """Print the remaining lines and stop."""
         self._closing.set()
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""A Lambda function as the local cloud knows it, and the outcome of an invocation."""
+"""Models of Lambda functions and invocation outcomes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ ACCOUNT = "123456789012"
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """One function as its environments see it."""
+    """A function's specification for its environments."""
 
     name: str
     arn: str
     handler: str
     timeout_s: int
     memory_mb: int
-    root: Path  # the folder that `handler` is imported from
+    root: Path  # folder to import `handler` from
     variables: Mapping[str, str]
-    is_tenant_isolated: bool = False  # an environment serves one tenant alone
+    is_tenant_isolated: bool = False  # an environment serves one tenant only
 
     def environment(self, runtime_api: str) -> dict[str, str]:
-        """Return the environment variables of an execution environment, those of Lambda first.
+        """Return the environment variables of an execution environment, including variables that Lambda defines.
 
         Source:
             AWS Lambda Developer Guide, "Defined runtime environment variables".
@@ -48,7 +48,7 @@ class FunctionSpec:
             "AWS_LAMBDA_LOG_STREAM_NAME": "local",
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
-            "AWS_ACCESS_KEY_ID": self.name,  # so that calls show who makes them
+            "AWS_ACCESS_KEY_ID": self.name,  # identifies the caller
             "AWS_SECRET_ACCESS_KEY": "local",
             **self.variables,
             "AWS_LAMBDA_RUNTIME_API": runtime_api,
@@ -57,23 +57,23 @@ class FunctionSpec:
 
 @dataclass(frozen=True, slots=True)
 class EventInvokeConfig:
-    """How Lambda treats an asynchronous invocation that fails; the defaults are AWS's."""
+    """Configuration of asynchronous invocations, with AWS's defaults."""
 
     max_retries: int = 2
     max_age_s: int = 21_600
-    on_failure_arn: str = ""  # an SQS queue, an event bus, or empty
+    on_failure_arn: str = ""  # ARN of an SQS queue or event bus, or empty
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an invocation returned. `error` is "Unhandled" or empty; the body is JSON either way."""
+    """The outcome of an invocation. `error` is "Unhandled" or empty. The body is always JSON."""
 
     body: bytes
     error: str = ""
-    reusable: bool = field(default=True)  # False if the environment is gone or must go
+    reusable: bool = field(default=True)  # False if the environment has ended or must end
 
 
 def failed(error_type: str, message: str) -> Outcome:
-    """Return the outcome of an invocation whose environment is lost."""
+    """Return the outcome of an invocation that failed and lost its environment."""
     body = json.dumps({"errorType": error_type, "errorMessage": message}).encode()
     return Outcome(body, "Unhandled", reusable=False)

@@ -1,18 +1,19 @@
-"""Names by which this machine alone is reached."""
+"""Loopback hosts, which reach only this machine."""
 
 from __future__ import annotations
 
 import re
 from ipaddress import ip_address
 
-# Of a Host header: an address of version 6 in brackets, or anything else without a colon; perhaps a port.
+# A Host header: an IPv6 address in brackets or a name without a colon, and an optional port.
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]@/]+))(?::[0-9]{0,5})?")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a Host header names this machine: no name of somebody else's that leads here (DNS rebinding).
+    """Return whether a Host header names this machine. Foreign names do not count, even if they resolve to loopback.
 
-    Names below `localhost` are this machine's, too (RFC 6761, section 6.3): SDKs put a bucket's name there.
+    This prevents DNS rebinding. Subdomains of `localhost` (RFC 6761, section 6.3) are accepted, because SDKs use such
+    names for buckets.
     """
     if not (found := _HOST.fullmatch(host.strip())):
         return False

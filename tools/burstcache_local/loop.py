@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own."""
+"""An event loop in its own thread."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _logger = logging.getLogger("aiohttp.server")
 
 
 def _is_our_mistake(record: logging.LogRecord) -> bool:
-    """Whether a logged error is worth showing: a client that does not speak HTTP already has its 400."""
+    """Return whether a logged error is a bug of ours, unlike a malformed request, which aiohttp answers with 400."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 class LoopThread:
-    """Runs coroutines on behalf of other threads, and serves web applications."""
+    """An event loop in its own thread, which runs coroutines for other threads and serves web applications."""
 
     def __init__(self) -> None:
         self.loop = uvloop.new_event_loop()
@@ -33,15 +33,15 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Run a coroutine and return what it returns."""
+        """Run a coroutine in the event loop, and return its result. The calling thread blocks."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout_s)
 
     def serve(self, make_runner: Callable[[], web.BaseRunner], port: int = 0) -> str:
         """Serve on 127.0.0.1 and return the URL.
 
         Args:
-            make_runner: Returns the runner of a web server or application; called in the event loop.
-            port: Where to listen; 0: any free port.
+            make_runner: Returns the runner of a web server or application. Called in the event loop.
+            port: Port to listen on, or 0 for any free port.
 
         Raises:
             PortTakenError: The port is in use.
@@ -49,7 +49,7 @@ class LoopThread:
         return self.run(self._serve(make_runner, port))
 
     def stop(self) -> None:
-        """Close the servers and end the loop."""
+        """Close the servers and stop the loop."""
         self.run(self._close())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()

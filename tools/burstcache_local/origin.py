@@ -1,4 +1,4 @@
-"""The files that become the origin's objects."""
+"""Objects for the origin, loaded from files."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ _MAX_KEY_BYTES = 1024  # S3's limit
 
 @dataclass(frozen=True, slots=True)
 class OriginFile:
-    """A file and the key of its object."""
+    """A file and its object key."""
 
     path: Path
     key: str
 
 
 def origin_files(folder: Path) -> list[OriginFile]:
-    """Return all files under a folder in the order of their keys.
+    """Return all files under a folder, ordered by key.
 
     Raises:
-        LocalCloudError: It is no folder, or a file cannot become an object; the message names the file and the reason.
+        LocalCloudError: The path is not a folder, or a file cannot become an object. The message names the file and
+            the reason.
     """
     if not folder.is_dir():
         raise LocalCloudError(f"{folder} is not a folder: give --origin a folder whose files become objects")
@@ -35,7 +36,7 @@ def origin_files(folder: Path) -> list[OriginFile]:
 
 
 def upload(files: Iterable[OriginFile], bucket: str, s3: Any) -> None:
-    """Put the files into the bucket, each with the content type that its name suggests."""
+    """Upload files to a bucket, with content types guessed from the file names."""
     for file in files:
         kind, encoding = mimetypes.guess_type(file.path.name)
         with file.path.open("rb") as body:

@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1."""
+"""TCP ports on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from burstcache_local.errors import PortTakenError
 
 
 def listen(port: int) -> socket.socket:
-    """Return a socket that listens on the port (0 for any free one).
+    """Return a socket that listens on the port (0: any free port).
 
     Raises:
-        PortTakenError: Another process listens there.
+        PortTakenError: The port is in use.
     """
     try:
         return socket.create_server(("127.0.0.1", port), backlog=1024)
     except OSError:
-        raise PortTakenError(f"port {port} is in use: choose another one, or stop what listens there") from None
+        raise PortTakenError(f"port {port} is in use: choose another one, or stop its listener") from None
 
 
 def check_free(*ports: int) -> None:
-    """Raise PortTakenError unless all ports can be listened on at the same time."""
+    """Raise PortTakenError if a port is in use or occurs twice. Port 0 is always free."""
     with ExitStack() as sockets:
         for port in ports:
             sockets.enter_context(listen(port))

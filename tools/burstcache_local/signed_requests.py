@@ -1,4 +1,4 @@
-"""Signed requests as they arrive at the local endpoint: who asks, for what, and what a refusal looks like."""
+"""Signed requests to the local endpoint, with their signers, operations and error responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORM = "application/x-www-form-urlencoded"
 _OF_OBJECTS = {"GET": "GetObject", "HEAD": "HeadObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 _OF_BUCKETS = {"GET": "ListObjectsV2", "HEAD": "ListObjectsV2", "POST": "DeleteObjects", "PUT": "PutBucketLifecycle"}
 
-_XML = {  # what stands around an error
+_XML = {  # error response envelopes by service
     "cloudformation": "<ErrorResponse>{}</ErrorResponse>",
     "ec2": "<Response><Errors>{}</Errors><RequestID>local</RequestID></Response>",
     "iam": "<ErrorResponse>{}</ErrorResponse>",
@@ -30,7 +30,7 @@ _MALFORMED = dict.fromkeys(_XML, "MalformedInput") | {"s3": "IncompleteBody", "s
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call, in the words of the service's API."""
+    """One API call."""
 
     service: str
     operation: str
@@ -38,7 +38,7 @@ class Request:
 
 
 class MalformedRequestError(Exception):
-    """A request is not whole, or says nothing that its service could do: its sender may have given up in its midst."""
+    """A truncated or unparsable request. The sender may have disconnected."""
 
     def __init__(self, service: str, message: str) -> None:
         super().__init__(message)
@@ -46,16 +46,16 @@ class MalformedRequestError(Exception):
 
 
 def signer_of(authorization: str) -> tuple[str, str]:
-    """Return the access key and the service of a signature, both empty if there is none."""
-    signed = _SIGNED.search(authorization)
-    return (signed[1], signed[2]) if signed else ("", "")
+    """Return a signature's access key and service, or empty strings if there is no signature."""
+    match = _SIGNED.search(authorization)
+    return (match[1], match[2]) if match else ("", "")
 
 
 def request_of(environ: WSGIEnvironment) -> Request:
-    """Return what a signed request asks for; its body can still be read afterwards.
+    """Parse a signed request without consuming its body.
 
     Raises:
-        MalformedRequestError: Its body has not come whole, or is not what its type says.
+        MalformedRequestError: The body is truncated, or does not match its content type.
     """
     _, service = signer_of(environ.get("HTTP_AUTHORIZATION", ""))
     try:
@@ -68,7 +68,7 @@ def _request(service: str, environ: WSGIEnvironment) -> Request:
     if target := environ.get("HTTP_X_AMZ_TARGET", ""):
         return Request(service, target.rpartition(".")[2], json.loads(_body(environ) or b"{}"))
     path, method = str(environ["REQUEST_URI"]).partition("?")[0], str(environ["REQUEST_METHOD"])
-    if service in ("s3", "s3express"):  # whose objects may be of any type
+    if service in ("s3", "s3express"):  # objects may have any content type
         bucket, _, key = unquote(path).lstrip("/").partition("/")
         names = _OF_OBJECTS if key else _OF_BUCKETS
         condition = {"IfMatch": environ["HTTP_IF_MATCH"]} if "HTTP_IF_MATCH" in environ else {}
@@ -81,13 +81,13 @@ def _request(service: str, environ: WSGIEnvironment) -> Request:
 
 
 def _named(path: str) -> str:
-    """Return the operation of a path such as /2016-08-19/account-settings/, which is a GET of all that we call."""
+    """Return the operation of a REST path such as /2016-08-19/account-settings/. Only GET requests are expected."""
     last = path.rstrip("/").rpartition("/")[2]
     return "Get" + "".join(part.title() for part in last.split("-"))
 
 
 def _query(form: Mapping[str, list[str]]) -> tuple[str, dict[str, Any]]:
-    """Return the operation and the parameters of a form; numbered ones become a list under their plural."""
+    """Return a form's operation and parameters. `Name.1` and `Name.2` become the list `Names`."""
     parameters: dict[str, Any] = {}
     for name, (value, *_) in form.items():
         stem, _, number = name.partition(".")
@@ -102,14 +102,14 @@ def _body(environ: WSGIEnvironment) -> bytes:
     length = int(environ.get("CONTENT_LENGTH") or 0)
     body: bytes = environ["wsgi.input"].read(length)
     if len(body) < length:
-        raise ValueError(f"{len(body)} of {length} bytes have come")
+        raise ValueError(f"{len(body)} of {length} bytes received")
     environ["wsgi.input"] = io.BytesIO(body)
     return body
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer that is an error."""
+    """An error response."""
 
     code: str
     status: str = "403 Forbidden"
@@ -117,12 +117,12 @@ class Refusal:
 
 
 def access_denied(service: str, message: str) -> Refusal:
-    """Return what a service answers to a caller that may not."""
+    """Return a service's error for an unauthorized caller."""
     return Refusal(_ACCESS_DENIED.get(service, "AccessDeniedException"), message=message)
 
 
 def refusing_malformed(application: WSGIApplication) -> WSGIApplication:
-    """Return an application that answers 400, as AWS does, where `application` raises MalformedRequestError."""
+    """Return an application that responds with 400, as AWS does, when `application` raises MalformedRequestError."""
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
@@ -135,7 +135,7 @@ def refusing_malformed(application: WSGIApplication) -> WSGIApplication:
 
 
 def refuse(service: str, refusal: Refusal, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer an error as a service does."""
+    """Respond with an error in the service's format."""
     if service in _XML:
         error = f"<Error><Code>{refusal.code}</Code><Message>{refusal.message}</Message></Error>"
         kind, text = "text/xml", _XML[service].format(error)

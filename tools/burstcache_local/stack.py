@@ -1,4 +1,4 @@
-"""The stack in moto: created from the template, completed where moto's CloudFormation stops, and read back."""
+"""The stack in moto, created from the template, plus properties that moto's CloudFormation ignores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from burstcache_local.template.template import LocalTemplate
 
 
 class Stack:
-    """One stack of the template."""
+    """A stack created from a template."""
 
     def __init__(self, name: str, template: LocalTemplate, services: Services) -> None:
         self.name, self.template, self._services = name, template, services
@@ -49,7 +49,7 @@ class Stack:
         self._complete()
 
     def _complete(self) -> None:
-        """Set what moto's CloudFormation silently drops."""
+        """Set properties that moto's CloudFormation silently drops."""
         for name, properties in self.template.of_type("AWS::DynamoDB::Table").items():
             if "TimeToLiveSpecification" in properties:
                 self._services.client("dynamodb").update_time_to_live(
@@ -63,11 +63,11 @@ class Stack:
         for name, properties in self.template.of_type("AWS::IAM::Role").items():
             for policy in properties.get("ManagedPolicyArns", []):
                 arn = self._arn_of(policy)
-                if f":{ACCOUNT}:policy/" in arn:  # AWS's own are not here
+                if f":{ACCOUNT}:policy/" in arn:  # AWS managed policies are not loaded
                     self._services.client("iam").attach_role_policy(RoleName=self.physical_ids[name], PolicyArn=arn)
 
     def door(self) -> Door:
-        """Return the front door: the load balancer if the template has one, else the HTTP API."""
+        """Return the front door, which is the load balancer if the template has one, or else the HTTP API."""
         for name, properties in self.template.of_type("AWS::ElasticLoadBalancingV2::TargetGroup").items():
             if properties.get("TargetType") == "lambda":
                 attributes = {each["Key"]: each["Value"] for each in properties.get("TargetGroupAttributes", [])}
@@ -85,7 +85,7 @@ class Stack:
         return HttpApi(sorted(routes, key=lambda route: route.rank), apis[0] if apis else "none")
 
     def _arn_of(self, value: Any) -> str:
-        """Return an ARN as it stands in the template, or that of the parameter or resource that is referred to."""
+        """Return a literal ARN, or the ARN of the referenced parameter or resource."""
         if isinstance(value, str):
             return value
         name = _referred(value)
@@ -104,11 +104,11 @@ def _referred(value: Any) -> str:
 
 
 def _routes(paths: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the key and the function, a logical id, of every route that an OpenAPI document declares."""
+    """Yield the key and the function's logical id for each route in an OpenAPI document."""
     for path, methods in paths.items():
         for method, operation in methods.items():
             if (integration := operation.get("x-amazon-apigateway-integration")) is None:
-                continue  # of a function that a condition leaves out
+                continue  # a condition excludes the route's function
             uri = integration["uri"]["Fn::Sub"]
             function = uri.partition("functions/${")[2].partition(".Arn}")[0]
             if path == "$default":
@@ -124,14 +124,14 @@ def function_named(
     variables: Mapping[str, str],
     services: Services,
 ) -> tuple[FunctionSpec, EventInvokeConfig]:
-    """Return how a function runs, as moto's Lambda knows it.
+    """Return a function's specification and event configuration from moto's Lambda.
 
     Args:
         name: The function's name.
-        roots: Handler → folder of its code.
-        isolated: Handlers of functions with tenant isolation, which moto does not know.
-        variables: Environment variables that replace the function's own.
-        services: The cloud that has the function.
+        roots: Handler → code folder.
+        isolated: Handlers of functions with tenant isolation, which moto does not support.
+        variables: Environment variables that override the function's own.
+        services: The cloud's services.
 
     Raises:
         FunctionNotFoundError: There is no such function.

@@ -1,4 +1,4 @@
-"""The file by which other commands find a running local cloud."""
+"""The state file that lets other commands find a running local cloud."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NAME = "local.json"
 
 @dataclass(frozen=True, slots=True)
 class RunningCloud:
-    """A local cloud as the state file describes it."""
+    """A local cloud as recorded in the state file."""
 
     pid: int
-    started: str  # ticks since boot: distinguishes the process from a later one of the same id
+    started: str  # start time [ticks since boot], to detect a reused pid
     front_url: str
     endpoint_url: str
     lambda_endpoint_url: str
@@ -25,17 +25,17 @@ class RunningCloud:
     region: str
     log_dir: str
     outputs: dict[str, str]
-    variables: dict[str, str]  # of a program that reads from it
-    sam_variables: dict[str, dict[str, str]]  # of its functions, as SAM CLI takes them
+    variables: dict[str, str]  # for the cloud's clients
+    sam_variables: dict[str, dict[str, str]]  # for the cloud's functions, in SAM CLI's format
 
     @property
     def is_alive(self) -> bool:
-        """Whether its process is still running."""
+        """Whether the cloud's process is still running."""
         return start_of(self.pid) == self.started
 
 
 def start_of(pid: int) -> str:
-    """Return when a process started [ticks since boot], or an empty string if there is none or it is a zombie."""
+    """Return a process's start time [ticks since boot], or an empty string if it is a zombie or does not exist."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -44,7 +44,7 @@ def start_of(pid: int) -> str:
 
 
 def read(folder: Path = STATE_DIR) -> RunningCloud | None:
-    """Return the local cloud that runs from this folder, or None."""
+    """Return the local cloud that runs from this folder, or None if there is none."""
     try:
         cloud = RunningCloud(**json.loads((folder / _NAME).read_text("utf-8")))
     except (OSError, ValueError, TypeError):

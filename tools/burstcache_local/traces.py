@@ -1,4 +1,4 @@
-"""X-Ray: the daemon that functions send their segments to, and the segments that Lambda itself makes of invocations.
+"""X-Ray traces, with a daemon that receives segments from functions, and Lambda's own segments for invocations.
 
 Source:
     AWS X-Ray Developer Guide, "X-Ray segment documents", "Sending trace data to X-Ray" and "Tracing header".
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 HEADER = "X-Amzn-Trace-Id"
-_MOST_BYTES = 65_536  # of a datagram
+_MOST_BYTES = 65_536  # maximum size of a datagram
 _FILE = "traces.jsonl"
 
 
 class TraceDaemon:
-    """A UDP port of loopback; what arrives is kept in a file of the run's folder, a segment a line."""
+    """An X-Ray daemon on a loopback UDP port, which appends segments to a file in the run's folder, one per line."""
 
     def __init__(self, folder: Path) -> None:
         self._file = (folder / _FILE).open("a", buffering=1, encoding="utf-8")
@@ -35,21 +35,21 @@ class TraceDaemon:
 
     @property
     def address(self) -> str:
-        """What functions get as `AWS_XRAY_DAEMON_ADDRESS`."""
+        """The value of `AWS_XRAY_DAEMON_ADDRESS` for the functions."""
         host, port = self._socket.getsockname()
         return f"{host}:{port}"
 
     def close(self) -> None:
-        """Keep what has arrived, and end."""
+        """Write the segments received so far, and stop."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
-            last.sendto(b"", self._socket.getsockname())  # no segment is empty
+            last.sendto(b"", self._socket.getsockname())  # an empty datagram stops the receiver
         self._thread.join()
         self._socket.close()
         self._file.close()
 
     @contextmanager
     def invocation(self, name: str, caller: str) -> Iterator[Invocation]:
-        """Show what is done within as a function's invocation: every one is sampled unless its caller's is not."""
+        """Record a segment for a function's invocation if the caller is sampled."""
         invocation = Invocation.of(caller)
         began_s = time.time()
         try:
@@ -60,7 +60,7 @@ class TraceDaemon:
 
     def _receive(self) -> None:
         while datagram := self._socket.recv(_MOST_BYTES):
-            _, _, document = datagram.partition(b"\n")  # the first line names the protocol
+            _, _, document = datagram.partition(b"\n")  # the first line is the protocol's name and version
             self._write(json.loads(document))
 
     def _write(self, segment: dict[str, Any]) -> None:
@@ -70,28 +70,28 @@ class TraceDaemon:
 
 @dataclass(slots=True)
 class Invocation:
-    """A function's invocation as a part of a trace."""
+    """A function's invocation as part of a trace."""
 
     root: str
-    parent: str  # empty: nothing called it that is in the trace
+    parent: str  # the caller's segment id, or empty if the caller has no trace
     is_sampled: bool
     id: str = field(default_factory=lambda: os.urandom(8).hex())
     is_failed: bool = False
 
     @classmethod
     def of(cls, caller: str) -> Invocation:
-        """Return the invocation that a caller with this header begins; an empty one begins a trace."""
+        """Build the invocation from a caller's trace header. An empty header starts a new trace."""
         names = dict(part.strip().partition("=")[::2] for part in caller.split(";"))
         root = names.get("Root") or f"1-{int(time.time()):08x}-{os.urandom(12).hex()}"
         return cls(root, names.get("Parent", ""), names.get("Sampled") != "0")
 
     @property
     def header(self) -> str:
-        """What the function goes on with."""
+        """The trace header to pass to the function."""
         return f"Root={self.root};Parent={self.id};Sampled={int(self.is_sampled)}"
 
     def segment(self, name: str, start_s: float, end_s: float) -> dict[str, Any]:
-        """Return what Lambda tells X-Ray; AWS makes two of it, of the service and of the function."""
+        """Return Lambda's segment for the invocation. AWS has separate segments for the service and the function."""
         parent = {"parent_id": self.parent} if self.parent else {}
         fault = {"fault": True} if self.is_failed else {}
         return {
@@ -107,6 +107,6 @@ class Invocation:
 
 
 def segments_of_run(folder: Path) -> list[dict[str, Any]]:
-    """Return the segments and subsegments that the functions of a local run have sent, in the order of arrival."""
-    whole, _, _ = (folder / _FILE).read_text("utf-8").rpartition("\n")  # a line may just be being written
+    """Return all segments and subsegments recorded in a local run, in arrival order."""
+    whole, _, _ = (folder / _FILE).read_text("utf-8").rpartition("\n")  # the last line may be incomplete
     return [json.loads(line) for line in whole.splitlines()]

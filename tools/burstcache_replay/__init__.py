@@ -1,1 +1,1 @@
-"""Replays a trace against a live stack: on schedule, whatever the stack does."""
+"""Open-loop replay of a trace against a live stack. Requests are sent on schedule, even if the stack is slow."""

@@ -1,4 +1,4 @@
-"""The options of `burstcache replay` and `burstcache evaluate`."""
+"""Command-line arguments of `burstcache replay` and `burstcache research evaluate`."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ def replay(parser: argparse.ArgumentParser) -> None:
     """Add the options of `replay`."""
     add_log(parser)
     add = parser.add_argument
-    add("--out", type=Path, required=True, metavar="DIR", help="where requests.csv and replay.json are written")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder for requests.csv and replay.json")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--url", default="", help="what keys are appended to (default: the stack's front door)")
-    where.add_argument("--client", action="store_true", help="read by burstcache.client in this process, not by HTTP")
+    where.add_argument("--url", default="", help="base URL of the keys (default: the stack's front door)")
+    where.add_argument("--client", action="store_true", help="read through burstcache.client instead of HTTP")
     add(
         "--header",
         type=_headers,
         action="extend",
         default=[],
         metavar="NAME:VALUE|@FILE",
-        help="send it with each request; @FILE: a line for each, as of curl, for what is secret (repeatable)",
+        help="header for each request, or as in curl @FILE with one header per line, for secrets (repeatable)",
     )
-    add("--sign", action="store_true", help="sign requests with AWS's credentials, for a stack with ApiAuth=iam")
+    add("--sign", action="store_true", help="sign requests with AWS credentials, for a stack with ApiAuth=iam")
     add(
         "--speed",
-        type=number(above=0, what="a factor", example="60"),
+        type=number(above=0, noun="a factor", example="60"),
         default=1.0,
         metavar="FACTOR",
-        help="how many times as fast as the trace (default: 1)",
+        help="speed relative to the trace (default: 1)",
     )
-    add("--key", default="", metavar="KEY", help="the object that a trace of one key asks for")
-    add("--prefix", default="", metavar="TEXT", help="stands before each key of the trace")
+    add("--key", default="", metavar="KEY", help="key to request if the trace does not name one")
+    add("--prefix", default="", metavar="TEXT", help="prepended to each key of the trace")
     add(
         "--create-objects",
         type=whole(least=0),
         metavar="BYTES",
-        help="put objects that the stack's bucket lacks, of their size in the trace, else of this one; needs --prefix",
+        help="create objects missing from the bucket, sized as in the trace or else BYTES; requires --prefix",
     )
     add(
         "--timeout-s",
-        type=number(above=0, what="a number of seconds"),
+        type=number(above=0, noun="a number of seconds"),
         default=30.0,
         metavar="SECONDS",
-        help="how long an answer may take (default: 30)",
+        help="timeout per request (default: 30)",
     )
     add(
         "--threads",
         type=whole(least=1, most=1024),
         default=64,
         metavar="N",
-        help="reads under way at a time with --client (default: 64)",
+        help="concurrent reads with --client (default: 64)",
     )
     which_stack(parser)
     add("--json", action="store_true", help="print JSON")
@@ -66,20 +66,20 @@ def evaluate(parser: argparse.ArgumentParser) -> None:
     """Add the options of `evaluate`."""
     add = parser.add_argument
     add("results", type=Path, metavar="RESULTS", help="the folder that `burstcache replay` wrote")
-    for name, seconds, what in (
-        ("boot", 30, "a node takes from the call to its first answer"),
-        ("stop", 30, "a node takes to stop"),
-        ("cold-start", 0.6, "a cache function takes from the request that starts it, in a new environment"),
-        ("warm-start", 0.02, "the same, in an environment that it has had before"),
+    for name, seconds, text in (
+        ("boot", 30, "simulated boot time of a node, from the API call to its first response"),
+        ("stop", 30, "simulated stop time of a node"),
+        ("cold-start", 0.6, "simulated time from a request to its cache function's start, in a new environment"),
+        ("warm-start", 0.02, "simulated time from a request to its cache function's start, in a reused environment"),
     ):
-        value = number(least=0, what="a number of seconds")
-        help_ = f"what {what} in the simulation (default: {seconds})"
+        value = number(least=0, noun="a number of seconds")
+        help_ = f"{text} (default: {seconds})"
         add(f"--{name}-s", type=value, default=float(seconds), metavar="S", help=help_)
     add(
         "--rehearsal",
         type=Path,
         metavar="RESULTS",
-        help="an earlier replay, evaluated: starts and boots take as long as in it, as far as it had any",
+        help="an earlier, evaluated replay, whose measured starts and boots, if any, replace the simulated ones",
     )
     which_stack(parser)
     add("--json", action="store_true", help="print JSON")
@@ -89,9 +89,7 @@ def _headers(text: str) -> list[tuple[str, str]]:
     if not text.startswith("@"):
         name, value = _header(text)
         if name.lower() in _SECRET:
-            problem = (
-                "everybody on this machine reads it among the arguments; write the line to a file, for --header @FILE"
-            )
+            problem = "arguments are visible to every user of this machine; write the line to a file for --header @FILE"
             raise argparse.ArgumentTypeError(f"{name}: {problem}")
         return [(name, value)]
     try:

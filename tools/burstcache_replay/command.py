@@ -1,4 +1,4 @@
-"""`burstcache replay TRACE…`: the requests of a trace sent to a live stack, each when it is due."""
+"""The `burstcache replay TRACE…` command, which sends a trace's requests to a live stack on schedule."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from burstcache_terminal.text import count_text, duration_text
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Replay a trace, write what came of each request, and print a summary."""
+    """Replay a trace, write each request's outcome, and print a summary."""
     log = log_of(args)
     trace = trace_in(log)
     if not len(trace):
-        raise InvalidSettingError(f"{args.traces[0]}: has no request to replay")
+        raise InvalidSettingError(f"{args.traces[0]}: contains no requests")
     keys = _keys(args, trace, has_paths=log.has_paths)
     stack = None if args.url else stack_of(args)
     if args.create_objects is not None:
@@ -56,32 +56,34 @@ def run(args: argparse.Namespace) -> ExitCode:
     summary = summarise(recorder.outcomes)
     print(json.dumps(summary.as_dict(), indent=2) if args.json else summary_text(summary))
     if summary.requests < len(keys):
-        print(f"ended early: {len(keys) - summary.requests:,} requests were not sent or not answered", file=sys.stderr)
+        print(f"ended early: {len(keys) - summary.requests:,} requests were unsent or got no response", file=sys.stderr)
         return ExitCode.INTERRUPTED
     return ExitCode.SUCCESS if summary.tiers else ExitCode.FAILURE
 
 
 def _keys(args: argparse.Namespace, trace: Trace, *, has_paths: bool) -> list[str]:
-    """Return the key of each request; that of a path is without the slash before it, that of a range is its object's.
+    """Return each request's key. Paths lose the leading slash, and ranges become the whole object.
 
     Raises:
-        InvalidSettingError: The trace has no keys and the options name none, or both have.
+        InvalidSettingError: Neither the trace nor the options name the keys, or both do.
     """
     slash, objects = "/" if has_paths else "", trace.objects or trace.keys
     if trace.key_ids is not None:
         if args.key:
-            raise InvalidSettingError(f"--key {args.key}: is for a trace of one key; this one has {len(trace.keys):,}")
+            raise InvalidSettingError(
+                f"--key {args.key}: applies to a trace of one key; this one has {len(trace.keys):,}"
+            )
         names = [args.prefix + key.removeprefix(slash) for key in objects]
         return [names[number] for number in trace.key_ids.tolist()]
     key = args.key or (objects[0].removeprefix(slash) if objects else "")
     if not key:
-        raise InvalidSettingError("--key is missing: the trace does not name the object that it asks for")
+        raise InvalidSettingError("--key is missing: the trace does not name its object")
     return [args.prefix + key] * len(trace)
 
 
 def _create_objects(args: argparse.Namespace, stack: Stack | None, trace: Trace, keys: list[str]) -> None:
     if stack is None or not args.prefix:
-        raise InvalidSettingError("--create-objects: needs a stack, whose bucket it puts them into, and a --prefix")
+        raise InvalidSettingError("--create-objects: requires a stack, whose bucket takes the objects, and a --prefix")
     sizes = dict.fromkeys(keys, 0)
     shown_bytes = trace.sizes_bytes if trace.object_bytes is None else trace.object_bytes
     if shown_bytes is not None:
@@ -94,7 +96,7 @@ def _create_objects(args: argparse.Namespace, stack: Stack | None, trace: Trace,
 
 
 def _front_door_of(stack: Stack | None) -> str:
-    assert stack is not None  # without a URL there is one
+    assert stack is not None  # without --url a stack is required
     return f"{stack.output('ApiUrl').rstrip('/')}/objects"
 
 
@@ -116,7 +118,7 @@ def _session(args: argparse.Namespace) -> Any:
 
 
 def _run(target: AbstractAsyncContextManager[Send], due_s: list[float], recorder: recording.Recorder) -> int:
-    """Replay on a quick event loop, without pauses of the garbage collector; Ctrl-C ends it in order, twice at once."""
+    """Replay on uvloop with few garbage collector pauses. Ctrl-C stops gracefully, a second Ctrl-C immediately."""
     import uvloop
 
     async def main() -> int:
@@ -125,6 +127,6 @@ def _run(target: AbstractAsyncContextManager[Send], due_s: list[float], recorder
             asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
             return await task
 
-    gc.freeze()  # the trace and the modules are looked at no more
+    gc.freeze()  # exclude the trace and the modules from garbage collection
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main())

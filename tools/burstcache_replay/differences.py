@@ -1,4 +1,4 @@
-"""Why a replay met other tiers than predicted: each request that did has one cause, and each cause is counted."""
+"""Differences between predicted and measured tiers, each attributed to one cause."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ FAILED = "no answer"
 
 
 def causes(predicted: Sequence[str], outcomes: Sequence[Outcome], keys: Sequence[str]) -> dict[str, int]:
-    """Return how many requests were served elsewhere than predicted, by what was different.
+    """Count the requests served by another tier than predicted, by cause.
 
-    A faster tier than the one that served was missing; one that was not predicted was there. It came later or sooner
-    than predicted, or went, as the requests for the same key before and behind show.
+    The tiers differ because a predicted faster tier was missing, or because an unpredicted faster tier was present.
+    Other requests for the same key show whether the faster tier appeared or disappeared sooner or later than predicted.
 
     Args:
-        predicted: The tier of each request.
-        outcomes: What came of each.
-        keys: What each asked for.
+        predicted: The predicted tier of each request.
+        outcomes: The outcome of each request.
+        keys: The key of each request.
 
     Returns:
-        Numbers of requests by cause, the most frequent first.
+        Number of requests by cause, most frequent first.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     by_key: dict[str, list[int]] = {}
     for place, key in enumerate(keys):
         by_key.setdefault(key, []).append(place)
     for places in by_key.values():
-        found.update(_causes([predicted[place] for place in places], [outcomes[place] for place in places]))
-    return dict(found.most_common())
+        counts.update(_causes([predicted[place] for place in places], [outcomes[place] for place in places]))
+    return dict(counts.most_common())
 
 
 def _causes(predicted: list[str], outcomes: list[Outcome]) -> list[str]:
@@ -48,7 +48,7 @@ def _cause(place: int, predicted: list[str], met: list[str]) -> str:
     wanted, other = (predicted, met) if is_missing else (met, predicted)
     tier = wanted[place]
     first, last = _run(wanted, place)
-    # Within the time in which one of both has the tier, where has the other one it, too?
+    # While `wanted` stays at the tier, look for the tier in `other`.
     if tier in other[place + 1 : last + 1]:
         how = "came later" if is_missing else "came sooner"
     elif tier in other[first:place]:
@@ -59,7 +59,7 @@ def _cause(place: int, predicted: list[str], met: list[str]) -> str:
 
 
 def _run(tiers: list[str], place: int) -> tuple[int, int]:
-    """Return the first and the last place of the requests in a row that one tier serves."""
+    """Return the first and last index of the run of requests around `place` that are served by the same tier."""
     first = last = place
     while first and tiers[first - 1] == tiers[place]:
         first -= 1

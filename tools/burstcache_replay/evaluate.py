@@ -1,4 +1,4 @@
-"""`burstcache evaluate RESULTS`: a replay joined with what the stack took, next to the simulator's prediction."""
+"""The `burstcache research evaluate` command, which compares a replay and the stack's usage with a simulation."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from burstcache_terminal.text import count_text, fixed_text, number_text, table_
 
 _POLL_S = 2.0
 _US_PER_S = 1_000_000
-_CLOCKS_APART_US = 5 * _US_PER_S  # at most: this machine's may be ahead of AWS's, by which executions have begun
-_NOT_MEASURED = "Not in it, because nothing counts them by the request: the table, events, logs, metrics, transfer;"
+_CLOCK_SKEW_US = 5 * _US_PER_S  # this machine's clock may be ahead of the clock that timestamps executions on AWS
+_NOT_MEASURED = "Not included, as they are not metered per request: table, events, logs, metrics, data transfer,"
 _METERED = (
-    "Table, events, logs, front door and balancers as CloudWatch counted them by whole minutes, the janitor's and other"
-    " readers' included. Not in it: metrics, transfer;"
+    "Table, events, logs, front door and balancers are metered by CloudWatch in whole minutes, the janitor's and other"
+    " readers' included. Not included: metrics, data transfer,"
 )
-_ALL_THE_TIME = "and what runs all the time."
+_ALL_THE_TIME = "and always-on resources."
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Evaluate a replay, and keep what was asked of the stack next to it."""
+    """Evaluate a replay, and save the stack's measured usage in the replay's folder."""
     recorded = recording.read(args.results)
     timings = _timings(args)
     measured = measuring.read(args.results)
@@ -46,12 +46,12 @@ def run(args: argparse.Namespace) -> ExitCode:
         except KeyboardInterrupt:
             return ExitCode.INTERRUPTED
         measuring.write(args.results, measured)
-    found = evaluate(recorded, measured, timings)
+    evaluation = evaluate(recorded, measured, timings)
     source = f"as long as in {args.rehearsal}" if args.rehearsal else "as assumed"
     if args.json:
-        print(json.dumps({**found.as_dict(), "timings": {"source": source, **asdict(timings)}}, indent=2))
+        print(json.dumps({**evaluation.as_dict(), "timings": {"source": source, **asdict(timings)}}, indent=2))
     else:
-        print(evaluation_text(found, recorded, source, is_metered=measured.services is not None))
+        print(evaluation_text(evaluation, recorded, source, is_metered=measured.services is not None))
     return ExitCode.SUCCESS
 
 
@@ -67,7 +67,7 @@ def _timings(args: argparse.Namespace) -> Timings:
         return timings
     if (rehearsed := measuring.read(args.rehearsal)) is None:
         raise InvalidSettingError(
-            f"--rehearsal {args.rehearsal}: has no {measuring.MEASURED}; expected a replay that was evaluated before"
+            f"--rehearsal {args.rehearsal}: has no {measuring.MEASURED}; expected a replay that has been evaluated"
         )
     return as_measured(timings, recording.read(args.rehearsal), rehearsed)
 
@@ -75,14 +75,14 @@ def _timings(args: argparse.Namespace) -> Timings:
 def _measured(
     stack: Stack, args: argparse.Namespace, recorded: Recorded, sleep: Callable[[float], None] = time.sleep
 ) -> Measured:
-    """Wait until everything that the replay started is off, and ask the stack what it took."""
-    since_us = recorded.replay.began_us - _CLOCKS_APART_US * stack.is_deployed
+    """Wait until all executions started by the replay have ended, and then measure the stack's usage."""
+    since_us = recorded.replay.began_us - _CLOCK_SKEW_US * stack.is_deployed
     arns = [stack.outputs[name] for name in ("KeyLifecycleArn", "RedisNodeArn") if name in stack.outputs]
-    told: set[str] = set()
+    reported: set[str] = set()
     while names := set(running(stack.clients.states, arns, since_us=since_us)):
-        for name in sorted(names - told):
-            print(f"waiting for the end of {name}", file=sys.stderr)
-        told |= names
+        for name in sorted(names - reported):
+            print(f"waiting for {name} to end", file=sys.stderr)
+        reported |= names
         sleep(_POLL_S)
     if stack.is_deployed:
         print(f"waiting {measuring.LATE_S} s for the metrics of the last minutes", file=sys.stderr)
@@ -90,17 +90,19 @@ def _measured(
     return measuring.measure(stack, args.state_dir, since_us=since_us, until_us=time.time_ns() // 1000)
 
 
-def evaluation_text(found: Evaluation, recorded: Recorded, timings_source: str, *, is_metered: bool = False) -> str:
-    """Return it as tables for a person; `is_metered`: AWS's services counted, too."""
+def evaluation_text(
+    evaluation: Evaluation, recorded: Recorded, timings_source: str, *, is_metered: bool = False
+) -> str:
+    """Format an evaluation as tables. `is_metered` means that AWS metered the service usage."""
     left_out = _METERED if is_metered else _NOT_MEASURED
     parts = [
-        f"{count_text(found.requests, 'request')} under {found.policy}, {_speed_text(recorded.replay.speed)}",
-        _tiers_text(found, recorded),
-        _same_text(found),
-        _bill_text(found),
+        f"{count_text(evaluation.requests, 'request')} under {evaluation.policy}, {_speed_text(recorded.replay.speed)}",
+        _tiers_text(evaluation, recorded),
+        _same_text(evaluation),
+        _bill_text(evaluation),
         table_text(
-            ("BEHIND IT", "PREDICTED", "MEASURED"),
-            [(each.text, number_text(each.predicted), number_text(each.measured)) for each in found.quantities],
+            ("QUANTITY", "PREDICTED", "MEASURED"),
+            [(each.text, number_text(each.predicted), number_text(each.measured)) for each in evaluation.quantities],
             right=(1, 2),
         ),
         wrapped_text(f"Predicted with starts and boots {timings_source}. {left_out} {_ALL_THE_TIME}"),
@@ -109,10 +111,10 @@ def evaluation_text(found: Evaluation, recorded: Recorded, timings_source: str, 
 
 
 def _speed_text(speed: float) -> str:
-    return "in the trace's own time" if speed == 1 else f"{number_text(speed)} times as fast as the trace"
+    return "at the trace's own speed" if speed == 1 else f"{number_text(speed)} times as fast as the trace"
 
 
-def _tiers_text(found: Evaluation, recorded: Recorded) -> str:
+def _tiers_text(evaluation: Evaluation, recorded: Recorded) -> str:
     spreads = {each.tier: each.latency for each in summarise(recorded.outcomes).tiers}
     rows = [
         (
@@ -123,7 +125,7 @@ def _tiers_text(found: Evaluation, recorded: Recorded) -> str:
             _ms_text(each.measured_ms),
             *(map(_ms_text, (spreads[each.tier].p50_ms, spreads[each.tier].p99_ms)) if each.measured else ("-", "-")),
         )
-        for each in found.tiers
+        for each in evaluation.tiers
     ]
     header = ("TIER", "PREDICTED", "MEASURED", "PREDICTED MS", "MEAN MS", "P50 MS", "P99 MS")
     return table_text(header, rows, right=range(1, 7))
@@ -133,25 +135,27 @@ def _ms_text(value_ms: float | None) -> str:
     return "-" if value_ms is None else fixed_text(value_ms, 1)
 
 
-def _same_text(found: Evaluation) -> str:
-    lines = [
-        f"As predicted: {found.same_tier:,} of {count_text(found.predicted, 'request')} ({found.same_tier_pct:.2f} %)"
-    ]
-    if not_predicted := found.requests - found.predicted:
-        lines[0] += f"; no tier is predicted for {not_predicted:,} more"
-    lines += [f"  {count:,}: {cause}" for cause, count in found.causes.items()]
-    lines.append(
-        f"With functions and nodes that are ready in the simulation when they were: {found.same_tier_as_timed:,}"
-    )
+def _same_text(evaluation: Evaluation) -> str:
+    predicted = count_text(evaluation.predicted, "request")
+    lines = [f"As predicted: {evaluation.same_tier:,} of {predicted} ({evaluation.same_tier_pct:.2f} %)"]
+    if not_predicted := evaluation.requests - evaluation.predicted:
+        lines[0] += f"; another {not_predicted:,} have no prediction"
+    lines += [f"  {count:,}: {cause}" for cause, count in evaluation.causes.items()]
+    lines.append(f"With functions and nodes ready at the measured times: {evaluation.same_tier_as_timed:,}")
     return "\n".join(lines)
 
 
-def _bill_text(found: Evaluation) -> str:
+def _bill_text(evaluation: Evaluation) -> str:
     def row(text: str, predicted_usd: float, measured_usd: float) -> tuple[str, ...]:
         apart = f"{100 * (measured_usd / predicted_usd - 1):+.1f}" if predicted_usd else "-"
         return text, f"{predicted_usd:.6f}", f"{measured_usd:.6f}", apart
 
-    cache = [row(item.text, item.predicted_usd, item.measured_usd) for item in found.items if item.is_cache]
-    around = [row(item.text, item.predicted_usd, item.measured_usd) for item in found.items if not item.is_cache]
-    rows = [*cache, row("the cache", *found.usd(only_cache=True)), *around, row("all", *found.usd(only_cache=False))]
+    cache = [row(item.text, item.predicted_usd, item.measured_usd) for item in evaluation.items if item.is_cache]
+    around = [row(item.text, item.predicted_usd, item.measured_usd) for item in evaluation.items if not item.is_cache]
+    rows = [
+        *cache,
+        row("the cache", *evaluation.usd(only_cache=True)),
+        *around,
+        row("all", *evaluation.usd(only_cache=False)),
+    ]
     return table_text(("BILL", "PREDICTED USD", "MEASURED USD", "%"), rows, right=(1, 2, 3))

@@ -1,4 +1,4 @@
-"""A replay held against the simulator: tiers, latencies and the bill, and why they differ."""
+"""The evaluation of a replay against the simulator: tiers, latencies, bill, and causes of differences."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from burstcache_replay.differences import causes
 from burstcache_replay.executions import NodeRun
 from burstcache_replay.function_use import FunctionUse
 from burstcache_replay.measured import Measured
-from burstcache_replay.prediction import MEMORY, Prediction, Stand, is_predicted, predict, stand_of
+from burstcache_replay.prediction import MEMORY, Deployment, Prediction, deployment_of, is_predicted, predict
 from burstcache_replay.recording import Recorded
 from burstcache_replay.summary import is_failed
 from burstcache_replay.timed import booted_us, started_us, with_starts
-from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.cost import BILLED, Usage, bill
+from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.usage import (
     BILLED_BEFORE_READY_S,
     LEAST_NODE_S,
@@ -36,7 +36,7 @@ from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.timings import Timings
 
 _CACHE = tuple(name for name, billed in BILLED.items() if billed.is_cache)
-# What of the rest a replay can measure, and what AWS's services count of a deployed stack alone.
+# Other items. `_AROUND` is measured in any replay. `_METERED` is metered by AWS, for deployed stacks only.
 _AROUND = ("proxy_gb_s", "scheduler_gb_s", "control_gb_s", "init_gb_s", "function_requests", "transitions")
 _METERED = ("front_door_512kb", "events_64kb", "dynamodb_writes", "dynamodb_reads", "alb_lcu_h", "nlb_lcu_h", "logs_gb")
 
@@ -48,7 +48,7 @@ class TierShare:
     tier: str
     predicted: int
     measured: int
-    predicted_ms: float | None  # mean latency; None: no request, or nothing is assumed
+    predicted_ms: float | None  # mean latency (None: no requests, or no assumption for the tier)
     measured_ms: float | None
 
 
@@ -57,14 +57,14 @@ class Item:
     """One item of the bill."""
 
     text: str
-    is_cache: bool  # one of the four that the thesis bills
+    is_cache: bool  # one of the four items on the thesis's bill
     predicted_usd: float
     measured_usd: float
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What stands behind the bill, and the requests."""
+    """A predicted and measured quantity that explains the bill or the tiers."""
 
     text: str
     predicted: float
@@ -73,59 +73,59 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a replay was predicted to meet and to cost, and what it met and cost."""
+    """A replay's predicted and measured tiers, latencies and costs."""
 
     policy: str
     requests: int
-    predicted: int  # of them: all but what the readers' memory answered, and what asked for nothing that exists
-    same_tier: int  # of those that are predicted
-    same_tier_as_timed: int  # if functions and nodes had been ready in the simulation when they were
+    predicted: int  # requests with a prediction: all except hits in readers' memory and requests for missing objects
+    same_tier: int  # predicted requests served by the predicted tier
+    same_tier_as_timed: int  # the same number if simulated functions and nodes are ready at the measured times
     tiers: tuple[TierShare, ...]
     failed: int
-    causes: Mapping[str, int]  # requests that were served elsewhere
+    causes: Mapping[str, int]  # requests served by another tier than predicted, by cause
     items: tuple[Item, ...]
     quantities: tuple[Quantity, ...]
 
     @property
     def same_tier_pct(self) -> float:
-        """Share of the predicted requests that the predicted tier served [%]."""
+        """Share of the predicted requests served by the predicted tier [%]."""
         return 100 * self.same_tier / max(1, self.predicted)
 
     def usd(self, *, only_cache: bool) -> tuple[float, float]:
-        """Return the predicted and the measured sum [USD]."""
+        """Return the predicted and the measured total [USD]."""
         items = [item for item in self.items if item.is_cache or not only_cache]
         return sum(item.predicted_usd for item in items), sum(item.measured_usd for item in items)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON, with the sums."""
+        """Return the evaluation for JSON, including the totals."""
         names = ("predicted", "measured")
         cache, total = (dict(zip(names, self.usd(only_cache=only), strict=True)) for only in (True, False))
         return asdict(self) | {"same_tier_pct": self.same_tier_pct, "cache_usd": cache, "total_usd": total}
 
 
 def evaluate(recorded: Recorded, measured: Measured, timings: Timings) -> Evaluation:
-    """Return a replay next to its prediction.
+    """Compare a replay with its prediction.
 
     Args:
-        recorded: What its requests met.
-        measured: What the stack took.
-        timings: How long the simulator's nodes take.
+        recorded: The replay's outcomes.
+        measured: The stack's usage.
+        timings: The simulator's timings.
 
     Raises:
         InvalidSettingError: The stack cannot be simulated here.
     """
-    stand = stand_of(measured, recorded)
-    predicted = predict(stand, recorded, timings)
+    deployment = deployment_of(measured, recorded)
+    predicted = predict(deployment, recorded, timings)
     return Evaluation(
-        policy=stand.name,
+        policy=deployment.name,
         requests=len(recorded.outcomes),
         predicted=sum(map(is_predicted, recorded.outcomes)),
         same_tier=_same(predicted, recorded),
-        same_tier_as_timed=_same_as_timed(stand, recorded, measured, timings),
-        tiers=_tiers(predicted, recorded, stand),
+        same_tier_as_timed=_same_as_timed(deployment, recorded, measured, timings),
+        tiers=_tiers(predicted, recorded, deployment),
         failed=sum(map(is_failed, recorded.outcomes)),
         causes=causes(predicted.tiers, recorded.outcomes, recorded.keys),
-        items=_items(predicted.result, recorded, measured, stand),
+        items=_items(predicted.result, recorded, measured, deployment),
         quantities=_quantities(predicted.result, recorded, measured, timings),
     )
 
@@ -137,64 +137,64 @@ def _same(predicted: Prediction, recorded: Recorded) -> int:
     )
 
 
-def _same_as_timed(stand: Stand, recorded: Recorded, measured: Measured, timings: Timings) -> int:
-    """Return how many requests are as predicted with the starts of functions and the readiness of nodes measured."""
+def _same_as_timed(deployment: Deployment, recorded: Recorded, measured: Measured, timings: Timings) -> int:
+    """Count the correctly predicted requests in a simulation with the measured function starts and node readiness."""
     timings = with_starts(timings, recorded, measured)
-    predicted = predict(stand, recorded, timings)
+    predicted = predict(deployment, recorded, timings)
     late_us = _ready_late_us(predicted.result, measured.executions.node_runs, recorded.replay.began_us)
     if late_us is not None:
         timings = replace(timings, redis_boot_us=max(0, timings.redis_boot_us + late_us))
-        predicted = predict(stand, recorded, timings)
+        predicted = predict(deployment, recorded, timings)
     return _same(predicted, recorded)
 
 
-def _tiers(predicted: Prediction, recorded: Recorded, stand: Stand) -> tuple[TierShare, ...]:
-    foreseen = Counter(predicted.tiers)
+def _tiers(predicted: Prediction, recorded: Recorded, deployment: Deployment) -> tuple[TierShare, ...]:
+    expected = Counter(predicted.tiers)
     latencies_ms: dict[str, list[float]] = {}
     for outcome in recorded.outcomes:
         if not is_failed(outcome):
             latencies_ms.setdefault(outcome.answer.tier or f"status {outcome.answer.status}", []).append(
                 1e3 * outcome.latency_s
             )
-    clock = Clock(front_door_ms=FRONT_DOOR_MS if stand.setup.readers == "internet" else 0.0)
-    assumed = {"s3": clock.ours.s3_ms, "lambda": clock.ours.lambda_ms, "redis": clock.ours.redis_ms}
+    clock = LatencyModel(front_door_ms=FRONT_DOOR_MS if deployment.setup.readers == "internet" else 0.0)
+    assumed = {"s3": clock.own_tiers.s3_ms, "lambda": clock.own_tiers.lambda_ms, "redis": clock.own_tiers.redis_ms}
     return tuple(
         TierShare(
             tier,
-            foreseen[tier],
+            expected[tier],
             len(times_ms := latencies_ms.get(tier, [])),
-            assumed[tier] + clock.ours.network_ms if tier in assumed else None,
+            assumed[tier] + clock.own_tiers.network_ms if tier in assumed else None,
             sum(times_ms) / len(times_ms) if times_ms else None,
         )
-        for tier in sorted({*foreseen, *latencies_ms}, key=lambda tier: (tier != MEMORY, tier))
+        for tier in sorted({*expected, *latencies_ms}, key=lambda tier: (tier != MEMORY, tier))
     )
 
 
-def _items(result: RunResult, recorded: Recorded, measured: Measured, stand: Stand) -> tuple[Item, ...]:
+def _items(result: RunResult, recorded: Recorded, measured: Measured, deployment: Deployment) -> tuple[Item, ...]:
     busy_s = len({int(due_s / recorded.replay.speed) for due_s in recorded.due_s.tolist()})
-    foreseen = live_usage(result, stand.setup, period_us=max(1, result.end_us), busy_s=max(1, busy_s))
-    met = _usage(result, recorded, measured, stand)
+    expected = live_usage(result, deployment.setup, period_us=max(1, result.end_us), busy_s=max(1, busy_s))
+    met = _usage(result, recorded, measured, deployment)
     around = _AROUND if measured.services is None else (*_AROUND, *_METERED)
     return tuple(
         Item(
-            BILLED[name].text.format(instance_type=stand.setup.instance_type),
+            BILLED[name].text.format(instance_type=deployment.setup.instance_type),
             BILLED[name].is_cache,
-            *(_usd(name, usage, stand) for usage in (foreseen, met)),
+            *(_usd(name, usage, deployment) for usage in (expected, met)),
         )
         for name in (*_CACHE, *around)
-        if getattr(foreseen, name) or getattr(met, name)
+        if getattr(expected, name) or getattr(met, name)
     )
 
 
-def _usd(name: str, usage: Usage, stand: Stand) -> float:
+def _usd(name: str, usage: Usage, deployment: Deployment) -> float:
     alone = Usage(usage.architecture, usage.instance_type, **{name: getattr(usage, name)})
-    return bill(alone, stand.prices).usd
+    return bill(alone, deployment.prices).usd
 
 
-def _usage(result: RunResult, recorded: Recorded, measured: Measured, stand: Stand) -> Usage:
-    """Return what the replay took; S3's GETs by what the code does for each request, life and promotion.
+def _usage(result: RunResult, recorded: Recorded, measured: Measured, deployment: Deployment) -> Usage:
+    """Return the replay's usage. S3 GETs are derived from the code path of each request, key life and promotion.
 
-    What boots load of guests is as predicted: no history has it.
+    The number of guests loaded during boots is taken from the prediction, because execution histories lack it.
     """
     functions, executions = measured.functions, measured.executions
     cache = functions.get("CacheFunction", FunctionUse())
@@ -204,8 +204,8 @@ def _usage(result: RunResult, recorded: Recorded, measured: Measured, stand: Sta
     others = [use for name, use in functions.items() if name != "CacheFunction"]
     services = measured.services or ServiceUse()
     return Usage(
-        architecture=stand.setup.architecture,
-        instance_type=stand.setup.instance_type,
+        architecture=deployment.setup.architecture,
+        instance_type=deployment.setup.instance_type,
         cache_gb_s=_gb_s(cache),
         cache_requests=cache.invocations,
         node_h=Fraction(sum(map(_billed_s, executions.node_runs)), 3600),
@@ -231,7 +231,7 @@ def _gb_s(use: FunctionUse) -> Fraction:
 
 
 def _billed_s(run: NodeRun) -> int:
-    """Return the seconds that EC2 bills of a run: its history does not say when the instance was `running`."""
+    """Estimate the billed seconds of a node's run. The execution history lacks the time of EC2's state `running`."""
     if not run.stop_us:
         return LEAST_NODE_S
     if run.ready_us:
@@ -242,12 +242,12 @@ def _billed_s(run: NodeRun) -> int:
 
 
 def _ready_late_us(result: RunResult, runs: Sequence[NodeRun], began_us: int) -> int | None:
-    """Return how much later than predicted nodes were ready on average; None if not as many were [us]."""
+    """Return the mean delay of node readiness relative to the prediction [us], or None if the boot counts differ."""
     ready_us = sorted(run.ready_us - began_us for run in runs if run.ready_us)
     spans_us = sorted(result.redis_spans_us)
     if not ready_us or len(ready_us) != len(spans_us):
         return None
-    return sum(met - foreseen for met, (foreseen, _) in zip(ready_us, spans_us, strict=True)) // len(ready_us)
+    return sum(met - expected for met, (expected, _) in zip(ready_us, spans_us, strict=True)) // len(ready_us)
 
 
 def _quantities(result: RunResult, recorded: Recorded, measured: Measured, timings: Timings) -> tuple[Quantity, ...]:
@@ -255,20 +255,20 @@ def _quantities(result: RunResult, recorded: Recorded, measured: Measured, timin
     cache = measured.functions.get("CacheFunction", FunctionUse())
     lives = measured.executions.lives
     served_us = sum(run.stop_us - run.ready_us for run in runs if run.stop_us)
-    found = [
+    quantities = [
         Quantity("lives in a cache function", result.invocations, len(lives.functions_us)),
-        Quantity("cache function runs [s]", result.lambda_ms / 1e3, cache.ran_ms / 1e3),
+        Quantity("run time of the cache function [s]", result.lambda_ms / 1e3, cache.ran_ms / 1e3),
         Quantity("promotions with a lease", promotions(result), lives.promotions),
         Quantity("runs of nodes", result.redis_starts, len(measured.executions.node_runs)),
-        Quantity("nodes serve [s]", result.redis_us_exact / 1e6, served_us / 1e6),
+        Quantity("time with a serving node [s]", result.redis_us_exact / 1e6, served_us / 1e6),
     ]
     if (call_us := started_us(recorded, measured)) is not None:
-        found.append(Quantity("request to call of a function [s]", timings.warm_start_us / 1e6, call_us / 1e6))
+        quantities.append(Quantity("request to function call [s]", timings.warm_start_us / 1e6, call_us / 1e6))
     if (boot_us := booted_us(measured)) is not None:
-        found.append(Quantity("a boot takes [s]", timings.redis_boot_us / 1e6, boot_us / 1e6))
+        quantities.append(Quantity("boot time [s]", timings.redis_boot_us / 1e6, boot_us / 1e6))
         first_us = min(run.ready_us for run in runs) - recorded.replay.began_us
         if result.redis_spans_us:
-            found.append(Quantity("first node ready at [s]", min(result.redis_spans_us)[0] / 1e6, first_us / 1e6))
+            quantities.append(Quantity("first node ready [s]", min(result.redis_spans_us)[0] / 1e6, first_us / 1e6))
     if lives.failures:
-        found.append(Quantity("lives that failed", 0, lives.failures))
-    return tuple(found)
+        quantities.append(Quantity("lives that failed", 0, lives.failures))
+    return tuple(quantities)

@@ -1,4 +1,4 @@
-"""What the state machines did in a time: lives of keys, runs of nodes, by their executions' histories."""
+"""Executions of the state machines in a time range: key lives and node runs, from execution histories."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ _US_PER_S = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class NodeRun:
-    """One run of a node; instants since 1970, 0: it did not get there [us]."""
+    """One run of a node. Times are since 1970 [us], or 0 if not reached."""
 
     node: str
-    boot_us: int  # its boot was begun
-    ready_us: int  # its Redis answers
-    stop_us: int  # its stop was begun
+    boot_us: int  # boot started
+    ready_us: int  # first response from Redis
+    stop_us: int  # stop started
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """What all lives of keys took together."""
+    """Totals over all key lives."""
 
-    functions_us: tuple[tuple[str, int], ...] = ()  # lives that a cache function served: execution, its call [us]
-    promotions: int = 0  # keys put into Redis with a lease
+    functions_us: tuple[tuple[str, int], ...] = ()  # per life with a cache function: execution, time of the call [us]
+    promotions: int = 0  # keys stored in Redis with a lease
     failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """What ran in a time."""
+    """The executions of a time range."""
 
     lives: Lives
-    node_runs: tuple[NodeRun, ...]  # in the order in which their boots began
+    node_runs: tuple[NodeRun, ...]  # by boot time
     transitions: int
 
 
 def running(states: Any, machine_arns: Sequence[str], *, since_us: int) -> list[str]:
-    """Return the names of executions that began in a time and run still."""
+    """Return the names of executions that started at `since_us` or later and are still running."""
     listed = (each for arn in machine_arns for each in _executions(states, arn, since_us))
     return [each["name"] for each in listed if each["status"] == "RUNNING"]
 
 
 def read_executions(states: Any, *, key_machine_arn: str, node_machine_arn: str, since_us: int) -> Executions:
-    """Return what all executions did that began in a time; an empty ARN: there is no such machine."""
+    """Read the executions that started at `since_us` or later. An empty ARN means that the machine does not exist."""
     lives = [
         (each["name"], _steps(states, each["executionArn"])) for each in _executions(states, key_machine_arn, since_us)
     ]
@@ -59,7 +59,7 @@ def read_executions(states: Any, *, key_machine_arn: str, node_machine_arn: str,
 
 
 def lives_of(lives: Sequence[tuple[str, Sequence[Step]]]) -> Lives:
-    """Return what lives took, from the name and the states of each."""
+    """Compute the totals of key lives from each life's execution name and states."""
     entered = [(name, {step.state: step.at_us for step in reversed(steps)}) for name, steps in lives]
     return Lives(
         functions_us=tuple((name, states["Lambda"]) for name, states in entered if "Lambda" in states),
@@ -69,12 +69,12 @@ def lives_of(lives: Sequence[tuple[str, Sequence[Step]]]) -> Lives:
 
 
 def node_runs_of(parts: Sequence[tuple[str, Sequence[Step]]]) -> tuple[NodeRun, ...]:
-    """Return the runs of nodes; a long one has several executions, named by node, generation and part."""
+    """Return the node runs. A long run has several executions, named by node, generation and part."""
     runs: dict[str, list[Step]] = {}
     for name, steps in sorted(parts, key=lambda part: int(part[0].rpartition("-")[2])):
         runs.setdefault(name.rpartition("-")[0], []).extend(steps)
-    found = (_node_run(name.rpartition("-")[0], steps) for name, steps in runs.items())
-    return tuple(sorted(found, key=lambda run: run.boot_us))
+    node_runs = (_node_run(name.rpartition("-")[0], steps) for name, steps in runs.items())
+    return tuple(sorted(node_runs, key=lambda run: run.boot_us))
 
 
 def _node_run(node: str, steps: Sequence[Step]) -> NodeRun:
@@ -85,7 +85,7 @@ def _node_run(node: str, steps: Sequence[Step]) -> NodeRun:
 
 
 def _executions(states: Any, machine_arn: str, since_us: int) -> Iterator[dict[str, Any]]:
-    """Yield executions that began at an instant or later; the newest come first."""
+    """Yield executions that started at a given time or later, newest first."""
     if not machine_arn:
         return
     since = datetime.fromtimestamp(since_us / _US_PER_S, UTC)

@@ -1,7 +1,7 @@
-"""What Lambda functions ran: their invocations, as Lambda reports each in a log.
+"""Use of Lambda functions: invocations and durations, from the reports in the functions' logs.
 
-The local run writes Lambda's REPORT lines into files. On a stack, whose logs are JSON, one query of CloudWatch Logs
-Insights adds the reports up where they are; the proxy's log leaves them out, so that its metrics are asked.
+The local run writes Lambda's REPORT lines to files. On AWS the logs are JSON, and one CloudWatch Logs Insights query
+aggregates the reports. The proxy's log has no reports, so the proxy's metrics are read instead.
 
 Source:
     AWS Lambda Developer Guide, "Log and monitor Lambda functions", "Viewing metrics for Lambda functions"; Amazon
@@ -28,16 +28,16 @@ _QUERY = """filter type = "platform.report"
   count(record.metrics.initDurationMs) as cold_starts, sum(ceil(record.metrics.initDurationMs)) as init_ms,
   max(record.metrics.memorySizeMB) as memory_mb by @log"""
 _POLL_S, _QUERY_LIMIT_S = 1.0, 120.0
-_MINUTE_S = 60  # the period of Lambda's metrics
+_MINUTE_S = 60  # period of Lambda's metrics
 
 
 class QueryFailedError(BurstcacheError):
-    """CloudWatch Logs has not answered a query."""
+    """A CloudWatch Logs query failed or timed out."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionUse:
-    """The invocations of one function; each duration is rounded up, as it is billed."""
+    """Totals over one function's invocations. Each invocation's duration is rounded up, as on the bill."""
 
     invocations: int = 0
     ran_ms: int = 0  # without INIT
@@ -47,7 +47,7 @@ class FunctionUse:
 
 
 def of_lines(lines: Iterable[str], *, since_us: int) -> FunctionUse:
-    """Return what the REPORT lines of a local run's log add up to, from an instant on [us since 1970]."""
+    """Aggregate the REPORT lines of a local run's log since a given time [us since 1970]."""
     reports = [
         dict(_FIGURE.findall(line)) for line in lines if line.startswith("REPORT ") and _ended_us(line) >= since_us
     ]
@@ -62,20 +62,20 @@ def of_lines(lines: Iterable[str], *, since_us: int) -> FunctionUse:
 
 
 def of_log_files(folder: Path, functions: Mapping[str, str], *, since_us: int) -> dict[str, FunctionUse]:
-    """Return what functions of a local run took from an instant on, by their logical ids.
+    """Return the use of a local run's functions since a given time, by logical id.
 
     Args:
-        folder: The local run's logs.
-        functions: Their names, by logical id; those that never ran have no log.
-        since_us: Since 1970 [us].
+        folder: The folder of the local run's logs.
+        functions: Function names, by logical id. Functions that never ran have no log.
+        since_us: Start of the time range, since 1970 [us].
     """
-    found = {}
+    uses = {}
     for logical_id, name in functions.items():
         path = folder / f"{name}.log"
         if path.exists():
             with path.open(encoding="utf-8", errors="replace") as lines:
-                found[logical_id] = of_lines(lines, since_us=since_us)
-    return found
+                uses[logical_id] = of_lines(lines, since_us=since_us)
+    return uses
 
 
 def of_log_groups(
@@ -86,17 +86,17 @@ def of_log_groups(
     until_us: int,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, FunctionUse]:
-    """Return what functions of a stack took in a time, by their logical ids; one query, billed by the GB that it reads.
+    """Return the use of a stack's functions in a time range, by logical id. AWS bills the one query per GB scanned.
 
     Args:
-        logs: A client of CloudWatch Logs.
-        groups: Their log groups, by logical id.
-        since_us: Since 1970 [us].
-        until_us: Since 1970 [us].
-        sleep: Waits between two questions for the result [s].
+        logs: A CloudWatch Logs client.
+        groups: The functions' log groups, by logical id.
+        since_us: Start of the time range, since 1970 [us].
+        until_us: End of the time range, since 1970 [us].
+        sleep: Waits for the given time between two polls [s].
 
     Raises:
-        QueryFailedError: The query ended without a result, or not within two minutes.
+        QueryFailedError: The query failed, or did not complete within two minutes.
     """
     query_id = logs.start_query(
         logGroupNames=sorted(groups.values()),
@@ -111,15 +111,16 @@ def of_log_groups(
             by_group = {row["@log"].partition(":")[2]: _of_row(row) for row in rows}
             return {logical_id: by_group.get(group, FunctionUse()) for logical_id, group in groups.items()}
         if answer["status"] not in ("Scheduled", "Running"):
-            raise QueryFailedError(f"the query of the functions' reports ended as {answer['status']}")
+            raise QueryFailedError(f"the log query for function reports ended as {answer['status']}")
         sleep(_POLL_S)
-    raise QueryFailedError(f"the query of the functions' reports has not ended within {_QUERY_LIMIT_S:.0f} s")
+    raise QueryFailedError(f"the log query for function reports has not completed within {_QUERY_LIMIT_S:.0f} s")
 
 
 def of_metrics(cloudwatch: Any, name: str, memory_mb: int, *, since_us: int, until_us: int) -> FunctionUse:
-    """Return what a function took by Lambda's metrics, by whole minutes, without INIT.
+    """Return a function's use from Lambda's metrics for whole minutes, without INIT.
 
-    They round no duration: half a millisecond each is what billing adds on average.
+    Durations in metrics are not rounded up. Half a millisecond is added to each invocation, which is the mean effect of
+    rounding.
     """
     answer = cloudwatch.get_metric_statistics(
         Namespace="AWS/Lambda",
@@ -147,11 +148,11 @@ def _of_row(row: Mapping[str, str]) -> FunctionUse:
 
 
 def _ended_us(line: str) -> int:
-    """Return when an invocation ended; 0 if its line does not say so [us]."""
+    """Return the time when an invocation ended, since 1970 [us], or 0 if the line lacks this time."""
     ended = dict(_FIGURE.findall(line)).get("Time")
     return round(datetime.fromisoformat(ended).timestamp() * _US_PER_S) if ended else 0
 
 
 def _period_s(span_us: int) -> int:
-    """Return the length of a point, in whole minutes: an answer has at most 1,440 of them."""
+    """Return the period of data points in whole minutes [s], because a response has at most 1,440 data points."""
     return _MINUTE_S * max(1, -(-span_us // (_US_PER_S * _MINUTE_S * 1_000)))

@@ -1,4 +1,4 @@
-"""What a stack took for a replay, kept in its folder as `measured.json`: the stack may be gone when one looks again."""
+"""A stack's measured usage during a replay, saved as `measured.json`, because the stack may be deleted later."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from burstcache_replay.executions import Executions, Lives, NodeRun, read_execut
 from burstcache_replay.function_use import FunctionUse, of_log_files, of_log_groups, of_metrics
 
 MEASURED = "measured.json"
-LATE_S = 180  # metrics of the last minutes may be missing until then
+LATE_S = 180  # maximum delay until CloudWatch publishes metrics
 FUNCTIONS = ("ProxyFunction", "SchedulerFunction", "CacheFunction", "RedisControlFunction")
 _US_PER_MINUTE = 60_000_000
-ALWAYS_ON = "REDIS_ALWAYS_ON_NODES"  # of Redis control's environment
-_WITHOUT_REPORTS = "ProxyFunction"  # on a stack: two lines a read would cost a fifth of a hit (template.yaml)
-# What decides, of the scheduler's environment.
+ALWAYS_ON = "REDIS_ALWAYS_ON_NODES"  # environment variable of RedisControlFunction
+_WITHOUT_REPORTS = "ProxyFunction"  # on AWS, two log lines per read would cost a fifth of a hit (template.yaml)
+# The scheduler's environment variables that affect its decisions.
 _SETTINGS = (
     "POLICY", "POLICY_RATE", "POLICY_SENSITIVITY", "POLICY_OVERRIDES", "HIT_VALUE_USD_PER_MILLION", "HAS_RELAY",
     "REDIS_NODES", "REDIS_INSTANCE_TYPE", "CACHE_MEMORY_MB", "EXPRESS_BUCKET",
@@ -31,22 +31,22 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a stack took from the first request until it was off again, and the settings by which it decided."""
+    """A stack's usage from the first request until the tiers were off again, and the settings behind its decisions."""
 
     settings: Mapping[str, str]  # with `AWS_REGION`
-    architecture: str  # of its functions
+    architecture: str  # of the stack's functions
     functions: Mapping[str, FunctionUse]  # by logical id
     executions: Executions
-    until_us: int  # when it was looked at, since 1970
-    services: ServiceUse | None = None  # what AWS's services counted, by whole minutes; None: of a local run
+    until_us: int  # time of the measurement, since 1970
+    services: ServiceUse | None = None  # usage metered by AWS in whole minutes (None: a local run)
 
 
 def measure(stack: Stack, state_dir: Path, *, since_us: int, until_us: int) -> Measured:
-    """Ask a stack what it took in a time [us since 1970].
+    """Measure a stack's usage in a time range [us since 1970].
 
     Raises:
-        StackIncompleteError: It has no scheduler: nothing is decided.
-        QueryFailedError: Its logs do not answer.
+        StackIncompleteError: The stack has no scheduler and therefore makes no decisions.
+        QueryFailedError: The log query failed or timed out.
     """
     configuration = stack.configuration(stack.output("SchedulerFunctionName"))
     variables = configuration["Environment"]["Variables"]
@@ -84,25 +84,25 @@ def _functions(stack: Stack, state_dir: Path, since_us: int, until_us: int) -> d
     configurations = {logical_id: stack.configuration(name) for logical_id, name in names.items()}
     groups = {logical_id: each["LoggingConfig"]["LogGroup"] for logical_id, each in configurations.items()}
     proxy = groups.pop(_WITHOUT_REPORTS, None)
-    found = of_log_groups(stack.client("logs"), groups, since_us=since_us, until_us=until_us)
+    uses = of_log_groups(stack.client("logs"), groups, since_us=since_us, until_us=until_us)
     if proxy is not None:
         memory_mb = configurations[_WITHOUT_REPORTS]["MemorySize"]
-        found[_WITHOUT_REPORTS] = of_metrics(
+        uses[_WITHOUT_REPORTS] = of_metrics(
             stack.client("cloudwatch"), names[_WITHOUT_REPORTS], memory_mb, since_us=since_us, until_us=until_us
         )
-    return found
+    return uses
 
 
 def write(folder: Path, measured: Measured) -> None:
-    """Write it next to the replay."""
+    """Write `measured.json` into the replay's folder."""
     (folder / MEASURED).write_text(json.dumps(asdict(measured), indent=2) + "\n")
 
 
 def read(folder: Path) -> Measured | None:
-    """Return what was written; None if nothing was.
+    """Read `measured.json`. Return None if the file does not exist.
 
     Raises:
-        InvalidSettingError: The file is not one of `burstcache evaluate`.
+        InvalidSettingError: The file was not written by `burstcache research evaluate`.
     """
     path = folder / MEASURED
     if not path.exists():
@@ -110,7 +110,7 @@ def read(folder: Path) -> Measured | None:
     try:
         return _of_json(json.loads(path.read_text()))
     except (ValueError, TypeError, KeyError) as error:
-        raise InvalidSettingError(f"{path}: expected what `burstcache evaluate` writes: {error!r}") from error
+        raise InvalidSettingError(f"{path}: not written by `burstcache research evaluate`: {error!r}") from error
 
 
 def _of_json(fields: dict[str, Any]) -> Measured:

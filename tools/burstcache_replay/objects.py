@@ -1,4 +1,4 @@
-"""Objects for keys that a bucket lacks, so that a log of another system can be replayed."""
+"""Synthetic objects for keys that a bucket lacks, so that another system's log can be replayed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-_AT_ONCE = 16
-_THERE_ALREADY = ("PreconditionFailed", "ConditionalRequestConflict")
+_CONCURRENCY = 16
+_ALREADY_EXISTS = ("PreconditionFailed", "ConditionalRequestConflict")
 
 
 def create(s3: Any, bucket: str, sizes_bytes: Mapping[str, int]) -> int:
-    """Put objects of these sizes under these keys, where there is none, and return how many were put.
+    """Create missing objects of these sizes by conditional writes. Return the number of created objects.
 
-    Their bytes are random, from a seed that is their key.
+    The content is random, seeded by the key.
     """
 
     def put(key: str) -> bool:
@@ -24,10 +24,10 @@ def create(s3: Any, bucket: str, sizes_bytes: Mapping[str, int]) -> int:
         try:
             s3.put_object(Bucket=bucket, Key=key, Body=body, IfNoneMatch="*")
         except ClientError as error:
-            if error.response["Error"]["Code"] in _THERE_ALREADY:
+            if error.response["Error"]["Code"] in _ALREADY_EXISTS:
                 return False
             raise
         return True
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_CONCURRENCY) as pool:
         return sum(pool.map(put, sizes_bytes))

@@ -1,4 +1,4 @@
-"""What the simulator says of a replay: its requests when they were due, under the stack's own settings and prices."""
+"""The simulator's prediction for a replay, with the requests as scheduled and the stack's settings and prices."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from burstcache.access import parse_nodes
+from burstcache.core.batching import MIN_BATCH_AGE_US
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.gathering import AT_LEAST_US
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policies import LivePolicy
 from burstcache.core.prices import PriceSheet
@@ -22,7 +22,7 @@ from burstcache_replay.schedule import Outcome
 from burstcache_replay.summary import is_failed
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.policies.policy import Policy
-from burstcache_sim.policies.registry import SIMULATED
+from burstcache_sim.policies.registry import WORTH_POLICIES
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import RunResult
@@ -32,16 +32,16 @@ from burstcache_sim.world.timings import THESIS_TIMINGS, Timings, begun_late
 from burstcache_sim.world.world import Decider
 
 TIER_NAMES = {"S": "s3", "X": "express", "L": "lambda", "R": "redis"}
-_REPORTED_LATE_US = AT_LEAST_US // 2
-MEMORY = "memory"  # of the readers: what it answers reaches no tier
+_REPORTED_LATE_US = MIN_BATCH_AGE_US // 2
+MEMORY = "memory"  # hits in readers' memory reach no simulated tier
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """How the stack stands that a replay met."""
+class Deployment:
+    """The simulator's configuration of the stack that served a replay."""
 
     policy: Policy
-    name: str  # of the policy
+    name: str  # the policy's name
     nodes: int
     setup: Setup
     prices: PriceSheet
@@ -52,23 +52,24 @@ class Prediction:
     """A simulated replay."""
 
     result: RunResult
-    tiers: tuple[str, ...]  # of each request of the replay, as `X-Cache-Tier` names them
+    tiers: tuple[str, ...]  # tier of each request, as in `X-Cache-Tier`
 
 
-def stand_of(measured: Measured, recorded: Recorded) -> Stand:
-    """Return how a stack stands.
+def deployment_of(measured: Measured, recorded: Recorded) -> Deployment:
+    """Return a stack's configuration for the simulator.
 
     Raises:
-        InvalidSettingError: It has what the simulator of one run cannot be given here.
+        InvalidSettingError: The stack has copies in S3 Express or always-on nodes, which this comparison does not
+            simulate.
     """
     settings = measured.settings
     if settings["EXPRESS_BUCKET"]:
         raise InvalidSettingError(
-            "a stack with copies in S3 Express: expected one without, to be held to the simulator"
+            "a stack with copies in S3 Express: expected one without, since they are not simulated"
         )
     if int(settings.get(ALWAYS_ON) or 0):
         raise InvalidSettingError(
-            "a stack with nodes that never stop: expected one that is off before a replay, to be held to the simulator"
+            "a stack with always-on nodes: expected one that is off before a replay, since they are not simulated"
         )
     live, has_relay = policy_in(settings), settings["HAS_RELAY"] == "true"
     prices = sheet_of_region(settings["AWS_REGION"])
@@ -86,34 +87,34 @@ def stand_of(measured: Measured, recorded: Recorded) -> Stand:
         nodes=nodes,
         relay="nlb" if has_relay else "none",
     )
-    return Stand(
+    return Deployment(
         policy if nodes else policy.without_redis(len(sizes)), settings["POLICY"], max(1, nodes), setup, prices
     )
 
 
-def predict(stand: Stand, recorded: Recorded, timings: Timings = THESIS_TIMINGS) -> Prediction:
-    """Return what the simulator says of a replay's requests.
+def predict(deployment: Deployment, recorded: Recorded, timings: Timings = THESIS_TIMINGS) -> Prediction:
+    """Simulate a replay's requests.
 
-    Those that the readers' own memory answered reach nothing that is simulated, and what has no object makes no key
-    hot: they stay what they were. The simulator starts functions and nodes at the request that pays for them. Where
-    readers gather what they report, that request waits for its report: in the proxy for a read that finds it due, in a
-    program for half of the time, on average.
+    Hits in readers' memory reach no simulated tier, and requests for missing objects make no key hot. Both kinds keep
+    the measured tier. The simulator starts functions and nodes at the request that justifies their cost. If readers
+    batch reports, the start waits for the report. In the proxy, the report waits until a read finds the batch due. In a
+    program, the report waits for half of the batching interval on average.
     """
-    policy: Decider = stand.policy
-    if stand.policy.takes_guests and recorded.replay.target != "client":
-        policy = Reported(stand.policy)
-    elif stand.policy.takes_guests:
+    policy: Decider = deployment.policy
+    if deployment.policy.takes_guests and recorded.replay.target != "client":
+        policy = Reported(deployment.policy)
+    elif deployment.policy.takes_guests:
         timings = begun_late(timings, starts_us=_REPORTED_LATE_US, boots_us=_REPORTED_LATE_US)
-    asked = [place for place, outcome in enumerate(recorded.outcomes) if is_predicted(outcome)]
-    result = simulate(policy, Scenario(_trace(recorded, asked), stand.nodes, timings=timings))
+    simulated = [place for place, outcome in enumerate(recorded.outcomes) if is_predicted(outcome)]
+    result = simulate(policy, Scenario(_trace(recorded, simulated), deployment.nodes, timings=timings))
     tiers = [outcome.answer.tier for outcome in recorded.outcomes]
-    for place, letter in zip(asked, result.tiers, strict=True):
+    for place, letter in zip(simulated, result.tiers, strict=True):
         tiers[place] = TIER_NAMES[letter]
     return Prediction(replace(result, n=len(tiers), n_memory=tiers.count(MEMORY)), tuple(tiers))
 
 
 def is_predicted(outcome: Outcome) -> bool:
-    """Whether a tier is predicted for a request: unless the readers' memory answered, or there is no such object."""
+    """Return whether a request has a predicted tier: its object exists, and readers' memory did not serve it."""
     is_refused = 400 <= outcome.answer.status < 500
     return outcome.answer.tier != MEMORY and (is_failed(outcome) or not is_refused)
 
@@ -121,11 +122,11 @@ def is_predicted(outcome: Outcome) -> bool:
 def _policy(name: str, live: LivePolicy, *, has_relay: bool) -> Policy:
     if live.use is None:
         return Thesis(live.parameters, has_relay)
-    return SIMULATED[name](live.use, has_relay)  # type: ignore[call-arg]
+    return WORTH_POLICIES[name](live.use, has_relay)  # type: ignore[call-arg]
 
 
 def _trace(recorded: Recorded, places: list[int]) -> Trace:
-    """Return the requests as they were due, compressed as they were; an object has the size of its largest answer."""
+    """Return a trace of the requests at the replay's speed. An object's size is that of its largest response."""
     keys = tuple(dict.fromkeys(recorded.keys[place] for place in places))
     numbers: Mapping[str, int] = {key: number for number, key in enumerate(keys)}
     sizes_bytes = [0] * len(keys)

@@ -1,6 +1,6 @@
-"""What a replay leaves: a row per request in `requests.csv`, and what was replayed in `replay.json`.
+"""Recording of a replay, with one row per request in `requests.csv` and the settings in `replay.json`.
 
-`docs/use/replay.md` has the columns.
+`docs/use/replay.md` describes the columns.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _COLUMNS = ("number", "due_s", "key", "late_ms", "service_ms", "latency_ms", "st
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What was replayed, and when."""
+    """A replay's settings and start time."""
 
     traces: list[str]
     target: str  # a URL, or `client`
-    stack_name: str  # empty: no stack, or the one of this machine
+    stack_name: str  # empty for a local run or if there is no stack
     speed: float
-    began_us: int  # since 1970: when second 0 of the trace was due
-    origin_s: float  # of the trace: the second at which the replay began
-    requests: int  # in the trace; fewer rows: the replay was ended early
-    prefix: str = ""  # before each key of the trace
+    began_us: int  # due time of the trace's first request, since 1970
+    origin_s: float  # timestamp of the first request in the trace
+    requests: int  # in the trace; `requests.csv` has fewer rows if the replay ended early
+    prefix: str = ""  # prepended to each key of the trace
 
 
 class Recorder:
-    """Writes outcomes as they come, and keeps what a summary needs."""
+    """A writer of outcomes, which also collects the outcomes for the summary."""
 
     def __init__(self, rows: Any, due_s: Sequence[float], keys: Sequence[str]) -> None:
         self._write = csv.writer(rows, lineterminator="\n").writerow
@@ -47,7 +47,7 @@ class Recorder:
         self._write(_COLUMNS)
 
     def __call__(self, outcome: Outcome) -> None:
-        """Write one."""
+        """Write one outcome."""
         number, answer = outcome.number, outcome.answer
         times = (f"{1e3 * each_s:.3f}" for each_s in (outcome.late_s, outcome.service_s, outcome.latency_s))
         due = f"{self._due_s[number]:.6f}"
@@ -59,26 +59,26 @@ class Recorder:
 
 @contextmanager
 def recording(folder: Path, due_s: Sequence[float], keys: Sequence[str]) -> Iterator[Recorder]:
-    """Open the file of requests in a folder that is made, and is not one of an earlier replay.
+    """Create `requests.csv` in a folder, and the folder if necessary.
 
     Raises:
-        InvalidSettingError: The folder has a replay already.
+        InvalidSettingError: The folder already contains a replay.
     """
     if (folder / REQUESTS).exists():
-        raise InvalidSettingError(f"--out {folder}: has {REQUESTS} of an earlier replay; name another folder")
+        raise InvalidSettingError(f"--out {folder}: has {REQUESTS} of an earlier replay; choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / REQUESTS).open("w", newline="") as rows:
         yield Recorder(rows, due_s, keys)
 
 
 def write(folder: Path, replay: Replay) -> None:
-    """Write what was replayed."""
+    """Write `replay.json`."""
     (folder / REPLAY).write_text(json.dumps(asdict(replay), indent=2) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A replay that was written, its requests in the order of the trace."""
+    """A recorded replay, with requests in trace order."""
 
     replay: Replay
     due_s: NDArray[np.float64]
@@ -87,10 +87,10 @@ class Recorded:
 
 
 def read(folder: Path) -> Recorded:
-    """Return what a replay left.
+    """Read a replay's recording.
 
     Raises:
-        InvalidSettingError: The folder has no whole replay.
+        InvalidSettingError: The folder does not contain a complete replay.
     """
     try:
         replay = Replay(**json.loads((folder / REPLAY).read_text()))

@@ -1,8 +1,8 @@
-"""A policy whose decisions wait for the proxy's reports, as those of the live system do.
+"""A policy for reported requests, which decides when the proxy reports requests, as in the live system.
 
-The simulator decides at the request itself. The proxy gathers what it reports until a read finds it due
-(`burstcache.core.gathering`), so what a request decides begins up to some fifteen seconds later, at a read that the
-trace has as well. One environment of the proxy is taken for all: what several gather is due at other reads.
+Other simulated policies decide at the request itself. The proxy batches its reports until a read finds the batch due
+(`burstcache.core.batching`). Decisions therefore come at a later read in the trace, up to about 15 s later. The model
+has a single proxy environment. With several environments, batches would become due at other reads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from burstcache.core.gathering import GatherRule
+from burstcache.core.batching import BatchRule
 from burstcache.core.worth import Worth
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.world.result import Tier
@@ -19,39 +19,39 @@ from burstcache_sim.world.world import Key, Node, World
 
 @dataclass(slots=True)
 class Reported:
-    """A policy that learns of requests from reports, except where a node or a cache function sees them itself."""
+    """A policy that learns of S3's requests from reports. Nodes and cache functions count requests immediately."""
 
     policy: Policy
-    _waiting: list[tuple[Key, int]] = field(default_factory=list)  # requests that S3 served, and when [us]
+    _waiting: list[tuple[Key, int]] = field(default_factory=list)  # unreported requests served by S3: key and time [us]
     _weight: int = 0
 
     @property
     def window(self) -> int:
-        """Requests of a key that the policy looks back on."""
+        """Number of a key's latest requests that the policy considers."""
         return self.policy.window
 
     def memory(self) -> Any:
-        """Return what the policy remembers of a key."""
+        """Return the policy's initial state for a key."""
         return self.policy.memory()
 
-    def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
-        """Handle a request; one that S3 serves is reported with those before it, if they are due."""
+    def handle_request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
+        """Handle a request. A request served by S3 joins the batch, which is reported when due."""
         if tier != "S" or key.node.since_us is not None:
-            self.policy.request(world, key, at_us, tier)
+            self.policy.handle_request(world, key, at_us, tier)
             return
-        rule: GatherRule = self.policy.parameters.gather
+        rule: BatchRule = self.policy.parameters.batch
         worth: Worth = self.policy.parameters.worth
         self._waiting.append((key, at_us))
         self._weight += worth.weight_of(key.size_bytes)
         if rule.is_due(age_us=at_us - self._waiting[0][1], weight=self._weight):
             reported, self._waiting, self._weight = self._waiting, [], 0
             for each, then_us in reported:
-                self.policy.request(world, each, then_us, "S")
+                self.policy.handle_request(world, each, then_us, "S")
 
-    def look(self, world: World, node: Node, at_us: int) -> None:
-        """Judge a running node."""
-        self.policy.look(world, node, at_us)
+    def check_node(self, world: World, node: Node, at_us: int) -> None:
+        """Check the utilisation of a running node."""
+        self.policy.check_node(world, node, at_us)
 
-    def ready(self, world: World, node: Node, at_us: int) -> None:
-        """Set the first look at a node."""
-        self.policy.ready(world, node, at_us)
+    def handle_ready(self, world: World, node: Node, at_us: int) -> None:
+        """Schedule the first check of a node that is ready."""
+        self.policy.handle_ready(world, node, at_us)

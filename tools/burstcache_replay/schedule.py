@@ -1,4 +1,4 @@
-"""When each request is due, and the open loop that sends it then, however slow the answers are."""
+"""Schedule of a replay, an open loop that sends each request when it is due, even if responses are slow."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
-_LEAD_S = 0.05  # before the first request is due: by then the loop is under way
-_SENT_IN_A_ROW = 8  # when late: then answers get their turn
+_LEAD_S = 0.05  # startup time before the first request is due
+_SENT_IN_A_ROW = 8  # late requests sent before responses are processed
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for a request."""
+    """The response to a request."""
 
-    status: int  # 0: nothing came
+    status: int  # 0 if there is no response
     tier: str = ""
     body_bytes: int = 0
-    error: str = ""  # why nothing came, or what is wrong with what came
-    waited_s: float = field(default=0.0, compare=False)  # before it was sent, for something of this machine
+    error: str = ""  # cause of a missing response, or a problem with the body
+    waited_s: float = field(default=0.0, compare=False)  # time spent waiting for a local thread before sending
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One request as it went.
+    """The outcome of one request.
 
-    `latency_s` counts from the instant at which the request was due, so a stack that stalls cannot hide it by keeping
-    later requests from being sent (coordinated omission).
+    `latency_s` counts from the due time, so a stalling stack cannot hide latency by delaying later requests
+    (coordinated omission).
     """
 
-    number: int  # in the trace, from 0
-    late_s: float  # sent after it was due
+    number: int  # index in the trace
+    late_s: float  # from due time to sending
     latency_s: float
     answer: Answer
 
     @property
     def service_s(self) -> float:
-        """The time from when it was sent to its answer."""
+        """Time from sending to the response [s]."""
         return self.latency_s - self.late_s
 
 
@@ -47,27 +47,27 @@ Send = Callable[[int], Awaitable[Answer]]
 async def replay(
     due_s: Iterable[float], send: Send, record: Callable[[Outcome], None], now_s: Callable[[], float] = time.monotonic
 ) -> int:
-    """Send each request when it is due, and wait for the last answer.
+    """Send each request when it is due, and wait for the last response.
 
-    If it is cancelled, it sends no more, and returns when the answers to what is under way have come. Cancelled again,
-    it does not wait for them.
+    After a first cancellation, no further requests are sent, and requests in flight are awaited. A second cancellation
+    ends the wait.
 
     Args:
-        due_s: When each request is due, from the start, ascending [s]; asked for the next one when it has sent one.
-        send: Sends the request of that number and returns its answer; it does not raise.
-        record: Takes each outcome as it comes.
-        now_s: The clock [s]; the event loop's own has whole milliseconds only, if it is uvloop.
+        due_s: Due times relative to the start, ascending [s]. The iterable is consumed lazily, one request at a time.
+        send: Sends the request with the given index and returns the response. Never raises.
+        record: Receives each outcome as it arrives.
+        now_s: Clock [s]. uvloop's own clock has only millisecond resolution.
 
     Returns:
-        When the replay began, since 1970 [us].
+        Start time of the replay, since 1970 [us].
 
     Raises:
-        Exception: What `record` raised; nothing more is sent from then on.
+        Exception: An exception raised by `record`, which ends the replay.
     """
     loop = asyncio.get_running_loop()
     began_s = now_s() + _LEAD_S
     began_us = round((time.time() + _LEAD_S) * 1e6)
-    under_way: set[asyncio.Task[None]] = set()
+    in_flight: set[asyncio.Task[None]] = set()
     errors: list[BaseException] = []
 
     async def one(number: int, due: float) -> None:
@@ -76,7 +76,7 @@ async def replay(
         record(Outcome(number, sent - due + answer.waited_s, now_s() - due, answer))
 
     def ended(task: asyncio.Task[None]) -> None:
-        under_way.discard(task)
+        in_flight.discard(task)
         if not task.cancelled() and (error := task.exception()):
             errors.append(error)
 
@@ -92,18 +92,18 @@ async def replay(
                 in_a_row = 0
             in_a_row += 1
             task = loop.create_task(one(number, due))
-            under_way.add(task)
+            in_flight.add(task)
             task.add_done_callback(ended)
     except asyncio.CancelledError:
-        pass  # ended early, in order
-    if under_way:
+        pass  # graceful stop: wait for requests in flight
+    if in_flight:
         try:
-            await asyncio.wait(under_way)
+            await asyncio.wait(in_flight)
         except asyncio.CancelledError:
-            left = [*under_way]
-            for each in left:
+            remaining = [*in_flight]
+            for each in remaining:
                 each.cancel()
-            await asyncio.wait(left)
+            await asyncio.wait(remaining)
     if errors:
         raise errors[0]
     return began_us

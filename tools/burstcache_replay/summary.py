@@ -1,4 +1,4 @@
-"""A replay in figures: how well its schedule was kept, who answered, how fast, what failed."""
+"""Summary of a replay: sending delays, latencies by tier, and failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from burstcache_terminal.text import count_text, fixed_text, table_text
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Times of many requests [ms]."""
+    """Percentiles of a duration over many requests [ms]."""
 
     p50_ms: float
     p90_ms: float
@@ -24,42 +24,42 @@ class Spread:
 
     @classmethod
     def of(cls, times_s: Sequence[float]) -> Spread:
-        """Return the spread of at least one time."""
+        """Return the percentiles of one or more durations."""
         p50, p90, p99, most = np.percentile(np.asarray(times_s), (50, 90, 99, 100), method="higher") * 1e3
         return cls(float(p50), float(p90), float(p99), float(most))
 
 
 @dataclass(frozen=True, slots=True)
 class TierSummary:
-    """The answers of one tier."""
+    """Responses of one tier."""
 
     tier: str
     requests: int
-    latency: Spread  # from the instant at which a request was due
+    latency: Spread  # from the due time to the response
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A whole replay."""
+    """Figures of a whole replay."""
 
     requests: int
-    late: Spread | None  # None: nothing was sent
+    late: Spread | None  # None if nothing was sent
     tiers: tuple[TierSummary, ...]
     failed: dict[str, int]  # by status or error
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the summary for JSON."""
         return asdict(self)
 
 
 def is_failed(outcome: Outcome) -> bool:
-    """Whether nothing came, or an error of the server or of the throttle."""
+    """Return whether a request got no response, a throttling error (429) or a server error (5xx)."""
     status = outcome.answer.status
     return status == 0 or status == 429 or status >= 500
 
 
 def summarise(outcomes: Sequence[Outcome]) -> Summary:
-    """Return the figures of a replay."""
+    """Summarise the outcomes of a replay."""
     by_tier: dict[str, list[float]] = {}
     failed: Counter[str] = Counter()
     for outcome in outcomes:
@@ -73,7 +73,7 @@ def summarise(outcomes: Sequence[Outcome]) -> Summary:
 
 
 def summary_text(summary: Summary) -> str:
-    """Return it as lines for a person."""
+    """Format a summary as lines of text."""
     lines = []
     if summary.tiers:
         rows = [
@@ -84,9 +84,9 @@ def summary_text(summary: Summary) -> str:
         lines += [table_text(header, rows, right=range(1, 7)), ""]
     if summary.late:
         p50, _, p99, most = _texts(summary.late)
-        lines.append(f"Sent after they were due: p50 {p50} ms, p99 {p99} ms, at most {most} ms; latencies have it in.")
+        lines.append(f"Sending delay, included in latencies: p50 {p50} ms, p99 {p99} ms, max {most} ms.")
     lines += [f"Failed: {count_text(count, 'request')}: {why}" for why, count in summary.failed.items()]
-    return "\n".join(lines or ["No request was sent."])
+    return "\n".join(lines or ["No requests were sent."])
 
 
 def _texts(spread: Spread) -> tuple[str, str, str, str]:

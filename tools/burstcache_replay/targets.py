@@ -1,4 +1,4 @@
-"""Where requests go: to a front door by HTTP, or through `burstcache.client`. Each returns a status, never an error."""
+"""Targets of requests: a front door over HTTP, or `burstcache.client`. A target returns a status and never raises."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIER = "X-Cache-Tier"
 _KEPT_ALIVE_S = 30.0
 _REDIRECTS = (301, 302, 303, 307, 308)
 
-Judge = Callable[[str, bytes], str]  # a key and a body to what is wrong with it; empty: nothing
+Judge = Callable[[str, bytes], str]  # (key, body) → the problem with the body, empty if none
 
 
 def _accept(key: str, body: bytes) -> str:
@@ -39,15 +39,15 @@ async def front_door(
     signer: Signer | None = None,
     judge: Judge = _accept,
 ) -> AsyncIterator[Send]:
-    """Yield what sends a GET for the key of a number.
+    """Yield a function that sends the GET with a given request index over HTTP.
 
     Args:
-        url: What a key is appended to.
+        url: The base URL, to which keys are appended.
         keys: The key of each request.
-        headers: Sent with each.
-        timeout_s: How long an answer may take, its body included [s].
-        signer: Signs each; None: nothing is signed.
-        judge: Says what is wrong with the body of a 200, as the answer's error.
+        headers: Headers for every request.
+        timeout_s: Timeout of a response including its body [s].
+        signer: Signs each request, or None to leave requests unsigned.
+        judge: Validates the body of a 200. Its result becomes the response's error.
     """
     import aiohttp
     from yarl import URL
@@ -64,13 +64,13 @@ async def front_door(
             async with session.get(address, headers=own, allow_redirects=False) as response:
                 body = await response.read()
             tier, status = response.headers.get(_TIER, ""), response.status
-            if status in _REDIRECTS:  # a large object: S3 has it, and wants none of these headers
+            if status in _REDIRECTS:  # a large object, fetched from S3 by presigned URL without these headers
                 async with session.get(address.join(URL(response.headers["Location"], encoded=True))) as response:
                     body, status = await response.read(), response.status
             return Answer(status, tier, len(body), judge(keys[number], body) if status == 200 else "")
         except TimeoutError:
             return Answer(0, error=f"no answer within {timeout_s:g} s")
-        except Exception as error:  # whatever it is, the replay goes on
+        except Exception as error:  # an error must not end the replay
             return Answer(0, error=type(error).__name__)
 
     async with session:
@@ -78,7 +78,7 @@ async def front_door(
 
 
 def _address(url: str, key: str) -> str:
-    """Return where the front door has a key: in the path, or in the query if it cannot be a path."""
+    """Return the front door's URL for a key. The key is in the path, or in the query if it is not a valid path."""
     if "?" in key or {".", ".."}.intersection(key.split("/")):
         return f"{url}?key={quote(key, safe='')}"
     return f"{url}/{quote(key)}"
@@ -86,20 +86,21 @@ def _address(url: str, key: str) -> str:
 
 @asynccontextmanager
 async def library(client: Client, keys: Sequence[str], threads: int, judge: Judge = _accept) -> AsyncIterator[Send]:
-    """Yield what reads the key of a number through a client, in threads; it is closed at the end.
+    """Yield a function that sends the read with a given request index through a client, in threads.
 
-    A read that waits for a thread has not been sent yet. `judge` says what is wrong with a body, as the answer's error.
+    A read that waits for a thread does not count as sent. `judge` validates the body, and its result becomes the
+    response's error. The client is closed at the end.
     """
     loop = asyncio.get_running_loop()
 
-    def read(key: str, asked_s: float) -> Answer:
-        waited_s = time.monotonic() - asked_s
+    def read(key: str, queued_s: float) -> Answer:
+        waited_s = time.monotonic() - queued_s
         try:
-            found = client.get(key)
-            return Answer(200, found.tier, len(found.body), judge(key, found.body), waited_s)
+            item = client.get(key)
+            return Answer(200, item.tier, len(item.body), judge(key, item.body), waited_s)
         except ObjectNotFoundError:
             return Answer(404, waited_s=waited_s)
-        except Exception as error:  # whatever it is, the replay goes on
+        except Exception as error:  # an error must not end the replay
             return Answer(0, error=type(error).__name__, waited_s=waited_s)
 
     with client, ThreadPoolExecutor(threads) as pool:
@@ -111,17 +112,17 @@ async def library(client: Client, keys: Sequence[str], threads: int, judge: Judg
 
 
 class Signer:
-    """Signs GETs for an HTTP API with IAM authorization (SigV4)."""
+    """A signer of GETs for an HTTP API with IAM authorization (SigV4)."""
 
     def __init__(self, session: Any) -> None:
-        found: Credentials | None = session.get_credentials()
-        if found is None or not session.region_name:
-            raise InvalidSettingError("--sign: neither environment nor profile has AWS's credentials and a region")
-        self._credentials = found
+        credentials: Credentials | None = session.get_credentials()
+        if credentials is None or not session.region_name:
+            raise InvalidSettingError("--sign: found no AWS credentials and region in the environment or profile")
+        self._credentials = credentials
         self._region = session.region_name
 
     def headers(self, url: str) -> dict[str, str]:
-        """Return the headers that sign a GET of this URL now."""
+        """Return SigV4 headers for a GET of this URL, signed now."""
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 
@@ -131,5 +132,5 @@ class Signer:
 
 
 def client_of(stack_name: str, session: Any, state_dir: Path | os.PathLike[str]) -> Client:
-    """Return a client of a deployed stack, or without a name of the local run."""
+    """Return a client for a deployed stack, or for the local run if the name is empty."""
     return Client(stack_name=stack_name, session=session) if stack_name else Client.local(state_dir)

@@ -1,4 +1,4 @@
-"""How long functions and nodes took to start in a replay, so that the simulator can start them likewise."""
+"""Timed starts of functions and nodes in a replay, as inputs for the simulator."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from burstcache_sim.world.timings import Timings
 
 
 def as_measured(timings: Timings, recorded: Recorded, measured: Measured) -> Timings:
-    """Return timings with the starts and boots of a replay, on average; what it had none of stays as it is."""
+    """Replace start and boot times with a replay's means. Timings that the replay lacks stay unchanged."""
     timings = with_starts(timings, recorded, measured)
     boot_us = booted_us(measured)
     return timings if boot_us is None else replace(timings, redis_boot_us=boot_us)
 
 
 def with_starts(timings: Timings, recorded: Recorded, measured: Measured) -> Timings:
-    """Return timings with the starts of a replay's cache functions; a cold one has the INIT of a new environment."""
+    """Replace cache function start times with a replay's means. A cold start adds the INIT of a new environment."""
     if (call_us := started_us(recorded, measured)) is None:
         return timings
     cache = measured.functions.get("CacheFunction", FunctionUse())
@@ -30,13 +30,13 @@ def with_starts(timings: Timings, recorded: Recorded, measured: Measured) -> Tim
 
 
 def booted_us(measured: Measured) -> int | None:
-    """Return how long a boot took until Redis answered, on average; None if no node booted [us]."""
+    """Return the mean time from a boot to Redis's first response [us], or None if no node became ready."""
     boots_us = [run.ready_us - run.boot_us for run in measured.executions.node_runs if run.ready_us]
     return sum(boots_us) // len(boots_us) if boots_us else None
 
 
 def started_us(recorded: Recorded, measured: Measured) -> int | None:
-    """Return how long after a request for its key a cache function was called, on average; None if none was [us]."""
+    """Return the mean time from a request to the call of its key's cache function [us], or None without calls."""
     replay = recorded.replay
     due_us: dict[str, list[float]] = {}
     for key, due_s in zip(recorded.keys, recorded.due_s.tolist(), strict=True):

@@ -1,1 +1,1 @@
-"""Know before you deploy: traces, simulators, bills. Same inputs, same seed: same bytes out."""
+"""Simulators, traces and bills for decisions before a deployment. The same inputs and seed produce the same bytes."""

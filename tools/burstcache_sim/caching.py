@@ -1,4 +1,4 @@
-"""Caching of functions whose arguments are compared by identity: large ones that no program changes."""
+"""Caching of functions by the identity of their large, immutable arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Same(Generic[_Value]):
-    """An argument that is the same only if it is the same object: hashing it would take longer than the answer."""
+    """An argument compared by identity, because hashing its content would take longer than calling the function."""
 
     value: _Value
 

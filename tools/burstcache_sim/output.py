@@ -1,4 +1,4 @@
-"""What a command writes: to a file, into a folder, to standard output."""
+"""Output of a command: to a file, into a folder, to standard output."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ STANDARD_OUTPUT = "-"
 
 
 def check_target(option: str, name: str) -> None:
-    """Raise now if a file could not be written later, after long work.
+    """Check before a long computation that its output file can be written.
 
     Args:
-        option: The option that named the file, for the message.
+        option: The option that names the file, for the error message.
         name: A file, or `-` for standard output.
 
     Raises:
-        InvalidSettingError: It is a folder, its folder does not exist, or it is not writable.
+        InvalidSettingError: The name is a folder, its parent folder does not exist, or the file is not writable.
     """
     if name == STANDARD_OUTPUT:
         return
@@ -51,10 +51,10 @@ def write_lines(option: str, name: str, lines: Iterable[str]) -> None:
 
 
 def made_folder(option: str, name: str | Path) -> Path:
-    """Return a folder, created if it did not exist.
+    """Return a writable folder, creating it if it is missing.
 
     Raises:
-        InvalidSettingError: It cannot be created or written into.
+        InvalidSettingError: The folder cannot be created or is not writable.
     """
     path = Path(name)
     try:

@@ -1,4 +1,4 @@
-"""The progress of long work, shown on standard error at a terminal."""
+"""Progress of long computations, shown on standard error if it is a terminal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 _LINES_SHOWN = 100_000
-_SHOWN_AFTER_S = 1.0  # shorter work shows nothing
+_SHOWN_AFTER_S = 1.0  # shorter computations show no progress
 _is_hidden = False
 _Item = TypeVar("_Item")
 
 
 def hide_progress() -> None:
-    """Draw no bar in this process from now on: its parent shows the progress of all its processes."""
+    """Disable progress bars in this process, because the parent process shows the progress of all its children."""
     global _is_hidden
     _is_hidden = True
 
@@ -22,25 +22,25 @@ def hide_progress() -> None:
 def progress(
     iterable: Iterable[_Item], *, total: int | None = None, text: str = "", is_shown: bool | None = None
 ) -> Iterable[_Item]:
-    """Return the items, and show how many were taken.
+    """Return the items, drawing a progress bar as they are consumed.
 
     Args:
         iterable: The items.
-        total: How many items there are; None for the iterable's length, if it has one.
-        text: A description in front of the bar.
-        is_shown: Whether to draw a bar; None draws one after a second if standard error is a terminal.
+        total: Number of items (None: the iterable's length, if it has one).
+        text: Description in front of the bar.
+        is_shown: Whether to draw a bar. If None, draw it after a second if standard error is a terminal.
     """
     delay_s = _SHOWN_AFTER_S if is_shown is None else 0.0
     if not (sys.stderr.isatty() and not _is_hidden if is_shown is None else is_shown):
         return iterable
-    from tqdm import tqdm  # a tenth of a second
+    from tqdm import tqdm  # the import takes 0.1 s
 
     return tqdm(iterable, total=total, desc=text, leave=False, dynamic_ncols=True, file=sys.stderr, delay=delay_s)
 
 
 @contextmanager
-def lines_told() -> Iterator[Callable[[int], None] | None]:
-    """Yield a callback for the number of lines read, or None without a terminal; its line is removed at the end."""
+def line_counter() -> Iterator[Callable[[int], None] | None]:
+    """Yield a callback that prints the number of read lines (None without a terminal). Erase the output at the end."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""The replay of a scenario by the faster simulator; both give the same results."""
+"""Replay of a scenario by the faster of two simulators, which produce the same results."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ def replay(policy: Policy, scenario: Scenario, *, has_log: bool = False) -> RunR
     """Replay a scenario's requests under a policy, with all details.
 
     Args:
-        policy: What starts and stops cache functions and nodes.
-        scenario: What it meets.
-        has_log: Whether the result has the log of its only key, which only the readable simulator writes.
+        policy: The policy that starts and stops cache functions and nodes.
+        scenario: Requests and nodes.
+        has_log: Whether the result must include the log of the scenario's only key. Only the readable simulator writes
+            a log.
 
     Raises:
-        InvalidSettingError: The compiled engine refuses a setting or a time.
+        InvalidSettingError: The compiled engine rejects a setting or a time.
     """
     if has_log or len(scenario.trace) < policy.least_compiled or policy.compiled() is None:
         return simulate(policy, scenario, has_log=has_log)
@@ -31,22 +32,22 @@ def replay(policy: Policy, scenario: Scenario, *, has_log: bool = False) -> RunR
 def replay_each(
     policies: Sequence[Policy], scenario: Scenario, *, details: bool = False, workers: int = 1
 ) -> list[RunResult]:
-    """Replay a scenario's requests under many policies: compiled, wherever a policy is.
+    """Replay a scenario's requests under many policies, in the compiled engine if it supports the policy.
 
     Args:
-        policies: In any mixture.
-        scenario: What they meet.
-        details: Whether the results must have the tier per request and the spans.
-        workers: Threads that the compiled engines may use, at least 1.
+        policies: Policies of any kind.
+        scenario: Requests and nodes.
+        details: Whether the results must include the tier of each request and the spans.
+        workers: Number of threads for the compiled engines, at least 1.
 
     Returns:
-        A result per policy, in their order.
+        One result per policy, in the same order.
 
     Raises:
-        InvalidSettingError: The compiled engine refuses a setting or a time.
+        InvalidSettingError: The compiled engine rejects a setting or a time.
     """
     from burstcache_sim.engine.run import run_compiled
 
     fast = [policy for policy in policies if policy.compiled() is not None]
-    found = iter(run_compiled(fast, scenario, details=details, workers=workers))
-    return [next(found) if policy.compiled() is not None else simulate(policy, scenario) for policy in policies]
+    results = iter(run_compiled(fast, scenario, details=details, workers=workers))
+    return [next(results) if policy.compiled() is not None else simulate(policy, scenario) for policy in policies]

@@ -1,4 +1,4 @@
-"""Time in microseconds, and exact money: integer cost units, in which every price of the thesis is a whole number."""
+"""Units: time in microseconds, and money in cost units that make every price of the thesis an integer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from burstcache_sim.world.result import RunResult
 US_PER_H = 3600 * US_PER_S
 HOURS_PER_MONTH = 730
 
-UNITS_PER_USD = 360_000_000_000_000  # a unit is 1e-11/3600 USD
+UNITS_PER_USD = 360_000_000_000_000  # one unit is 1e-11/3600 USD
 LAMBDA_UNITS_PER_US = 6_012  # 1024 MB: 1.67e-8 USD per ms
 REDIS_UNITS_PER_US = 1_340  # t2.micro: 0.0134 USD per hour
 INVOCATION_UNITS = 72_000_000  # 2e-7 USD
@@ -16,7 +16,7 @@ S3_GET_UNITS = 154_800_000  # 4.3e-7 USD
 
 
 def run_cost_units(result: RunResult) -> int:
-    """Return what a run is billed at the thesis's prices [cost units]: the sum of the four prices.
+    """Return a run's bill at the thesis's four prices [cost units].
 
     Source:
         Thesis, section 5.1.1; `docs/understand/simulation.md`, "Billing".
@@ -30,5 +30,5 @@ def run_cost_units(result: RunResult) -> int:
 
 
 def usd(units: int) -> float:
-    """Return cost units as dollars, a double divided by a double as the references have it."""
+    """Convert cost units to dollars, as the quotient of two doubles to match the reference values."""
     return units / float(UNITS_PER_USD)

@@ -1,1 +1,1 @@
-"""Option types, exit codes and text: what the commands of all tools share. It imports `burstcache.core` only."""
+"""Terminal helpers for all tools' commands: option types, exit codes and text. Imports only `burstcache.core`."""

@@ -6,9 +6,9 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the shell gets."""
+    """An exit code for the shell."""
 
     SUCCESS = 0
     FAILURE = 1
-    USAGE = 2  # the call itself is wrong: repeating it cannot help
-    INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+    USAGE = 2  # invalid arguments; do not retry
+    INTERRUPTED = 130  # as reported by a shell after Ctrl-C

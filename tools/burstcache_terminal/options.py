@@ -1,6 +1,6 @@
-"""Types of options: each turns the text of one option into a value, or names the text and what is accepted.
+"""Types of command-line options. A type parses an option's text, or raises an error that names valid values.
 
-`Parser` reports what is wrong as one line, `--seeds '0': expected a whole number of at least 1`.
+`Parser` reports errors in one line: `--seeds '0': expected a whole number of at least 1`.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _T = TypeVar("_T", int, float, Fraction)
 
 
 class UsageError(InvalidSettingError):
-    """A call is wrong: an option is missing, unknown, or has a value that is not accepted."""
+    """A command was called with missing, unknown or invalid options."""
 
 
 class Parser(argparse.ArgumentParser):
-    """An `ArgumentParser` that raises `UsageError` with one line instead of printing its usage and exiting."""
+    """An `ArgumentParser` that raises a one-line `UsageError` instead of printing the usage and exiting."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments, exit_on_error=False)
 
     def error(self, message: str) -> NoReturn:
-        """Raise a `UsageError` that says where the accepted options are listed."""
+        """Raise a `UsageError` that refers to `--help`."""
         raise UsageError(f"{self.prog}: {message} (see {self.prog} --help)")
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
-        """Return the options of a call.
+        """Parse command-line arguments.
 
         Raises:
-            UsageError: The call is wrong.
+            UsageError: An argument is missing, unknown or invalid.
         """
         try:
             return self.parse_args(argv)
@@ -45,10 +45,10 @@ class Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True, slots=True)
 class _Number(Generic[_T]):
-    """A range of numbers."""
+    """An option type for numbers in a range."""
 
-    read: Callable[[str], _T]
-    what: str
+    parse: Callable[[str], _T]
+    noun: str
     least: float
     above: float
     most: float
@@ -56,14 +56,14 @@ class _Number(Generic[_T]):
 
     def __call__(self, text: str) -> _T:
         try:
-            value = self.read(text)
+            value = self.parse(text)
         except ValueError:
-            self._refuse(text)
+            self._reject(text)
         if not (self.least <= value <= self.most and value > self.above):
-            self._refuse(text)
+            self._reject(text)
         return value
 
-    def _refuse(self, text: str) -> NoReturn:
+    def _reject(self, text: str) -> NoReturn:
         if self.above > -inf:
             range_ = f" above {self.above:.16g}" + (f" and at most {self.most:.16g}" if self.most < inf else "")
         elif self.most < inf:
@@ -71,46 +71,46 @@ class _Number(Generic[_T]):
         else:
             range_ = f" of at least {self.least:.16g}" if self.least > -inf else ""
         example = f", such as {self.example}" if self.example else ""
-        raise argparse.ArgumentTypeError(f"{text!r}: expected {self.what}{range_}{example}")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {self.noun}{range_}{example}")
 
 
-def whole(*, least: float = -inf, most: float = inf, what: str = "a whole number") -> Callable[[str], int]:
-    """Return a type that accepts whole numbers, by default all of them."""
-    return _Number(_whole, what, least, -inf, most, "")
+def whole(*, least: float = -inf, most: float = inf, noun: str = "a whole number") -> Callable[[str], int]:
+    """Return an option type for whole numbers in a range (default: all)."""
+    return _Number(_whole, noun, least, -inf, most, "")
 
 
 def number(
-    *, least: float = -inf, above: float = -inf, most: float = inf, what: str = "a number", example: str = ""
+    *, least: float = -inf, above: float = -inf, most: float = inf, noun: str = "a number", example: str = ""
 ) -> Callable[[str], float]:
-    """Return a type that accepts finite numbers in a range.
+    """Return an option type for finite numbers in a range.
 
     Args:
-        least: The smallest one that is accepted.
-        above: A number that all accepted ones are above.
-        most: The largest one that is accepted.
-        what: What the number is, for the message, with its unit: "a number of seconds".
-        example: One that is accepted, for the message.
+        least: Smallest valid number.
+        above: Exclusive lower bound.
+        most: Largest valid number.
+        noun: Noun for the error message, with the unit: "a number of seconds".
+        example: Valid number for the error message.
     """
-    return _Number(_finite, what, least, above, most, example)
+    return _Number(_finite, noun, least, above, most, example)
 
 
 def decimal(
-    *, least: float = -inf, above: float = -inf, most: float = inf, what: str = "a number", example: str = ""
+    *, least: float = -inf, above: float = -inf, most: float = inf, noun: str = "a number", example: str = ""
 ) -> Callable[[str], Fraction]:
-    """Return a type that accepts the numbers that `number` accepts, and keeps them exactly."""
-    return _Number(_exact, what, least, above, most, example)
+    """Return an option type for the numbers that `number` accepts, parsed as exact fractions."""
+    return _Number(_exact, noun, least, above, most, example)
 
 
 def choice(names: Iterable[str]) -> Callable[[str], str]:
-    """Return a type that accepts one of some names."""
+    """Return an option type that accepts any of `names`."""
     accepted = tuple(names)
 
-    def read(text: str) -> str:
+    def parse(text: str) -> str:
         if text not in accepted:
             raise argparse.ArgumentTypeError(f"{text!r}: expected one of {', '.join(accepted)}")
         return text
 
-    return read
+    return parse
 
 
 def _whole(text: str) -> int:
@@ -126,5 +126,5 @@ def _finite(text: str) -> float:
 
 
 def _exact(text: str) -> Fraction:
-    value = _finite(text)  # before the fraction, whose digits an exponent of a million would fill the memory with
+    value = _finite(text)  # first, because `Fraction("1e1000000")` would exhaust memory
     return Fraction(text) if value else Fraction(0)

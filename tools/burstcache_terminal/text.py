@@ -1,4 +1,4 @@
-"""Instants, durations, numbers and tables as a person reads them."""
+"""Text for terminals: times, durations, numbers and tables."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from itertools import zip_longest
 from math import floor, log10
 
 NOTHING = "-"
-WIDTH = 80  # characters of a line at a terminal
-_LEAST_COLUMN = 12  # characters of a column whose cells go on in further lines
+WIDTH = 80  # characters per line
+_LEAST_COLUMN = 12  # minimum width of a column with wrapped cells
 _UNITS_S = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
-# What stands in ASCII for the signs of our own texts, where a terminal, a pipe or a log takes no others.
+# ASCII replacements for the special characters in our texts.
 _IN_ASCII = str.maketrans(
     {"…": "...", "–": "-", "—": "-", "−": "-", "×": "x", "·": "*", "→": "->", "≤": "<=", "≥": ">=", "±": "+-", "µ": "u"}
 )
 
 
 def print_anything() -> None:
-    """Let standard output and error print any text: what their encoding lacks is spelled in ASCII."""
+    """Make stdout and stderr print unencodable characters as ASCII instead of raising an error."""
     codecs.register_error("burstcache", _in_ascii)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a test's may be another
+        if isinstance(stream, io.TextIOWrapper):  # tests may replace the streams
             stream.reconfigure(errors="burstcache")
 
 
@@ -40,11 +40,11 @@ def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def time_text(at_us: int, *, with_ms: bool = False) -> str:
-    """Return an instant in UTC as CloudWatch shows it (`2026-01-31T12:00:00Z`), or `-` for 0.
+    """Format a UTC time as CloudWatch does (`2026-01-31T12:00:00Z`), or `-` for 0.
 
     Args:
-        at_us: The instant, since 1970 [us].
-        with_ms: Whether to add milliseconds.
+        at_us: The time, since 1970 [us].
+        with_ms: Whether to include milliseconds.
     """
     if not at_us:
         return NOTHING
@@ -53,10 +53,10 @@ def time_text(at_us: int, *, with_ms: bool = False) -> str:
 
 
 def duration_text(duration_s: float) -> str:
-    """Return a duration in its two largest units, without a second one that is 0: `8.24 s`, `5 min`, `2 h 5 min`.
+    """Format a duration in its two largest units, without a second unit of 0: `8.24 s`, `5 min`, `2 h 5 min`.
 
     Args:
-        duration_s: At least 0 [s]; below a minute three digits are kept, above it whole seconds.
+        duration_s: Duration [s], at least 0. Values below a minute get three significant digits, others whole seconds.
     """
     if duration_s < 60:
         return f"{duration_s:.3g} s"
@@ -68,11 +68,11 @@ def duration_text(duration_s: float) -> str:
 
 
 def number_text(value: float, *, digits: int = 4) -> str:
-    """Return a number without needless digits and without an exponent: `0.000018`, `3.2`, `12,346`.
+    """Format a number without trailing zeros or an exponent: `0.000018`, `3.2`, `12,346`.
 
     Args:
         value: Any finite number.
-        digits: How many significant digits are kept below a thousand.
+        digits: Number of significant digits for numbers below 1,000.
     """
     if abs(value) >= 1_000 or not value:
         return f"{value:,.0f}"
@@ -80,67 +80,67 @@ def number_text(value: float, *, digits: int = 4) -> str:
 
 
 def fixed_text(value: float, decimals: int) -> str:
-    """Return a number with that many decimals; what is above 0 is not shown as 0: `<0.01`."""
+    """Format a number with a fixed number of decimals. A positive number that rounds to 0 becomes `<0.01`."""
     least: float = 10**-decimals
     return f"<{least:.{decimals}f}" if 0 < value < least / 2 else f"{value:,.{decimals}f}"
 
 
 def usd_text(value_usd: float) -> str:
-    """Return an amount as a person writes it: `0.25`, `<0.01`, from a thousand on without cents."""
+    """Format an amount in USD: `0.25`, `<0.01`, and without cents from 1,000 USD."""
     return fixed_text(value_usd, 2 if abs(value_usd) < 1_000 else 0)
 
 
 def count_text(number: int, noun: str) -> str:
-    """Return a number of things: `1 key`, `2,000 keys`."""
+    """Format a number with its noun: `1 key`, `2,000 keys`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def each_usd_text(value_usd: float) -> str:
-    """Return what one of many costs or is worth, as price lists do: `12.5 USD per million`, or `3.2 USD` of its own."""
+    """Format the price or value of one item as in price lists: `12.5 USD per million` or `3.2 USD`."""
     if value_usd < 0.01:
         return f"{number_text(value_usd * 1e6, digits=3)} USD per million"
     return f"{number_text(value_usd, digits=3)} USD"
 
 
 def shortened_text(text: str, most: int) -> str:
-    """Return text of at most that many characters, with an ellipsis where the rest is left out."""
+    """Truncate text to at most `most` characters, including an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def shown_text(text: str) -> str:
-    """Return text in which what a terminal would obey or hide, such as an escape in a key's name, is spelled out."""
+    """Escape characters that a terminal would interpret or hide, such as control characters in a key."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def wrapped_text(text: str, *, indent: str = "") -> str:
-    """Return text in lines of at most 80 characters, all but the first indented; a longer word has its own line."""
+    """Wrap text to lines of 80 characters, and indent all lines but the first. A longer word gets its own line."""
     return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def footnotes(notes: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the marks of a column of notes, ` [1]`, empty where there is no note, and the notes in lines below it."""
-    given = list(notes)
-    numbers = {note: number for number, note in enumerate(dict.fromkeys(filter(None, given)), start=1)}
-    marks = [f" [{numbers[note]}]" if note else "" for note in given]
+    """Number a column's distinct notes. Return each row's mark (` [1]`, or empty) and the numbered notes."""
+    column = list(notes)
+    numbers = {note: number for number, note in enumerate(dict.fromkeys(filter(None, column)), start=1)}
+    marks = [f" [{numbers[note]}]" if note else "" for note in column]
     return marks, [wrapped_text(f"[{number}] {note}", indent="    ") for note, number in numbers.items()]
 
 
 def table_text(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = (), most: int | None = None
 ) -> str:
-    """Return header and rows as lines of aligned columns, two blanks apart, without blanks at the ends of lines.
+    """Format a header and rows as aligned columns, two spaces apart, without trailing spaces.
 
     Args:
-        header: The columns' names.
-        rows: Cells, as many in each row as there are columns.
-        right: Columns that are aligned to the right: numbers.
-        most: Characters of the longest line; cells of the widest column of text go on in further lines if they must.
+        header: Names of the columns.
+        rows: Rows of cells, one per column.
+        right: Indices of right-aligned columns.
+        most: Maximum width of a line. If necessary, the cells of the widest left-aligned column are wrapped.
     """
     return rows_text((header, *rows), right=right, most=most)
 
 
 def rows_text(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), most: int | None = None) -> str:
-    """Return at least one row as lines of aligned columns; arguments as for `table_text`."""
+    """Format one or more rows as aligned columns. The arguments are those of `table_text`."""
     rows = [list(map(shown_text, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     texts = [i for i in range(len(widths)) if i not in right]
@@ -157,7 +157,7 @@ def rows_text(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), mos
 
 
 def _broken(cell: str, width: int) -> list[str]:
-    """Return a cell in pieces of at most a width, broken behind blanks, commas and colons where there are any."""
+    """Split a cell into lines of at most `width` characters, preferably after spaces, commas and colons."""
     lines = [""]
     for word in re.findall(r"[^ ,:]*(?:[ ,:]+|$)", cell):
         if len(lines[-1]) + len(word.rstrip()) > width and lines[-1]:

@@ -1,4 +1,4 @@
-"""Kumar's first case study: a function that writes, reads and deletes 1,000 strings, and times it.
+"""Strings, Kumar's first case study: a function that writes, reads and deletes 1,000 of them, and times it.
 
 Source:
     Kumar 2022, sections 5 and 6.1.
@@ -17,11 +17,11 @@ from redis import Redis
 from burstcache.state import connect
 
 STRINGS = 1_000
-STRING_BYTES = 1_000  # Kumar does not say how long his strings are
+STRING_BYTES = 1_000  # Kumar does not state a length
 
 
 class Times(TypedDict):
-    """How long operations on all strings took [ms]."""
+    """Durations of the operations on all strings [ms]."""
 
     write_ms: float
     read_ms: float
@@ -29,12 +29,12 @@ class Times(TypedDict):
 
 
 def random_strings() -> dict[str, str]:
-    """Return strings by name."""
+    """Return random strings by name."""
     return {f"string-{number}": secrets.token_hex(STRING_BYTES // 2) for number in range(STRINGS)}
 
 
 def one_by_one(redis: Redis, strings: dict[str, str]) -> Times:
-    """Time operations each of which waits for the one before, as Kumar's do."""
+    """Time sequential operations, as Kumar does."""
 
     def write() -> None:
         for name, string in strings.items():
@@ -51,7 +51,7 @@ def one_by_one(redis: Redis, strings: dict[str, str]) -> Times:
 
 
 def pipelined(redis: Redis, strings: dict[str, str]) -> Times:
-    """Time the same operations, sent together."""
+    """Time the same operations in pipelines."""
 
     def write() -> None:
         pipeline = redis.pipeline(transaction=False)
@@ -77,7 +77,11 @@ def pipelined(redis: Redis, strings: dict[str, str]) -> Times:
 def _timed(
     strings: dict[str, str], write: Callable[[], None], read: Callable[[], list[Any]], delete: Callable[[], None]
 ) -> Times:
-    """Return the times of three steps, or raise RuntimeError if what was read is not what was written."""
+    """Time the three steps.
+
+    Raises:
+        RuntimeError: The strings read differ from those written.
+    """
     began_s = time.perf_counter()
     write()
     written_s = time.perf_counter()
@@ -86,7 +90,7 @@ def _timed(
     delete()
     deleted_s = time.perf_counter()
     if found != [string.encode() for string in strings.values()]:
-        raise RuntimeError("what was read is not what was written")
+        raise RuntimeError("the strings read differ from those written")
     return Times(
         write_ms=(written_s - began_s) * 1000,
         read_ms=(read_s - written_s) * 1000,
@@ -98,12 +102,12 @@ WAYS = {"one_by_one": one_by_one, "pipelined": pipelined}
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Times]:
-    """Time the event's `ways` (without it both) on its `database`, which another holds: the workflow, for example."""
+    """Time the event's `ways` (default: both) on its `database`, which the workflow holds."""
     redis, strings = database(event["database"]), random_strings()
     return {way: WAYS[way](redis, strings) for way in event.get("ways", WAYS)}
 
 
 @cache
 def database(name: str) -> Redis:
-    """Return a client of a database; it and its connection serve all invocations of this environment."""
+    """Return a client of the database, shared by all invocations of this environment."""
     return connect(name)

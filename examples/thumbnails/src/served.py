@@ -1,4 +1,4 @@
-"""The thumbnails under functions-framework, as Rosa 2022 has them: a POST of JSON with the picture in `image`."""
+"""Thumbnails served by functions-framework, as in Rosa 2022: a POST of JSON with the picture in `image`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from thumbnails import thumbnail_of_request
 
 
 async def served(request: Request) -> Response:
-    """Answer with the thumbnail; threads do the work, so that requests are heard meanwhile."""
+    """Answer with the thumbnail, computed in a thread to keep the event loop free."""
     try:
         thumbnail = await asyncio.to_thread(thumbnail_of_request, await request.json())
     except (KeyError, ValueError):

@@ -1,6 +1,6 @@
-"""Thumbnails of pictures that are uploaded to S3 or sent over HTTP: each picture is made small once.
+"""Thumbnails of pictures that are uploaded to S3 or sent over HTTP, each computed once.
 
-Where the results are kept is not said here: `BURSTCACHE_RESULTS` says it (docs/use/results.md has its values).
+`BURSTCACHE_RESULTS` chooses the backends of the results (`docs/use/results.md`).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from burstcache.results import cached
 
 THUMBNAIL_PX = 128  # of the longer side
 TTL_S = 86_400
-VERSION = "1"  # of what is made of a picture, shared by all functions; another one forgets what was made
+VERSION = "1"  # shared by all functions; another version invalidates all thumbnails
 
 
 def shrink(picture: bytes) -> bytes:
     """Return the thumbnail of a picture, as JPEG.
 
     Raises:
-        ValueError: It is not a picture, not a whole one, or too large.
+        ValueError: The picture is malformed, truncated or too large.
     """
     thumbnail = io.BytesIO()
     try:
         with Image.open(io.BytesIO(picture)) as image:
             image.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX))
             ImageOps.exif_transpose(image, in_place=True)
-            image.convert("RGB").save(thumbnail, "JPEG", comment=b"")  # the picture's own comments do not come along
+            image.convert("RGB").save(thumbnail, "JPEG", comment=b"")  # drops the picture's own comments
     except (OSError, Image.DecompressionBombError) as error:
         raise ValueError(f"expected a picture: {error}") from error
     return thumbnail.getvalue()
@@ -40,7 +40,7 @@ def shrink(picture: bytes) -> bytes:
 
 @cached(key="image", codec="bytes", ttl_s=TTL_S, version=VERSION)
 def thumbnail_of_request(request: dict[str, str]) -> bytes:
-    """Return the thumbnail of the picture that `image` holds, in base64."""
+    """Return the thumbnail of the base64 picture in `image`."""
     return shrink(base64.b64decode(request["image"], validate=True))
 
 
@@ -56,13 +56,13 @@ def _s3() -> Any:
 
 
 def uploaded(event: dict[str, Any], context: object) -> dict[str, int]:
-    """Make the thumbnail of an upload before it is asked for: Lambda's handler of S3's event "Object Created"."""
+    """Compute an upload's thumbnail ahead of its first read: Lambda's handler of S3's event "Object Created"."""
     upload = event["detail"]["object"]
     return {"thumbnail_bytes": len(thumbnail_of_object(upload["key"], f'"{upload["etag"]}"'))}
 
 
 def requested(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Answer `GET /thumbnails/KEY` of an upload, and `POST /thumbnails` with a picture: Lambda's handler of HTTP."""
+    """Handle `GET /thumbnails/KEY` of an upload and `POST /thumbnails` with a picture: Lambda's handler of HTTP."""
     try:
         if event["requestContext"]["http"]["method"] == "POST":
             thumbnail = thumbnail_of_request({"image": event.get("body", "")})

@@ -1,1 +1,1 @@
-"""Does: what the functions ask of AWS, one module per service or item family."""
+"""Adapters: all I/O with AWS, Redis and the relay, with one module per service or kind of item."""

@@ -1,4 +1,4 @@
-"""What belongs to the account and not to the stack: the service-linked role of ECS, and limits."""
+"""The stack's AWS account: the service-linked role for ECS, and quotas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burstcache.adapters.calls import ask
+from burstcache.adapters.calls import call_aws
 from burstcache.adapters.clock import Clock
 from burstcache.core.errors import ServiceError
 from burstcache.logs import logger
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
 
 _ECS, _ECS_ROLE = "ecs.amazonaws.com", "AWSServiceRoleForECS"
-# Until IAM has a new role everywhere, ECS cannot assume it and refuses to make a cluster (1Password/scim-examples#356);
-# others wait for 10 s with success.
-_SPREAD_S = 20
+# Until a new role has propagated in IAM, ECS cannot assume it and fails to create a cluster
+# (1Password/scim-examples#356). A wait of 10 s has worked for others.
+_PROPAGATION_S = 20
 _NODE_VCPUS = ("ec2", "L-1216C47A")  # Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances
 _SPOT_VCPUS = ("fargate", "L-36FBB829")  # Fargate Spot vCPU resource count
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account in the stack's region. Every method raises ServiceError if AWS fails."""
+    """The AWS account in the stack's region. Every method raises ServiceError if AWS fails."""
 
     iam: Any
     quotas: Any
@@ -34,53 +34,53 @@ class Account:
     clock: Clock
 
     def make_ecs_role(self) -> bool:
-        """Make the role with which ECS works for the account, and return when ECS can assume it.
+        """Create the service-linked role for ECS if the role is missing, and wait until ECS can assume it.
 
         Returns:
-            Whether it was missing.
+            True if the role was missing.
         """
         try:
-            ask(self.iam.get_role, RoleName=_ECS_ROLE)
+            call_aws(self.iam.get_role, RoleName=_ECS_ROLE)
         except ServiceError as error:
             if error.code != "NoSuchEntity":
                 raise
         else:
             return False
         try:
-            ask(self.iam.create_service_linked_role, AWSServiceName=_ECS)
+            call_aws(self.iam.create_service_linked_role, AWSServiceName=_ECS)
         except ServiceError as error:
-            if error.code != "InvalidInput":  # another stack has made it meanwhile
+            if error.code != "InvalidInput":  # another stack has just created the role
                 raise
-        self.clock.sleep(_SPREAD_S)
+        self.clock.sleep(_PROPAGATION_S)
         return True
 
     def concurrency(self) -> int:
-        """Return how many Lambda functions may run at once."""
-        return ask(self.functions.get_account_settings)["AccountLimit"]["ConcurrentExecutions"]
+        """Return the account's concurrency limit for Lambda."""
+        return call_aws(self.functions.get_account_settings)["AccountLimit"]["ConcurrentExecutions"]
 
     def node_vcpus(self) -> float | None:
-        """Return how many vCPUs the On-Demand instances of Graviton families may have; None if AWS does not say."""
+        """Return the vCPU quota of On-Demand standard instances, including Graviton, or None if unknown."""
         return self._quota(*_NODE_VCPUS)
 
     def task_vcpus(self) -> float | None:
-        """Return how many vCPUs Fargate Spot gives; None if AWS does not say."""
+        """Return the vCPU quota of Fargate Spot, or None if unknown."""
         return self._quota(*_SPOT_VCPUS)
 
     def zones_without(self, node_type: str, zones: Iterable[str]) -> list[str]:
-        """Return the zones in which EC2 has no instances of a type."""
-        answer = ask(
+        """Return the availability zones in which EC2 does not offer an instance type."""
+        response = call_aws(
             self.ec2.describe_instance_type_offerings,
             LocationType="availability-zone",
             Filters=[{"Name": "instance-type", "Values": [node_type]}],
         )
-        offered = {offering["Location"] for offering in answer["InstanceTypeOfferings"]}
+        offered = {offering["Location"] for offering in response["InstanceTypeOfferings"]}
         return [zone for zone in zones if zone not in offered]
 
     def _quota(self, service: str, code: str) -> float | None:
-        """Return an applied quota. What cannot be read stops no deployment: Service Quotas does not have every one."""
+        """Return an applied quota, or None if Service Quotas does not list it."""
         try:
-            answer = ask(self.quotas.get_service_quota, ServiceCode=service, QuotaCode=code)
+            response = call_aws(self.quotas.get_service_quota, ServiceCode=service, QuotaCode=code)
         except ServiceError as error:
             logger().warning("quota not known", quota=f"{service} {code}", reason=str(error))
             return None
-        return float(answer["Quota"]["Value"])
+        return float(response["Quota"]["Value"])

@@ -1,4 +1,4 @@
-"""What an environment of a function is billed for, as it can see that itself."""
+"""Billed invocations and duration of a Lambda execution environment, measured from the inside."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from burstcache.adapters.clock import Clock
 
 
 class Billed:
-    """Counts invocations and their time, to be passed on.
+    """A meter of invocations and their duration, which is read at intervals.
 
     Args:
-        clock: Time.
-        init_s: How long the environment has taken to begin, which is billed, too [s].
+        clock: Source of time.
+        init_s: Duration of the INIT phase, which is also billed [s].
     """
 
     def __init__(self, clock: Clock, init_s: float = 0.0) -> None:
         self._clock = clock
-        self._untold_s = init_s
+        self._unread_s = init_s
         self._count = 0
         self._since_s: float | None = None
 
     @contextmanager
     def invocation(self) -> Iterator[None]:
-        """Count an invocation, from beginning to end."""
+        """Meter an invocation for the duration of a `with` block."""
         self._count += 1
         self._since_s = self._clock.monotonic_s()
         try:
@@ -34,15 +34,15 @@ class Billed:
             self._add()
             self._since_s = None
 
-    def tell(self) -> tuple[int, int]:
-        """Return how many invocations have begun and their time until now [ms], apart from what was told before."""
+    def read_usage(self) -> tuple[int, int]:
+        """Return the invocations started and the duration [ms] since the last call."""
         self._add()
-        count, ms = self._count, math.ceil(round(self._untold_s * 1000, 3))
-        self._count, self._untold_s = 0, 0.0
+        count, ms = self._count, math.ceil(round(self._unread_s * 1000, 3))
+        self._count, self._unread_s = 0, 0.0
         return count, ms
 
     def _add(self) -> None:
         if self._since_s is not None:
             now_s = self._clock.monotonic_s()
-            self._untold_s += now_s - self._since_s
+            self._unread_s += now_s - self._since_s
             self._since_s = now_s

@@ -1,4 +1,4 @@
-"""Calls of AWS services: whatever botocore raises becomes one of our errors, by its code."""
+"""Calls to AWS services, with botocore's exceptions translated into Burstcache's errors by error code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from burstcache.core.errors import OriginUnavailableError, ServiceError, Service
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-# What DynamoDB, Step Functions, EC2, EventBridge, Systems Manager and Lambda answer when they are asked too often, or
-# while another call is under way.
-_PASSING = frozenset(
+# Throttling and concurrency errors of DynamoDB, Step Functions, EC2, EventBridge, Systems Manager and Lambda.
+_TRANSIENT = frozenset(
     {
         "EC2ThrottledException",
         "ProvisionedThroughputExceededException",
@@ -29,27 +28,27 @@ _PASSING = frozenset(
 )
 
 
-def ask(call: Callable[_P, _R], *args: _P.args, **arguments: _P.kwargs) -> _R:
-    """Return a service's answer.
+def call_aws(call: Callable[_P, _R], *args: _P.args, **arguments: _P.kwargs) -> _R:
+    """Call a service and return its response.
 
     Raises:
-        ServiceError: The service refused (its `code` says why) or could not be asked.
+        ServiceError: The service rejected the call (see `code`) or is unreachable.
     """
-    with failures_named():
+    with translated_errors():
         return call(*args, **arguments)
 
 
 @contextmanager
-def failures_named() -> Iterator[None]:
-    """Raise ServiceError for what botocore raises: ServiceTransientError if asking again later may help."""
+def translated_errors() -> Iterator[None]:
+    """Translate botocore's exceptions into ServiceError, or ServiceTransientError if a later retry may help."""
     try:
         yield
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         reasons = tuple(reason.get("Code", "") for reason in error.response.get("CancellationReasons", ()))
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        is_passing = status >= 500 or code in _PASSING
-        kind = ServiceTransientError if is_passing else ServiceError
+        is_transient = status >= 500 or code in _TRANSIENT
+        kind = ServiceTransientError if is_transient else ServiceError
         raise kind(str(error), code=code, reasons=reasons) from error
     except (HTTPClientError, NoConnectionError) as error:
         raise ServiceTransientError(f"{type(error).__name__}: {error}") from error
@@ -58,27 +57,27 @@ def failures_named() -> Iterator[None]:
 
 
 @contextmanager
-def passing_failures_named() -> Iterator[None]:
-    """Give every passing failure of AWS the one name under which the state machines repeat a step.
+def translated_transient_errors() -> Iterator[None]:
+    """Translate every transient failure of AWS into ServiceTransientError, which the state machines retry.
 
-    It stands at the edge of the functions that the machines call: throttling, a 5xx, a time-out or a connection error
-    of any service, S3 included, leaves them as ServiceTransientError.
+    Use it in handlers of functions that state machines invoke. It covers throttling, 5xx responses, timeouts and
+    connection errors of all services, including S3.
     """
     try:
-        with failures_named():
+        with translated_errors():
             yield
     except OriginUnavailableError as error:
         raise ServiceTransientError(str(error)) from error
 
 
 def write_if(write: Callable[_P, _R], *args: _P.args, **arguments: _P.kwargs) -> _R | None:
-    """Return the answer to a conditional write; None if its condition did not hold.
+    """Make a conditional write and return its response, or None if the condition did not hold.
 
     Raises:
-        ServiceError: As for `ask`.
+        ServiceError: As for `call_aws`.
     """
     try:
-        return ask(write, *args, **arguments)
+        return call_aws(write, *args, **arguments)
     except ServiceError as error:
         if error.code == "ConditionalCheckFailedException":
             return None

@@ -1,4 +1,4 @@
-"""Certificates of the stack's servers, each signed by an authority of its own: what is believed, and what is not."""
+"""Certificates of the stack's servers, each signed by its own CA, and their verification."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import ssl
 _WRONG = {9: "is not valid yet", 10: "has expired", 62: "is for another name", 64: "is for another address"}
 
 
-def trusting(ca_pem: str) -> ssl.SSLContext:
-    """Return what believes this authority alone; it may serve all connections of a process.
+def client_context(ca_pem: str) -> ssl.SSLContext:
+    """Return a TLS context that trusts only this CA. All connections of a process may share it.
 
     Args:
-        ca_pem: PEM of the authority; empty: the machine's own ones are believed.
+        ca_pem: PEM of the CA. Empty: the machine's CAs.
 
     Raises:
-        ssl.SSLError: The text is not a certificate.
+        ssl.SSLError: `ca_pem` is not a certificate.
     """
     return ssl.create_default_context(cadata=ca_pem or None)
 
 
-def refusal(error: ssl.SSLCertVerificationError) -> str:
-    """Return why a certificate is not believed, as the end of a sentence.
+def rejection_reason(error: ssl.SSLCertVerificationError) -> str:
+    """Describe the reason for a failed verification, as the end of a sentence.
 
     Source:
         OpenSSL, x509_vfy.h: X509_V_ERR_*.

@@ -1,4 +1,4 @@
-"""Time as an argument: adapters and lives ask the clock they were given, so a test can let an hour pass at once."""
+"""The clock as an injected dependency, so that tests can fast-forward adapters and lives by hours."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """The time that the deployed package goes by."""
+    """The source of time, threads and event loops in the deployed package."""
 
     def now_us(self) -> int:
-        """Return the time since the epoch, in the one unit that rows and policy use [us]."""
+        """Return the time since the epoch, in the unit used by rows and policies [us]."""
 
     def monotonic_s(self) -> float:
-        """Return a time that never runs back, for measuring how long something takes [s]."""
+        """Return a monotonic time, for measuring durations [s]."""
 
     def sleep(self, duration_s: float) -> None:
         """Return after `duration_s` seconds."""
 
     def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
-        """Return what another thread completes a future with, or raise what it does; TimeoutError after `timeout_s`."""
+        """Return the result of another thread's future or raise its exception. Raise TimeoutError after `timeout_s`."""
 
     def start(self, work: Callable[[], T], /) -> Future[T]:
-        """Begin some work in a thread of its own."""
+        """Run work in a thread of its own."""
 
     def wait(self, works: Sequence[Future[Any]], within_s: float | None = None) -> bool:
-        """Wait for works that `start` began, by default to their end; return whether all of them have ended."""
+        """Wait for work started by `start`, for at most `within_s`. Return True if all of it has ended."""
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """Return an event loop that waits by this clock and runs blocking calls in its default executor."""
+        """Return an event loop that uses this clock and runs blocking calls in its default executor."""
 
 
 class SystemClock:
-    """The clock of the machine."""
+    """The machine's clock."""
 
     def now_us(self) -> int:
         """Return the time since the epoch [us]."""
         return time.time_ns() // 1000
 
     def monotonic_s(self) -> float:
-        """Return the time since some fixed instant [s]."""
+        """Return the time since an arbitrary fixed instant [s]."""
         return time.monotonic()
 
     def sleep(self, duration_s: float) -> None:
@@ -56,11 +56,11 @@ class SystemClock:
         time.sleep(duration_s)
 
     def wait_for(self, future: Future[T], timeout_s: float | None = None) -> T:
-        """Block this thread until another one completes a future, or raise TimeoutError after `timeout_s` seconds."""
+        """Block this thread until another thread completes the future. Raise TimeoutError after `timeout_s` seconds."""
         return future.result(timeout_s)
 
     def start(self, work: Callable[[], T], /) -> Future[T]:
-        """Begin some work in a thread of its own."""
+        """Run work in a thread of its own."""
         future: Future[T] = Future()
 
         def run() -> None:
@@ -73,32 +73,32 @@ class SystemClock:
         return future
 
     def wait(self, works: Sequence[Future[Any]], within_s: float | None = None) -> bool:
-        """Block this thread until these works have ended, or for `within_s` seconds; return whether they have."""
+        """Block this thread until all work has ended, for at most `within_s` seconds. Return True if all has ended."""
         return not futures.wait(works, within_s).not_done
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """Return asyncio's own loop."""
-        import asyncio  # most environments of the proxy never meet a key in the Lambda tier
+        """Return asyncio's default loop."""
+        import asyncio  # imported lazily, since most proxy environments never see a key in the Lambda tier
 
         return asyncio.new_event_loop()
 
 
 class Instant(NamedTuple):
-    """An instant by both times of a clock."""
+    """A point in both monotonic and wall-clock time."""
 
     monotonic_s: float
     at_us: int
 
 
 def instant(clock: Clock) -> Instant:
-    """Return the present."""
+    """Return the current instant."""
     return Instant(clock.monotonic_s(), clock.now_us())
 
 
 def seconds_since(clock: Clock, then: Instant) -> float:
-    """Return how long ago an instant was at most [s].
+    """Return an upper bound on the time since an instant [s].
 
-    A Lambda environment that slept may not have counted its sleep, and wall time may be set back: the later one is
-    believed.
+    In Lambda the monotonic clock may stop while the environment is frozen, and wall-clock time may be set back. The
+    larger of the two durations is returned.
     """
     return max(clock.monotonic_s() - then.monotonic_s, (clock.now_us() - then.at_us) / 1e6)

@@ -1,8 +1,8 @@
-"""A deadline for a whole operation over sockets, whatever number of reads and writes it consists of.
+"""A deadline for a whole socket operation, spanning all of its reads and writes.
 
-A socket's own time-out starts again with each read: a server that sends a byte at a time would be waited for without
-end. So the deadline is counted down between reads. It moves only with the bytes that pass: by what they take at the
-bandwidth of the smallest node, so that a large answer over a slow link is received and a trickle is not.
+A socket's own timeout restarts with each read, so a server that trickles bytes could block a caller forever. This
+deadline spans the reads. Transferred bytes extend the deadline by their transfer time at the bandwidth of the smallest
+node. Therefore a large response over a slow link completes, while a trickle times out.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ LEAST_BYTES_PER_S = 4_000_000
 
 
 class Deadline(threading.local):
-    """The deadline of this thread's operation.
+    """The deadline of this thread's current operation.
 
     Args:
-        clock: Tells the time.
+        clock: Source of time.
     """
 
-    _at_s = math.inf  # by the clock's monotonic time
+    _at_s = math.inf  # monotonic time
     _latest_s = math.inf
 
     def __init__(self, clock: Clock) -> None:
@@ -36,11 +36,11 @@ class Deadline(threading.local):
 
     @contextmanager
     def within(self, timeout_s: float, *, most_s: float = 0.0) -> Iterator[None]:
-        """Give what is done in a `with` this long.
+        """Set the deadline of the operation within a `with` block.
 
         Args:
-            timeout_s: How long, if few bytes pass [s].
-            most_s: How long at most, however many bytes pass; below `timeout_s` they do not count [s].
+            timeout_s: Timeout before any extension by transferred bytes [s].
+            most_s: Upper limit including extensions [s]. If it is below `timeout_s`, there are no extensions.
         """
         now_s = self._clock.monotonic_s()
         self._at_s, self._latest_s = now_s + timeout_s, now_s + max(timeout_s, most_s)
@@ -50,19 +50,19 @@ class Deadline(threading.local):
             self._at_s = self._latest_s = math.inf
 
     def remaining_s(self) -> float:
-        """Return the time left [s], infinity outside of an operation; raise TimeoutError past the deadline."""
+        """Return the time left [s], or infinity outside an operation. Raise TimeoutError past the deadline."""
         remaining_s = self._at_s - self._clock.monotonic_s()
         if remaining_s <= 0:
-            raise TimeoutError("the operation's time is over")
+            raise TimeoutError("the operation's deadline has passed")
         return remaining_s
 
     def passed(self, size_bytes: int) -> None:
-        """Allow for the transfer of bytes that have been received or sent."""
+        """Extend the deadline by the transfer time of the bytes received or sent."""
         self._at_s = min(self._at_s + size_bytes / LEAST_BYTES_PER_S, self._latest_s)
 
 
 class TimedSocket:
-    """A socket that waits no longer than the deadline of the thread that uses it."""
+    """A socket that enforces the calling thread's deadline."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._socket = sock
@@ -73,7 +73,7 @@ class TimedSocket:
         return getattr(self._socket, name)
 
     def settimeout(self, timeout_s: float | None) -> None:
-        """Set the time-out of an operation without a deadline; 0: do not wait, deadline or not."""
+        """Set the timeout used without a deadline. 0: non-blocking, even with a deadline."""
         self._timeout_s = timeout_s
         self._socket.settimeout(timeout_s)
 
@@ -91,7 +91,7 @@ class TimedSocket:
 
     def sendall(self, data: Any, *flags: Any) -> None:
         rest = memoryview(data).cast("B")
-        while rest:  # TLS's own starts its time-out again with each record
+        while rest:  # TLS's own sendall restarts its timeout with each record
             self._limit()
             count = self._socket.send(rest, *flags)
             self._deadline.passed(count)

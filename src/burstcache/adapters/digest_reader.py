@@ -1,4 +1,4 @@
-"""The digest as a reader knows it: read at most every 1.5 s, while somebody reads, and never older than its bound."""
+"""A reader's cached digest, refreshed every 1.5 s while in use and never used beyond its maximum age."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from burstcache.adapters.breaker import FIRST_S, Breakers
-from burstcache.adapters.calls import ask
+from burstcache.adapters.adaptive_timeout import AdaptiveTimeout
+from burstcache.adapters.calls import call_aws
+from burstcache.adapters.circuit_breaker import FIRST_S, CircuitBreakers
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.items import to_plain
-from burstcache.adapters.patience import Patience
 from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Digest, Route, RoutedKey, RunningNode, late_until_us
 from burstcache.core.table import (
     ALL_OF_DIGEST,
@@ -34,26 +34,35 @@ Start = Callable[[Callable[[], None]], object]
 
 
 def in_thread(work: Callable[[], None]) -> None:
-    """Do work in a thread, so that the caller need not wait."""
+    """Run work in a background thread."""
     threading.Thread(target=work, name="burstcache-reader", daemon=True).start()
 
 
+def try_start(start: Start, work: Callable[[], None]) -> bool:
+    """Run optional work in the background. Return False if no thread can be created: the caller's read goes on."""
+    try:
+        start(work)
+    except RuntimeError as error:  # the process has too many threads, or the interpreter is exiting
+        logger().warning("background work of reads not started", reason=repr(error))
+        return False
+    return True
+
+
 def at_once(work: Callable[[], None]) -> None:
-    """Do work before the caller goes on."""
+    """Run work synchronously."""
     work()
 
 
 def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool = True) -> Digest:
-    """Return the digest: one Query, a read unit per 4 KB of all items, or half of one if it need not be the newest.
+    """Read the digest with one Query, at one read unit per 4 KB, or half that if eventually consistent.
 
     Args:
-        client: DynamoDB's.
+        client: DynamoDB client.
         table_name: The stack's table.
-        is_consistent: Whether all that was written before counts (a strongly consistent read). What memory may serve is
-            promised by it; who is asked need not be.
+        is_consistent: Use a strongly consistent read. The local cache's freshness depends on this; routing does not.
 
     Raises:
-        ServiceError: DynamoDB does not answer.
+        ServiceError: DynamoDB fails.
     """
     sequence, changes, fence_us = 0, [], 0
     routes: dict[str, RoutedKey] = {}
@@ -79,7 +88,7 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
 
 
 def routed_key(item: dict[str, Any]) -> RoutedKey:
-    """Return a key as its item in the digest shows it."""
+    """Return the route in a key's digest item."""
     columns = to_plain(item)
     return RoutedKey(
         columns["life"],
@@ -100,19 +109,19 @@ def _items(client: DynamoDBClient, table_name: str, is_consistent: bool) -> list
     }
     items: list[Any] = []
     while True:
-        answer = ask(client.query, **query)
-        items += answer["Items"]
-        if "LastEvaluatedKey" not in answer:
+        response = call_aws(client.query, **query)
+        items += response["Items"]
+        if "LastEvaluatedKey" not in response:
             return items
-        query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        query["ExclusiveStartKey"] = response["LastEvaluatedKey"]
 
 
 class DigestReader:
-    """Keeps the digest while it is used. Threads may share it.
+    """A thread-safe cached digest with background refresh.
 
-    Up to three quarters of its bound what is known is used as it is, up to the bound while a thread reads it anew, and
-    beyond the bound a caller waits for that. If it cannot be read, callers do without it for a while; then one of them
-    tries, and the others do not wait for that one.
+    The cached digest is fresh up to three quarters of its maximum age. From then on it is served while a thread
+    revalidates it. Beyond the maximum age, callers wait for the refresh. After a failed read a circuit breaker opens.
+    Callers then proceed without the digest until one of them retries. The others do not wait for the retry.
     """
 
     def __init__(
@@ -122,19 +131,19 @@ class DigestReader:
         *,
         max_age_s: float = MAX_AGE_S,
         start: Start = in_thread,
-        patience: Patience | None = None,
+        adaptive_timeout: AdaptiveTimeout | None = None,
     ) -> None:
-        """Know nothing yet.
+        """Start with an empty cache.
 
         Args:
-            read: Reads the digest.
-            clock: Tells how old it is.
-            max_age_s: The bound: nothing older decides where a key is read, above 0 [s].
-            start: Runs work while the caller goes on.
-            patience: How long a caller waits for another one's reading; `read` keeps to it by itself.
+            read: Reads the digest from the table.
+            clock: Source of time for the digest's age.
+            max_age_s: Maximum age [s], above 0. An older digest is not used for routing.
+            start: Runs work in the background.
+            adaptive_timeout: Timeout of the wait for another thread's refresh. `read` must enforce its own timeout.
         """
         self._read = read
-        self._patience = patience or Patience(clock=clock)
+        self._adaptive_timeout = adaptive_timeout or AdaptiveTimeout(clock=clock)
         self._clock = clock
         self._max_age_s = max_age_s
         self._refresh_after_s = max_age_s * REFRESH_AT
@@ -145,30 +154,30 @@ class DigestReader:
         self._tried_at_s = self._forced_at_s = _NEVER_S
         self._missed: dict[str, RoutedKey] = {}
         self._reading = threading.Lock()
-        self._breakers = Breakers(clock, first_s=FIRST_S)
+        self._breakers = CircuitBreakers(clock, first_s=FIRST_S)
         self._is_lost = False
 
-    def follow(self, follower: Callable[[Digest], None]) -> None:
-        """Call `follower` with every digest before anybody else knows of it."""
+    def subscribe(self, follower: Callable[[Digest], None]) -> None:
+        """Register `follower`, which receives each new digest before any reader does."""
         self._followers.append(follower)
 
     @property
     def sequence(self) -> int | None:
-        """The number of the last change that is known; None if the digest has not been read."""
+        """Sequence number of the latest known change. None before the first read."""
         return None if self._digest is None else self._digest.sequence
 
     @property
     def fence_us(self) -> int:
-        """The fence of the copies in cache functions that is known [us]; 0: none was ever raised."""
+        """Latest known fence for copies in cache functions [us]. 0: never raised."""
         return 0 if self._digest is None else self._digest.fence_us
 
     @property
     def age_s(self) -> float:
-        """How old what is known is at most [s]; infinite if nothing is."""
+        """Upper bound on the cached digest's age [s]. Infinite before the first read."""
         return self._age_s()
 
     def is_known_within(self, bound_s: float) -> bool:
-        """Whether what is known is at most so old [s]; never waits, but has it read anew in the background."""
+        """Return True if the cached digest is at most this old [s], without waiting. Refresh it in the background."""
         age_s = self._age_s()
         if age_s > min(bound_s, self._max_age_s):
             return False
@@ -176,12 +185,12 @@ class DigestReader:
         return True
 
     def is_within(self, bound_s: float) -> bool:
-        """Whether what is known, read anew if need be, is at most so old [s]."""
+        """Return True if the digest is at most this old [s], after a refresh if necessary."""
         self._keep_up()
         return self._age_s() <= bound_s
 
     def route(self, hash_: str) -> Route | None:
-        """Return the tier to ask for the key with this hash; None for S3, also if the digest cannot be read."""
+        """Return the tier that serves a key, or None for S3. The result is also None if the digest cannot be read."""
         if not self.is_within(self._max_age_s) or self._digest is None:
             return None
         if hash_ in self._missed and self._missed[hash_] == self._digest.routes.get(hash_):
@@ -189,22 +198,23 @@ class DigestReader:
         return self._digest.route(hash_, now_us=self._clock.now_us())
 
     def home(self, hash_: str) -> Route | None:
-        """Return the node that takes the key with this hash as a guest; None also if too little is known.
+        """Return the node that stores a key as a guest, or None if there is no such node or the digest is too old.
 
-        Never reads the digest anew: `route`, which comes first, has.
+        This does not refresh the digest, since callers first call `route`, which refreshes it.
         """
         if self._digest is None or self._age_s() > self._max_age_s:
             return None
         return self._digest.home(hash_, now_us=self._clock.now_us())
 
     def places(self) -> set[Route]:
-        """Return all tiers that are known to serve; never reads the digest anew."""
+        """Return all known routes, without refreshing the digest."""
         return set() if self._digest is None else self._digest.places(now_us=self._clock.now_us())
 
     def forget(self, hash_: str) -> None:
-        """Leave a route alone that did not lead to the object, until the next digest.
+        """Ignore a route that missed, until it changes or the next scheduled refresh.
 
-        The digest is read at once, as the key may have moved meanwhile, but only once in three quarters of the bound.
+        The key may have moved, so the digest is refreshed immediately, but at most once per three quarters of the
+        maximum age.
         """
         if self._digest is None or (routed := self._digest.routes.get(hash_)) is None:
             return
@@ -221,7 +231,7 @@ class DigestReader:
     def _keep_up(self) -> None:
         age_s = self._age_s()
         if age_s > self._max_age_s:
-            with self._alone() as is_alone:  # what another thread has read meanwhile is new enough
+            with self._alone() as is_alone:  # another thread may have refreshed the digest by now
                 if is_alone and self._age_s() > self._max_age_s and not self._breakers.is_open(_DIGEST):
                     self._try_refresh()
         else:
@@ -232,19 +242,19 @@ class DigestReader:
             now_s = self._clock.monotonic_s()
             if now_s - self._tried_at_s >= self._refresh_after_s:
                 self._tried_at_s = now_s
-                self._start(self._refresh_in_background)
+                try_start(self._start, self._refresh_in_background)
 
     def _refresh_in_background(self) -> None:
         with self._alone() as is_alone:
             if is_alone and self._age_s() >= self._refresh_after_s:
-                with suppress(Exception):  # the read that finds the bound passed tries again, and says so
+                with suppress(Exception):  # beyond the bound, a caller retries and logs the failure
                     self._refresh()
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Let nobody else read the digest during a `with`, or say False: another thread's reading takes too long."""
-        with self._patience.waiting():
-            is_alone = self._reading.acquire(timeout=0 if self._is_lost else self._patience.wait_s)
+        """Hold the refresh lock and yield True. Yield False if another thread's refresh outlasts the timeout."""
+        with self._adaptive_timeout.waiting():
+            is_alone = self._reading.acquire(timeout=0 if self._is_lost else self._adaptive_timeout.wait_s)
         try:
             yield is_alone
         finally:
@@ -252,19 +262,19 @@ class DigestReader:
                 self._reading.release()
 
     def _try_refresh(self, *, is_forced: bool = False) -> None:
-        was_fair = self._patience.is_fair
+        was_fair = self._adaptive_timeout.is_fair
         try:
             self._refresh(is_forced=is_forced)
-        except Exception as error:  # whatever it is, S3 has the objects
-            if self._patience.blames(was_fair=was_fair):
+        except Exception as error:  # after any failure, S3 still serves the objects
+            if self._adaptive_timeout.blames(was_fair=was_fair):
                 self._lose(error)
             else:
                 self._breakers.release(_DIGEST)
 
     def _lose(self, error: Exception) -> None:
-        """Do without the digest for a while."""
-        self._breakers.fail(_DIGEST)
-        if not self._is_lost and threading.main_thread().is_alive():  # else the process ends, and nobody is served
+        """Open the circuit breaker."""
+        self._breakers.record_failure(_DIGEST)
+        if not self._is_lost and threading.main_thread().is_alive():  # otherwise the process is exiting
             logger().warning("digest not read, S3 serves", reason=repr(error))
         self._is_lost = True
 
@@ -274,6 +284,6 @@ class DigestReader:
         for follower in self._followers:
             follower(digest)
         self._digest, self._read_at, self._is_lost = digest, began, False
-        self._breakers.succeed(_DIGEST)
+        self._breakers.record_success(_DIGEST)
         if not is_forced:
             self._missed = {}

@@ -1,7 +1,7 @@
-"""The digest as it is written: routes and nodes after their rows, changes after the tiers' copies have followed them.
+"""The digest's table items. Routes and nodes are written after their rows, and changes after invalidations.
 
-None of it is in one transaction with a row. A write is conditional on the life and on how far that has come, so a
-late one does not replace a newer one; one that is missing costs readers a detour through S3 until the janitor adds it.
+Digest writes are not transactional with the rows. Each is conditional on the life and its phase, so a late write cannot
+overwrite a newer one. After a lost write, readers fall back to S3 until the janitor repairs the digest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burstcache.adapters.calls import ask, write_if
+from burstcache.adapters.calls import call_aws, write_if
 from burstcache.adapters.digest_reader import read_digest, routed_key
 from burstcache.adapters.items import to_values
 from burstcache.core import table
@@ -39,29 +39,30 @@ _CUT_CHANGES = MOST_CHANGES - KEPT_CHANGES
 
 @dataclass(frozen=True, slots=True)
 class DigestTable:
-    """Writes the digest. Every method raises ServiceError if DynamoDB fails."""
+    """The digest, for writers. Every method raises ServiceError if DynamoDB fails."""
 
     table_name: str
     client: DynamoDBClient
 
     def read(self) -> Digest:
-        """Return the digest as it is now."""
+        """Return the digest (strongly consistent)."""
         return read_digest(self.client, self.table_name)
 
     def read_key(self, hash_: str) -> RoutedKey | None:
-        """Return what the digest shows of one key, or None: one read unit."""
+        """Return one key's route in the digest, or None, at the cost of one read unit."""
         key = to_values(shown_route_item(hash_))
-        answer = ask(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
-        return routed_key(answer["Item"]) if "Item" in answer else None
+        response = call_aws(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
+        return routed_key(response["Item"]) if "Item" in response else None
 
     def announce(self, hash_: str, *, now_us: int) -> int:
-        """Add to the log that a key's object changed; return the number of the change.
+        """Append a key to the log of changed objects. Return the change's sequence number.
 
-        One write unit: the log's item is cut back before it outgrows 1 KB. A new log counts from the time in ms: the
-        item takes fewer writes than that, so no reader that knows an earlier log under this name takes it for its own.
+        This costs one write unit, because the item is trimmed before it exceeds 1 KB. A new log is numbered from the
+        current time in ms. The item accepts fewer than 1,000 writes per second, so a reader never mistakes a new log
+        for an earlier log.
         """
         added = [bytes.fromhex(prefix_of(hash_))]
-        answer = ask(
+        response = call_aws(
             self.client.update_item,
             TableName=self.table_name,
             Key=_CHANGES,
@@ -72,26 +73,26 @@ class DigestTable:
             ),
             ReturnValues="ALL_NEW",
         )
-        if len(answer["Attributes"]["changes"]["L"]) >= MOST_CHANGES:
+        if len(response["Attributes"]["changes"]["L"]) >= MOST_CHANGES:
             self._trim()
-        return int(answer["Attributes"]["sequence"]["N"])
+        return int(response["Attributes"]["sequence"]["N"])
 
     def mark_late(self, hash_: str, *, now_us: int) -> str:
-        """Have no reader ask a tier for a key that may have an older copy of it; return the mark for `remove_mark`.
+        """Exclude a key with possibly stale copies from all tiers. Return the mark for `remove_mark`.
 
-        Each write has a mark of its own: another one of the same key, whose tiers have followed, does not end this one.
+        Each write has its own mark, which a concurrent write of the same key cannot remove.
         """
         mark = late_mark(hash_, now_us=now_us, token=secrets.token_hex(4))
-        expires_at = now_us // US_PER_S + 2 * LATE_S  # the item, with the marks of functions that died
+        expires_at = now_us // US_PER_S + 2 * LATE_S  # expires the item with marks left by dead functions
         self._update_late(table.MARK_LATE, {":marks": {mark}, ":expires": expires_at})
         return mark
 
     def remove_mark(self, mark: str) -> None:
-        """Let readers ask tiers for a key again, as far as this mark kept them from it."""
+        """Remove one mark. Readers use the key's tiers again once no mark is left."""
         self._update_late(table.REMOVE_MARK, {":marks": {mark}})
 
     def _update_late(self, expression: str, values: dict[str, Any]) -> None:
-        ask(
+        call_aws(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(LATE_ITEM),
@@ -100,10 +101,10 @@ class DigestTable:
         )
 
     def raise_fence(self, *, now_us: int) -> None:
-        """Have every copy in a cache function that is older than this loaded anew before a reader gets it.
+        """Raise the fence, so that cache functions reload older copies before serving them.
 
-        Readers carry the fence along when they ask. It only rises, also where clocks differ: each write that did not
-        reach the cache functions has one of its own.
+        Readers send the fence with their requests. Each write that did not reach the cache functions raises the fence
+        once. The fence is monotonic, even under clock skew.
         """
         raise_to: Any = {"TableName": self.table_name, "Key": to_values(RELAY_ITEM)}
         raised = write_if(
@@ -115,7 +116,7 @@ class DigestTable:
         )
         if raised is None:
             by_one = to_values({":one": 1})
-            ask(
+            call_aws(
                 self.client.update_item,
                 **raise_to,
                 UpdateExpression=table.RAISE_FENCE_BY_ONE,
@@ -123,7 +124,7 @@ class DigestTable:
             )
 
     def show_key(self, row: KeyRow) -> bool:
-        """Show where a key is served from; False if the digest already has a later life or phase."""
+        """Publish a key's route. Return False if the digest already has a later life or phase of the key."""
         columns = DigestColumns(
             tier=row.tier,
             deadline_at_us=row.deadline_at_us,
@@ -134,12 +135,12 @@ class DigestTable:
         return self._show(shown_route_item(row.hash), row.epoch, KEY_PHASE_RANK[row.phase], columns)
 
     def show_node(self, row: NodeRow) -> bool:
-        """Show whether a node serves; False if the digest already has a later run or phase."""
+        """Publish a node's state. Return False if the digest already has a later run or phase."""
         columns = DigestColumns(is_running=int(row.phase == "running"), peers=list(row.peers))
         return self._show(shown_node_item(row.node), row.generation, NODE_PHASE_RANK[row.phase], columns)
 
     def remove_key(self, hash_: str, seen: RoutedKey) -> None:
-        """Remove a key, unless it has been shown in another life or phase since it was seen."""
+        """Remove a key's route, unless another life or phase has been published since `seen`."""
         write_if(
             self.client.delete_item,
             TableName=self.table_name,
@@ -150,7 +151,7 @@ class DigestTable:
 
     def _show(self, item: ItemKey, life: int, phase_rank: int, columns: DigestColumns) -> bool:
         shown: dict[str, Any] = {**DigestColumns(life=life, phase_rank=phase_rank), **columns}
-        answer = write_if(
+        response = write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(item),
@@ -159,10 +160,10 @@ class DigestTable:
             ExpressionAttributeNames={f"#{name}": name for name in shown},
             ExpressionAttributeValues=to_values({f":{name}": value for name, value in shown.items()}),
         )
-        return answer is not None
+        return response is not None
 
     def _trim(self) -> None:
-        """Cut the oldest changes off, unless another writer has done so. New ones may come meanwhile."""
+        """Remove the oldest changes, unless another writer has removed them. New changes may arrive concurrently."""
         write_if(
             self.client.update_item,
             TableName=self.table_name,

@@ -1,11 +1,11 @@
-"""The directory bucket itself: what S3 deletes from it by age, and its end."""
+"""The S3 Express directory bucket: sets its lifecycle rules, and deletes all objects."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burstcache.adapters.calls import ask
+from burstcache.adapters.calls import call_aws
 from burstcache.adapters.express_copies import TOMBSTONE_BYTES
 from burstcache.core.errors import ServiceError
 from burstcache.core.express import MOST_DAYS, ExpressRule
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def lifecycle_rules(rule: ExpressRule) -> list[dict[str, Any]]:
-    """Return when S3 deletes what: tombstones after a day, copies after the days that their size is kept."""
+    """Return the lifecycle rules: tombstones expire after one day, copies after a size-dependent number of days."""
     rules = [_expire("tombstones", 1, {"ObjectSizeLessThan": TOMBSTONE_BYTES + 1})]
     above_bytes, days = TOMBSTONE_BYTES, MOST_DAYS
     while days > 1:
@@ -34,28 +34,28 @@ def _expire(name: str, days: int, sizes: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ExpressBucket:
-    """One directory bucket. Every method raises ServiceError if S3 fails."""
+    """A directory bucket. Every method raises ServiceError if S3 fails."""
 
     name: str
     client: S3Client
 
-    def let_expire(self, rule: ExpressRule) -> None:
-        """Have S3 delete what the rule does not keep."""
+    def set_expiry(self, rule: ExpressRule) -> None:
+        """Configure the bucket's lifecycle rules."""
         configuration: Any = {"Rules": lifecycle_rules(rule)}
-        ask(self.client.put_bucket_lifecycle_configuration, Bucket=self.name, LifecycleConfiguration=configuration)
+        call_aws(self.client.put_bucket_lifecycle_configuration, Bucket=self.name, LifecycleConfiguration=configuration)
 
     def empty(self) -> int:
-        """Delete everything; return the number of objects. A bucket that is gone is empty."""
+        """Delete all objects and return their number. A missing bucket counts as empty."""
         count = 0
-        while found := self._some():
-            names: Any = [{"Key": each["Key"]} for each in found]
-            ask(self.client.delete_objects, Bucket=self.name, Delete={"Objects": names, "Quiet": True})
+        while page := self._page():
+            names: Any = [{"Key": each["Key"]} for each in page]
+            call_aws(self.client.delete_objects, Bucket=self.name, Delete={"Objects": names, "Quiet": True})
             count += len(names)
         return count
 
-    def _some(self) -> list[Any]:
+    def _page(self) -> list[Any]:
         try:
-            return ask(self.client.list_objects_v2, Bucket=self.name).get("Contents", [])
+            return call_aws(self.client.list_objects_v2, Bucket=self.name).get("Contents", [])
         except ServiceError as error:
             if error.code == "NoSuchBucket":
                 return []

@@ -1,7 +1,8 @@
-"""Starting a life: the key's row and the count of hot keys change together, so `MaxHotKeys` holds exactly.
+"""Hot keys: a life starts in one transaction over the key's row and the set of hot keys.
 
-The one row `HOT`/`HOT` is the set of keys that have been started. Ends do not touch it (they happen in states that
-write one item): when the set is full, the next start removes the keys that are cold by then.
+The transaction never lets the set exceed `MaxHotKeys`. The row `HOT`/`HOT` is the set of started keys. The end of a
+life leaves the set unchanged, since the final state writes only one item. Once the set is full, the next start removes
+keys that have gone cold.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from burstcache.adapters.calls import ask, write_if
+from burstcache.adapters.calls import call_aws, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.adapters.key_table import KeyTable
@@ -33,30 +34,30 @@ _HOT = to_values(HOT_ITEM)
 
 @dataclass(slots=True)
 class HotKeys:
-    """Admits keys to a life of their own, at most `max_hot_keys` at a time."""
+    """Admission of keys to a life, at most `max_hot_keys` at a time."""
 
     keys: KeyTable
     max_hot_keys: int
     client: DynamoDBClient
     clock: Clock
-    chance: Callable[[], float] = random.random  # from 0 to 1: spreads out the attempts of starts that collided
-    _full_of: AbstractSet[str] = frozenset()  # hashes that were hot when the set was last found full …
-    _found_full_at_s: float = float("-inf")  # … which was then
+    chance: Callable[[], float] = random.random  # from 0 to 1, for jitter between attempts after a collision
+    _full_of: AbstractSet[str] = frozenset()  # hot hashes when the set was last full
+    _full_at_s: float = float("-inf")  # time when the set was last full
 
     def start(self, life: KeyRow, *, former_epoch: int, now_us: int, take_over: bool = False) -> Admission:
-        """Write the first row of a life if the key is cold and there is room.
+        """Write the first row of a life if the key is cold and the set has room.
 
         Args:
-            life: Row to write (its window is left as it is in the table).
-            former_epoch: Epoch that was read; 0 if the key had no life before.
-            now_us: A row whose deadline has passed at this instant is cold [us].
-            take_over: The former life is known to be dead although its deadline has not passed.
+            life: Row to write. The window in the table is kept.
+            former_epoch: Epoch as last read. 0: the key had no life.
+            now_us: Current time. A row whose deadline has passed is cold [us].
+            take_over: Whether the previous life is known to be dead, although its deadline has not passed.
 
         Returns:
-            `started`; `lost`: another scheduler has started the key; `full`: `max_hot_keys` keys are hot.
+            `started`, `lost` (another scheduler has started the key) or `full` (`max_hot_keys` keys are hot).
 
         Raises:
-            ContendedRowTransientError: The rows changed under every attempt.
+            ContendedRowTransientError: Every attempt collided with other writers.
         """
         for attempt in range(_ATTEMPTS):
             outcome = self._try_start(life, former_epoch, now_us, take_over)
@@ -64,7 +65,7 @@ class HotKeys:
                 return "full"
             if outcome in ("started", "lost"):
                 return outcome
-            self.clock.sleep(self.chance() * 0.01 * 2**attempt)  # only after a collision with another start
+            self.clock.sleep(self.chance() * 0.01 * 2**attempt)  # back off after a collision with another start
         raise ContendedRowTransientError(f"{life.key!r} could not be admitted in {_ATTEMPTS} attempts")
 
     def _try_start(
@@ -75,7 +76,7 @@ class HotKeys:
             {"Update": _admission(self.keys.table_name, life.hash, self.max_hot_keys)},
         ]
         try:
-            ask(self.client.transact_write_items, TransactItems=updates)
+            call_aws(self.client.transact_write_items, TransactItems=updates)
         except ServiceError as error:
             if error.code != "TransactionCanceledException":
                 raise
@@ -86,30 +87,30 @@ class HotKeys:
         return "started"
 
     def is_full_for(self, hash_: str) -> bool:
-        """Whether a start in vain has just found no room for such a key: DynamoDB charges for refused ones, too."""
-        is_recent = self.clock.monotonic_s() - self._found_full_at_s < _FULL_FOR_S
+        """Return True if the set was full recently. This saves an attempt, since DynamoDB bills failed attempts."""
+        is_recent = self.clock.monotonic_s() - self._full_at_s < _FULL_FOR_S
         return is_recent and hash_ not in self._full_of
 
     def live(self, now_us: int) -> frozenset[str]:
-        """Return the hashes of the keys that count for the limit, once those that are cold at this instant are gone."""
+        """Return the hashes of the keys that are hot at this time, excluding started keys that have gone cold."""
         started = self._read().get("live", set())
         rows = self.keys.read_many(started)
         return frozenset(hash_ for hash_, row in rows.items() if row.is_live(now_us))
 
     def _read(self) -> HotColumns:
-        answer = ask(self.client.get_item, TableName=self.keys.table_name, Key=_HOT, ConsistentRead=True)
-        return cast(HotColumns, to_plain(answer.get("Item", {})))
+        response = call_aws(self.client.get_item, TableName=self.keys.table_name, Key=_HOT, ConsistentRead=True)
+        return cast(HotColumns, to_plain(response.get("Item", {})))
 
     def _sweep(self, now_us: int) -> bool:
-        """Remove cold keys from the full set; return whether another attempt makes sense."""
+        """Remove cold keys from the full set. Return True if it may have room now."""
         hot = self._read()
         started = hot.get("live", set())
         rows = self.keys.read_many(started)
         cold = {hash_ for hash_ in started if hash_ not in rows or not rows[hash_].is_live(now_us)}
         if not cold:
-            self._full_of, self._found_full_at_s = started, self.clock.monotonic_s()
+            self._full_of, self._full_at_s = started, self.clock.monotonic_s()
             return False
-        write_if(  # a start in between may be one of the cold keys: then the next attempt looks again
+        write_if(  # fails if any key, even a cold one, has been started meanwhile. The next attempt reads again
             self.client.update_item,
             TableName=self.keys.table_name,
             Key=_HOT,

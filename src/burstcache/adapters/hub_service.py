@@ -1,4 +1,4 @@
-"""The service of ECS that runs a hub for readers that members cannot dial."""
+"""The ECS service that runs a hub for readers that members cannot reach."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from burstcache.adapters.calls import ask
+from burstcache.adapters.calls import call_aws
 
 
 @dataclass(frozen=True, slots=True)
 class HubService:
-    """Starts and ends the hub. Every method raises ServiceError if ECS fails.
+    """The hub's ECS service, which can be started and stopped. Every method raises ServiceError if ECS fails.
 
     Attributes:
-        name: Its cluster and itself, with a slash between them.
-        make_client: Makes a client of a service by its name; that of ECS is seldom needed.
+        name: `cluster/service`.
+        make_client: Creates an AWS client by service name. The ECS client is created lazily, as it is rarely needed.
     """
 
     name: str
     make_client: Callable[[str], Any]
 
     def run(self, tasks: int) -> None:
-        """Have this number of tasks run; nothing happens if they do."""
+        """Set the desired number of tasks. Idempotent."""
         cluster, _, service = self.name.partition("/")
-        ask(self.make_client("ecs").update_service, cluster=cluster, service=service, desiredCount=tasks)
+        call_aws(self.make_client("ecs").update_service, cluster=cluster, service=service, desiredCount=tasks)
 
-    def try_out(self) -> None:
-        """Ask for a change that is none."""
+    def check_permissions(self) -> None:
+        """Verify the permission with an update that changes nothing."""
         cluster, _, service = self.name.partition("/")
-        ask(self.make_client("ecs").update_service, cluster=cluster, service=service)
+        call_aws(self.make_client("ecs").update_service, cluster=cluster, service=service)

@@ -1,4 +1,4 @@
-"""The EC2 instances that Redis nodes run on."""
+"""The EC2 instances of Redis nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from burstcache.adapters.calls import ask
+from burstcache.adapters.calls import call_aws
 from burstcache.core.errors import InstancePendingTransientError, NodeFailedError, ServiceError
 from burstcache.core.parameters import US_PER_S
 
@@ -18,13 +18,13 @@ _GONE = "terminated"
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """Starts and stops the instances of nodes, and waits for neither. Every method raises ServiceError if EC2 fails."""
+    """The nodes' instances, started and stopped without waiting. Every method raises ServiceError if EC2 fails."""
 
-    instance_ids: Mapping[str, str]  # by node
+    instance_ids: Mapping[str, str]  # instance id by node
     client: EC2Client
 
     def node_of(self, instance_id: str) -> str | None:
-        """Return the node that runs on an instance; None if none does."""
+        """Return an instance's node, or None."""
         return next((node for node, id_ in self.instance_ids.items() if id_ == instance_id), None)
 
     def state(self, node: str) -> str:
@@ -32,23 +32,23 @@ class Instances:
         return self.state_since(node)[0]
 
     def state_since(self, node: str) -> tuple[str, int]:
-        """Return the state and when the instance was last started [us]; one that is gone is terminated."""
+        """Return the state and the last start time [us]. A missing instance counts as terminated."""
         try:
-            answer = ask(self.client.describe_instances, InstanceIds=[self.instance_ids[node]])
+            response = call_aws(self.client.describe_instances, InstanceIds=[self.instance_ids[node]])
         except ServiceError as error:
             if error.code == "InvalidInstanceID.NotFound":
                 return _GONE, 0
             raise
-        for reservation in answer["Reservations"]:
+        for reservation in response["Reservations"]:
             for instance in reservation["Instances"]:
                 return instance["State"]["Name"], int(instance["LaunchTime"].timestamp()) * US_PER_S
         return _GONE, 0
 
     def has_stopped(self, node: str) -> bool:
-        """Whether the instance does not run and will not by itself."""
+        """Return True if the instance is stopped or terminated."""
         return self.state(node) in ("stopped", _GONE)
 
-    def see_that_it_exists(self, node: str) -> None:
+    def ensure_exists(self, node: str) -> None:
         """Raise NodeFailedError if the instance can never start again."""
         if (state := self.state(node)) in ("shutting-down", _GONE):
             raise NodeFailedError(
@@ -57,33 +57,33 @@ class Instances:
             )
 
     def start(self, node: str) -> None:
-        """Have the instance start; one that runs is left alone, and so is one that stops: EC2 tells when it has.
+        """Start the instance. Do nothing if it is running or stopping; EC2 reports when an instance has stopped.
 
         Raises:
-            NodeFailedError: It can never start again.
+            NodeFailedError: The instance can never start again.
         """
         try:
-            ask(self.client.start_instances, InstanceIds=[self.instance_ids[node]])
+            call_aws(self.client.start_instances, InstanceIds=[self.instance_ids[node]])
         except ServiceError as error:
             if error.code not in ("IncorrectInstanceState", "InvalidInstanceID.NotFound"):
                 raise
-            self.see_that_it_exists(node)
+            self.ensure_exists(node)
 
     def stop(self, node: str, *, force: bool = False) -> bool:
-        """Have the instance stop, at once if that is forced.
+        """Stop the instance, forcibly if requested.
 
         Returns:
-            Whether it had stopped before: then EC2 sends no event.
+            True if the instance was already stopped. EC2 then sends no event.
 
         Raises:
-            InstancePendingTransientError: It must be running first.
+            InstancePendingTransientError: The instance is still starting.
         """
         try:
-            answer = ask(self.client.stop_instances, InstanceIds=[self.instance_ids[node]], Force=force)
+            response = call_aws(self.client.stop_instances, InstanceIds=[self.instance_ids[node]], Force=force)
         except ServiceError as error:
             if error.code not in ("IncorrectInstanceState", "InvalidInstanceID.NotFound"):
                 raise
             if (state := self.state(node)) in ("shutting-down", _GONE):
                 return True
             raise InstancePendingTransientError(f"instance of {node} is {state}") from error
-        return answer["StoppingInstances"][0]["PreviousState"]["Name"] == "stopped"
+        return response["StoppingInstances"][0]["PreviousState"]["Name"] == "stopped"

@@ -1,6 +1,6 @@
-"""DynamoDB items as plain Python values: whole numbers, text, bytes, truth, lists of these, sets of text.
+"""DynamoDB items as plain Python values: int, str, bytes, bool, lists of these, and sets of str.
 
-boto3's conversion would bring all of boto3, wrappers around bytes, and decimals.
+boto3's own conversion would import all of boto3, and it returns Binary and Decimal.
 """
 
 from __future__ import annotations
@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# The row of a key outlives the longest phase (30 days of RedisRunning). If the key was never hot, as most, it stays for
-# an hour, and for as long as its requests may count. Then TTL removes it; epochs continue from the clock.
+# A key's row outlives the longest phase (30 days of RedisRunning). Most keys were never hot. Their rows are kept for an
+# hour, or for as long as their requests count. Then TTL removes the row. Later epochs start from the clock.
 LIFE_ROW_S = 40 * 24 * 3600
 COLD_ROW_S = 3600
 
 
 def to_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain values in DynamoDB's notation, or raise TypeError for a value of another type."""
-    return {name: _in_notation(value) for name, value in values.items()}
+    """Convert plain values to DynamoDB's format, or raise TypeError for an unsupported type."""
+    return {name: _attribute(value) for name, value in values.items()}
 
 
 def to_plain(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item in DynamoDB's notation as plain values, or raise TypeError for a value of another type."""
+    """Convert an item in DynamoDB's format to plain values, or raise TypeError for an unsupported type."""
     return {name: _plain(value) for name, value in item.items()}
 
 
-def _in_notation(value: object) -> dict[str, Any]:
+def _attribute(value: object) -> dict[str, Any]:
     match value:
-        case bool():  # which is an int as well
+        case bool():  # before int, because a bool is also an int
             return {"BOOL": value}
         case int():
             return {"N": str(value)}
@@ -35,10 +35,12 @@ def _in_notation(value: object) -> dict[str, Any]:
         case bytes():
             return {"B": value}
         case list() | tuple():
-            return {"L": [_in_notation(each) for each in value]}
+            return {"L": [_attribute(each) for each in value]}
         case set() | frozenset() if all(isinstance(each, str) for each in value):
             return {"SS": list(value)}
-    raise TypeError(f"{value!r} has no place in an item; accepted: int, str, bytes, bool, lists of these, sets of str")
+    raise TypeError(
+        f"{value!r} cannot be part of an item; accepted: int, str, bytes, bool, lists of these, sets of str"
+    )
 
 
 def _plain(value: Mapping[str, Any]) -> Any:

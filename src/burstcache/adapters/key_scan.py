@@ -1,11 +1,11 @@
-"""All keys of the table: for people who look at it. Nothing that runs by itself reads it as a whole."""
+"""A scan of all keys in the table, for operators only. No automatic process scans the table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from burstcache.adapters.calls import failures_named
+from burstcache.adapters.calls import translated_errors
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
 from burstcache.core.rows import KeyRow, SeenKey
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def scan_keys(table_name: str, client: DynamoDBClient) -> Iterator[KeyRow | SeenKey]:
-    """Yield every key's row as it is now, and every key of a node that was seen; raise ServiceError if DynamoDB fails.
+    """Yield every key's row and every node's seen keys (strongly consistent). Raise ServiceError if DynamoDB fails.
 
-    A key may come as both, and from several nodes.
+    A key may have a row, and also be a seen key of several nodes.
     """
     pages = client.get_paginator("scan").paginate(
         TableName=table_name,
@@ -25,7 +25,7 @@ def scan_keys(table_name: str, client: DynamoDBClient) -> Iterator[KeyRow | Seen
         ExpressionAttributeValues=to_values({":route": table.ROUTE_SORT_KEY, ":seen": table.SEEN_PREFIX}),
         ConsistentRead=True,
     )
-    with failures_named():
+    with translated_errors():
         for page in pages:
             for item in map(to_plain, page["Items"]):
                 is_row = item["sk"] == table.ROUTE_SORT_KEY

@@ -1,4 +1,4 @@
-"""The rows of keys. Every conditional write names its precondition; if it fails, another writer was first."""
+"""The key table. Each conditional write states its precondition, and fails if another writer was first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from burstcache.adapters.batches import read_items
-from burstcache.adapters.calls import ask, write_if
+from burstcache.adapters.calls import call_aws, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.items import COLD_ROW_S, LIFE_ROW_S, to_plain, to_values
@@ -15,67 +15,68 @@ from burstcache.core import table
 from burstcache.core.errors import ServiceError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASES_BEFORE, Tier
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
+from burstcache.core.recency import SEEN_WITHIN_US
 from burstcache.core.rows import KeyRow
-from burstcache.core.seen import SEEN_WITHIN_US
 from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumn, KeyColumns, key_item
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
-# Cut the window back when it has grown to this many times its useful length: appending needs no read before it.
+# The window is trimmed when it reaches this multiple of its useful length, so that an append needs no read.
 _TRIM_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """Reads and writes rows of keys. Every method raises ServiceError if DynamoDB fails."""
+    """Rows of keys. Every method raises ServiceError if DynamoDB fails."""
 
     table_name: str
     client: DynamoDBClient
     clock: Clock
 
     def read(self, hash_: str) -> KeyRow | None:
-        """Return the row as it is now, or None."""
+        """Return a key's row (strongly consistent), or None."""
         key = to_values(key_item(hash_))
-        answer = ask(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
-        return KeyRow.from_item(to_plain(answer["Item"])) if "Item" in answer else None
+        response = call_aws(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
+        return KeyRow.from_item(to_plain(response["Item"])) if "Item" in response else None
 
     def read_many(self, hashes: Iterable[str]) -> dict[str, KeyRow]:
-        """Return the rows that exist, by hash, as they are now."""
+        """Return the existing rows by hash (strongly consistent)."""
         items = read_items(self.client, self.table_name, map(key_item, hashes), self.clock, is_consistent=True)
         return {row.hash: row for row in map(KeyRow.from_item, items)}
 
     def started(self) -> set[str]:
-        """Return the hashes of all keys that may have a life, as of now: no more than `MaxHotKeys`, and some have none.
+        """Return the hashes of all keys with a started life (at most `MaxHotKeys`). Some of these lives may be over.
 
-        One item, where a scan would read every key that was ever asked for.
+        This reads a single item, whereas a scan would read every key ever requested.
         """
-        answer = ask(self.client.get_item, TableName=self.table_name, Key=to_values(HOT_ITEM), ConsistentRead=True)
-        return set(cast(HotColumns, to_plain(answer.get("Item", {}))).get("live", set()))
+        item = to_values(HOT_ITEM)
+        response = call_aws(self.client.get_item, TableName=self.table_name, Key=item, ConsistentRead=True)
+        return set(cast(HotColumns, to_plain(response.get("Item", {}))).get("live", set()))
 
     def append(
         self,
         hash_: str,
         key: str,
-        requests: Iterable[Request],
+        requests: Iterable[RecordedRequest],
         *,
         etag: str,
         size_bytes: int,
         keep: int,
         within_us: int,
     ) -> KeyRow:
-        """Add requests to the window and return the row as it is then: one write, no read, no race.
+        """Append requests to the window and return the updated row, in one atomic write without a read.
 
         Args:
-            hash_: The key's hash.
-            key: The object's key.
-            requests: What S3, or a reader's memory, served.
-            etag: The object's ETag as S3 gave it.
-            size_bytes: The object's size, 0 if S3 did not give it (a 304) [bytes].
-            keep: How many requests the policy needs; the stored list is cut back when it is several times as long.
-            within_us: How long they may make the key hot: its row stays at least so long [us].
+            hash_: Hash of the key.
+            key: Key of the object.
+            requests: Requests served by S3 or a reader's local cache.
+            etag: ETag from S3.
+            size_bytes: Size of the object, 0 if S3 did not send the size (a 304) [bytes].
+            keep: Number of requests that the policy needs. The stored list is trimmed at a multiple of this number.
+            within_us: Time for which a request counts toward making its key hot. The row is kept at least as long [us].
         """
         size = table.KNOWN_SIZE if size_bytes else table.SIZE_IF_NEW
         values = {
@@ -87,7 +88,7 @@ class KeyTable:
             ":none": [],
             ":added": [request.encode() for request in requests],
         }
-        answer = ask(
+        response = call_aws(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(key_item(hash_)),
@@ -96,14 +97,14 @@ class KeyTable:
             ExpressionAttributeValues=to_values(values),
             ReturnValues="ALL_NEW",
         )
-        columns = to_plain(answer["Attributes"])
+        columns = to_plain(response["Attributes"])
         row = KeyRow.from_item(columns)
         if len(columns["window"]) > keep * _TRIM_FACTOR:
             self._trim(hash_, columns["window"], [request.encode() for request in row.window[-keep:]])
         return row
 
-    def learn(self, seen: KeyRow, use: bytes, newest: Request, *, etag: str, size_bytes: int) -> KeyRow | None:
-        """Write the use of a key with its newest request; None if the use has changed since it was seen."""
+    def learn(self, seen: KeyRow, use: bytes, newest: RecordedRequest, *, etag: str, size_bytes: int) -> KeyRow | None:
+        """Compare-and-set a key's use and its latest request. Return None if the use has changed since `seen`."""
         values: dict[str, Any] = {
             ":key": seen.key,
             ":etag": etag,
@@ -115,7 +116,7 @@ class KeyTable:
         }
         if seen.use:
             values[":seen"] = seen.use
-        answer = write_if(
+        response = write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(key_item(seen.hash)),
@@ -125,7 +126,7 @@ class KeyTable:
             ExpressionAttributeValues=to_values(values),
             ReturnValues="ALL_NEW",
         )
-        return None if answer is None else KeyRow.from_item(to_plain(answer["Attributes"]))
+        return None if response is None else KeyRow.from_item(to_plain(response["Attributes"]))
 
     def update(
         self,
@@ -134,42 +135,42 @@ class KeyTable:
         epoch: int,
         set_: KeyColumns | None = None,
         remove: Collection[KeyColumn] = (),
-        append_window: Iterable[Request] = (),
+        append_window: Iterable[RecordedRequest] = (),
         unless_held: bool = False,
         while_tier: Tier = "",
         while_held_by: str = "",
     ) -> KeyRow | None:
-        """Change the row of a life if it is still that life, in a phase that may come before the new one.
+        """Update a life's row if the life is still current and its phase may precede the new one.
 
-        Where the key is served from then is shown in the digest, too.
+        A change of tier is also published to the digest.
 
         Args:
-            hash_: The key's hash.
-            epoch: The life that the writer belongs to.
+            hash_: Hash of the key.
+            epoch: Epoch of the writer's life.
             set_: Columns and their new values.
-            remove: Columns to delete.
-            append_window: Requests to add to the window.
-            unless_held: Also require that no other cache invocation of this attempt or a later one has announced
-                itself: the announce is the claim, and sets `holder` and `attempt`.
-            while_tier: Also require that this tier serves the key; empty: any, or none.
-            while_held_by: Also require that this cache invocation holds the key; empty: any, or none.
+            remove: Columns to remove.
+            append_window: Requests to append to the window.
+            unless_held: Also require that the key is not claimed by another cache invocation of this or a later
+                attempt. A claim sets `holder` and `attempt`.
+            while_tier: Also require that this tier serves the key. Empty: any tier, or none.
+            while_held_by: Also require that this cache invocation holds the key. Empty: any holder, or none.
 
         Returns:
-            The row after the write; None if the condition did not hold.
+            The row after the write, or None if the condition did not hold.
         """
         columns: Mapping[str, Any] = {**(set_ or {}), **self.life_expiry()}
         names = {f"#{name}": name for name in (*columns, *remove)}
         values: dict[str, Any] = {":epoch": epoch} | {f":{name}": value for name, value in columns.items()}
         sets = [f"#{name} = :{name}" for name in columns]
-        if added := [request.encode() for request in append_window]:
-            names["#window"], values[":none"], values[":added"] = "window", [], added
+        if appended := [request.encode() for request in append_window]:
+            names["#window"], values[":none"], values[":added"] = "window", [], appended
             sets.append(table.EXTEND_WINDOW)
         removes = [f"#{name}" for name in remove]
         conditions = [table.IS_SAME_LIFE]
         if "phase" in columns:
-            before = {f":from_{phase}": phase for phase in KEY_PHASES_BEFORE[columns["phase"]]}
-            conditions.append(f"#phase IN ({', '.join(before)})")
-            values |= before
+            predecessors = {f":from_{phase}": phase for phase in KEY_PHASES_BEFORE[columns["phase"]]}
+            conditions.append(f"#phase IN ({', '.join(predecessors)})")
+            values |= predecessors
         else:
             conditions.append(table.IS_LIVE)
             values[":s3"] = "s3"
@@ -181,7 +182,7 @@ class KeyTable:
         if while_held_by:
             conditions.append(table.IS_HELD_BY)
             names["#holder"], values[":held_by"] = "holder", while_held_by
-        answer = write_if(
+        response = write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(key_item(hash_)),
@@ -191,20 +192,20 @@ class KeyTable:
             ExpressionAttributeValues=to_values(values),
             ReturnValues="ALL_NEW",
         )
-        if answer is None:
+        if response is None:
             return None
-        row = KeyRow.from_item(to_plain(answer["Attributes"]))
+        row = KeyRow.from_item(to_plain(response["Attributes"]))
         if "tier" in columns or "tier" in remove or (row.tier and "deadline_at_us" in columns):
-            self._show(row)
+            self._publish(row)
         return row
 
     def replace_holder(self, seen: KeyRow) -> bool:
-        """Leave a key that waits for its node to the next attempt of its cache function.
+        """Hand a key over to the next attempt of its cache function, while the key's node boots.
 
         Returns:
-            False if its holder has been replaced since the row was seen, or is no longer asked for.
+            False if the holder has been replaced since the row was read, or is no longer needed.
         """
-        answer = write_if(
+        response = write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(key_item(seen.hash)),
@@ -222,22 +223,22 @@ class KeyTable:
                 }
             ),
         )
-        return answer is not None
+        return response is not None
 
-    def _show(self, row: KeyRow) -> None:
-        """Show in the digest where a key is served from. Readers can do without, so a failure is none of the life."""
+    def _publish(self, row: KeyRow) -> None:
+        """Publish a key's tier to the digest. Readers do not need the digest, so a failure does not fail the life."""
         try:
             DigestTable(self.table_name, self.client).show_key(row)
         except ServiceError as error:
             logger().warning(
-                "the digest does not follow; the janitor adds the key",
+                "digest not updated; the janitor adds the key",
                 reason=str(error),
                 key=row.key,
                 key_hash=row.hash,
             )
 
     def _trim(self, hash_: str, seen: list[str], newest: list[str]) -> None:
-        """Cut the window back, unless another writer has appended meanwhile; that one trims in turn."""
+        """Trim the window, unless another writer has appended to it since. That writer will trim it."""
         write_if(
             self.client.update_item,
             TableName=self.table_name,
@@ -249,7 +250,7 @@ class KeyTable:
         )
 
     def life_expiry(self) -> KeyColumns:
-        """Return the columns that keep the row for as long as a life may need it."""
+        """Return columns that retain the row for the longest possible life."""
         expires_at_s = self._in_s(LIFE_ROW_S)
         return KeyColumns(expires_at=expires_at_s, life_expires_at=expires_at_s)
 

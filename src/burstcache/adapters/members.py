@@ -1,4 +1,4 @@
-"""Members of the pool, which hubs invoke on an event loop: no other caller of a function needs asyncio."""
+"""Members of the pool, invoked by hubs on an event loop. Invokers of other functions do not need asyncio."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
-from burstcache.adapters.calls import ask
-from burstcache.adapters.functions import returned
-from burstcache.core.messages.pool import MemberState, Serve
+from burstcache.adapters.calls import call_aws
+from burstcache.adapters.functions import returned_value
+from burstcache.core.messages.pool import MemberState, ServeChunks
 
 if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
 
 
-def wake_by_name(client: LambdaClient, function_name: str) -> Callable[[str, Serve], Awaitable[MemberState]]:
-    """Return what invokes a member of the pool and returns its answer, on an event loop, when it has returned.
+def wake_by_name(client: LambdaClient, function_name: str) -> Callable[[str, ServeChunks], Awaitable[MemberState]]:
+    """Return a coroutine function that invokes a pool member and returns its result.
 
-    Each invocation has a thread of its own, which nothing waits for: a member may serve for a quarter of an hour.
+    Each invocation runs in its own daemon thread, since a member may serve for a quarter of an hour.
 
     Args:
-        client: Is used by all these threads.
-        function_name: The members' function, by name or ARN.
+        client: Lambda client, shared by these threads.
+        function_name: Name or ARN of the members' function.
     """
 
-    def invoke(member: str, event: Serve) -> MemberState:
+    def invoke(member: str, event: ServeChunks) -> MemberState:
         payload = json.dumps(event).encode()
-        answer = ask(client.invoke, FunctionName=function_name, TenantId=member, Payload=payload)
-        return cast(MemberState, returned(answer, f"{function_name} for tenant {member}", event))
+        response = call_aws(client.invoke, FunctionName=function_name, TenantId=member, Payload=payload)
+        return cast(MemberState, returned_value(response, f"{function_name} for tenant {member}", event))
 
-    async def wake(member: str, event: Serve) -> MemberState:
+    async def wake(member: str, event: ServeChunks) -> MemberState:
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[MemberState] = loop.create_future()
+        result: asyncio.Future[MemberState] = loop.create_future()
 
         def settle(state: MemberState | None, error: Exception | None) -> None:
-            if answer.done():  # nobody waits any more
+            if result.done():  # the caller was cancelled
                 return
             if error is not None:
-                answer.set_exception(error)
+                result.set_exception(error)
             elif state is not None:
-                answer.set_result(state)
+                result.set_result(state)
 
         def work() -> None:
             state, failure = None, None
@@ -50,10 +50,10 @@ def wake_by_name(client: LambdaClient, function_name: str) -> Callable[[str, Ser
                 state = invoke(member, event)
             except Exception as error:
                 failure = error
-            with contextlib.suppress(RuntimeError):  # the loop has ended before
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(settle, state, failure)
 
         threading.Thread(target=work, name=f"burstcache-{member}", daemon=True).start()
-        return await answer
+        return await result
 
     return wake

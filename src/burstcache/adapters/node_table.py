@@ -1,4 +1,4 @@
-"""The rows of Redis nodes and the leases of keys on them."""
+"""Rows of Redis nodes in the table, and keys' leases on the nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from burstcache.adapters.batches import read_items
-from burstcache.adapters.calls import ask, failures_named, write_if
+from burstcache.adapters.calls import call_aws, translated_errors, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeTable:
-    """Reads and writes rows of nodes and leases. Every method raises ServiceError if DynamoDB fails."""
+    """Rows of nodes and leases. Every method raises ServiceError if DynamoDB fails."""
 
     table_name: str
     client: DynamoDBClient
     clock: Clock
 
     def read(self, node: str) -> NodeRow:
-        """Return the node's row as it is now; a node that never ran is stopped."""
+        """Return the node's row (strongly consistent). A node that has never run counts as stopped."""
         key = to_values(node_item(node))
-        answer = ask(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
-        return NodeRow.from_item(to_plain(answer["Item"])) if "Item" in answer else NodeRow(node)
+        response = call_aws(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
+        return NodeRow.from_item(to_plain(response["Item"])) if "Item" in response else NodeRow(node)
 
     def read_many(self, names: Iterable[str]) -> list[NodeRow]:
-        """Return the rows of the nodes that ever ran, as they are now: one read unit each."""
+        """Return the rows that exist (strongly consistent), at one read unit each."""
         items = read_items(self.client, self.table_name, map(node_item, names), self.clock, is_consistent=True)
         return [NodeRow.from_item(item) for item in items]
 
     def change(
         self, seen: NodeRow, /, *, no_join_since: bool = False, **changes: Unpack[NodeColumns]
     ) -> NodeRow | None:
-        """Write changes to a node's row if its phase, generation and part are still as seen.
+        """Compare-and-set a node's row: its phase, generation and part must still equal the values in `seen`.
 
         Args:
-            seen: The row as it was read.
-            no_join_since: Also require that no lease has been put since.
-            **changes: Columns and their new values.
+            seen: The row as last read.
+            no_join_since: Also require that no lease has been added since.
+            **changes: New values by column.
 
         Returns:
-            The row after the write; None if it had changed.
+            The row after the write, or None if the row had changed.
 
         Raises:
-            IllegalPhaseError: The new phase may not follow the one that was seen.
+            IllegalPhaseError: The new phase may not follow the phase of `seen`.
         """
         if "phase" in changes and seen.phase not in NODE_PHASES_BEFORE[changes["phase"]]:
             raise IllegalPhaseError(f"node {seen.node}: {changes['phase']} may not follow {seen.phase}")
@@ -70,7 +70,7 @@ class NodeTable:
             values[":seen_joins"] = seen.joins
         elif no_join_since:
             condition += f" AND {table.HAS_NO_JOIN}"
-        answer = write_if(
+        response = write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(node_item(seen.node)),
@@ -80,16 +80,17 @@ class NodeTable:
             ExpressionAttributeValues=to_values(values),
             ReturnValues="ALL_NEW",
         )
-        return NodeRow.from_item(to_plain(answer["Attributes"])) if answer else None
+        return NodeRow.from_item(to_plain(response["Attributes"])) if response else None
 
     def join(self, lease: Lease) -> NodeRow:
-        """Put a lease, then count the join; return the node's row after it.
+        """Add a lease, then increment the join count. Return the node's updated row.
 
-        The order is the protocol: a reader that sees an old count before it queries the leases has not missed this one.
+        The order matters. A caller that has read the new count finds the lease by a query. For a caller that has read
+        the old count, a change with `no_join_since` fails once this join is counted.
         """
         item = to_values({**lease_item(lease.node, lease.hash), **lease.columns()})
-        ask(self.client.put_item, TableName=self.table_name, Item=item)
-        answer = ask(
+        call_aws(self.client.put_item, TableName=self.table_name, Item=item)
+        response = call_aws(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(node_item(lease.node)),
@@ -97,23 +98,23 @@ class NodeTable:
             ExpressionAttributeValues=to_values({":one": 1}),
             ReturnValues="ALL_NEW",
         )
-        return NodeRow.from_item(to_plain(answer["Attributes"]))
+        return NodeRow.from_item(to_plain(response["Attributes"]))
 
     def leases(self, node: str) -> list[Lease]:
-        """Return all leases on the node as they are now."""
+        """Return the node's leases (strongly consistent)."""
         pages = self.client.get_paginator("query").paginate(
             TableName=self.table_name,
             KeyConditionExpression=table.ALL_LEASES,
             ExpressionAttributeValues=to_values({":pk": node_item(node)["pk"], ":lease": table.LEASE_PREFIX}),
             ConsistentRead=True,
         )
-        with failures_named():
+        with translated_errors():
             return [Lease.from_item(to_plain(item)) for page in pages for item in page["Items"]]
 
     def change_lease(self, lease: Lease, set_: LeaseColumns, *, remove: Literal["", "waiter"] = "") -> bool:
-        """Write to a lease if it is still of the same life; False if it is not."""
+        """Update a lease of the same life. Return False if it is deleted or belongs to another life."""
         sets = ", ".join(f"#{name} = :{name}" for name in set_)
-        answer = write_if(
+        response = write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(lease_item(lease.node, lease.hash)),
@@ -124,11 +125,11 @@ class NodeTable:
                 {":epoch": lease.epoch, **{f":{name}": value for name, value in set_.items()}}
             ),
         )
-        return answer is not None
+        return response is not None
 
     def extend(self, lease: Lease, *, held_until_us: int, now_us: int) -> bool:
-        """Write until when a holder's lease holds; False if it is gone or has run out."""
-        answer = write_if(
+        """Extend a holder's lease. Return False if it is deleted or expired."""
+        response = write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(lease_item(lease.node, lease.hash)),
@@ -136,19 +137,19 @@ class NodeTable:
             ConditionExpression=table.IS_HELD,
             ExpressionAttributeValues=to_values({":until": held_until_us, ":now": now_us}),
         )
-        return answer is not None
+        return response is not None
 
     def drop(self, lease: Lease, *, is_over: bool = False) -> bool:
-        """Delete a lease if it is still of the same life; False if it is gone or of a newer one.
+        """Delete a lease of the same life. Return False if it is already deleted or belongs to a newer life.
 
-        `is_over`: a hold has run out, so it stays if its holder has extended it or put it anew since it was read.
+        With `is_over`, the caller has read an expired lease. The lease is then kept if its holder has renewed it since.
         """
         held = {":held": lease.held_until_us} if is_over and lease.held_until_us else {}
-        answer = write_if(
+        response = write_if(
             self.client.delete_item,
             TableName=self.table_name,
             Key=to_values(lease_item(lease.node, lease.hash)),
             ConditionExpression=table.IS_SAME_HOLD if held else table.IS_SAME_LIFE,
             ExpressionAttributeValues=to_values({":epoch": lease.epoch, **held}),
         )
-        return answer is not None
+        return response is not None

@@ -1,4 +1,4 @@
-"""The rows of the pool: one partition, which is read at once."""
+"""The pool's rows in the table: one partition, read by one query."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from burstcache.adapters.calls import ask, failures_named, write_if
+from burstcache.adapters.calls import call_aws, translated_errors, write_if
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.pool.kept import (
-    HubSeen,
-    MemberSeen,
+from burstcache.core.pool.retention import (
+    HubStatus,
+    MemberStatus,
     PoolChoice,
     PoolState,
     PoolTotals,
@@ -37,71 +37,71 @@ from burstcache.core.table import (
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
-_HUB_ROW_S = 24 * 3600  # a hub's row outlives it until a round has added up what it saw, and at most for as long
+_HUB_ROW_S = 24 * 3600  # a dead hub's row is kept until a round has counted its totals, for at most this long
 
 
 @dataclass(frozen=True, slots=True)
 class PoolRows:
-    """All that is known of the pool."""
+    """The pool's state: its execution, members, reclaims and hubs."""
 
     state: PoolState = field(default_factory=PoolState)
-    members: Mapping[str, MemberSeen] = field(default_factory=dict)
+    members: Mapping[str, MemberStatus] = field(default_factory=dict)
     reclaims: ReclaimHistory = field(default_factory=ReclaimHistory)
-    hubs: tuple[HubSeen, ...] = ()
+    hubs: tuple[HubStatus, ...] = ()
 
-    def live_hubs(self, now_us: int) -> list[HubSeen]:
-        """Return the hubs that still report, the last that did first."""
+    def live_hubs(self, now_us: int) -> list[HubStatus]:
+        """Return the hubs that still report, latest report first."""
         live = [hub for hub in self.hubs if hub.address["host"] and hub.is_live(now_us)]
         return sorted(live, key=lambda hub: -hub.reported_at_us)
 
 
 @dataclass(frozen=True, slots=True)
 class PoolTable:
-    """Reads and writes rows of the pool. Every method raises ServiceError if DynamoDB fails."""
+    """Rows of the pool. Every method raises ServiceError if DynamoDB fails."""
 
     table_name: str
     client: DynamoDBClient
 
     def read(self) -> PoolRows:
-        """Return all rows as they are now."""
+        """Return all rows (strongly consistent)."""
         pages = self.client.get_paginator("query").paginate(
             TableName=self.table_name,
             KeyConditionExpression=table.ALL_OF_POOL,
             ExpressionAttributeValues=to_values({":pk": table.POOL_PARTITION}),
             ConsistentRead=True,
         )
-        with failures_named():
+        with translated_errors():
             items = {item["sk"]: item for page in pages for item in map(to_plain, page["Items"])}
         state, members = items.pop(POOL_STATE_ITEM["sk"], None), items.pop(POOL_MEMBERS_ITEM["sk"], None)
         return PoolRows(
             PoolState.from_item(state) if state else PoolState(),
             decode_members(members["members"]) if members else {},
             decode_reclaims(members["reclaims"]) if members else ReclaimHistory(),
-            tuple(HubSeen.from_item(item) for item in items.values()),
+            tuple(HubStatus.from_item(item) for item in items.values()),
         )
 
-    def try_out(self) -> None:
-        """Read the rows, and try a write that is never done."""
+    def check_permissions(self) -> None:
+        """Verify permissions with a read, and a conditional write with a condition that never holds."""
         self.read()
         self._update(PoolStateColumns(warmed_at_us=0), table.NEVER)
 
-    def put_hub(self, hub: HubSeen, now_us: int) -> None:
+    def put_hub(self, hub: HubStatus, now_us: int) -> None:
         """Write a hub's row."""
-        ask(self.client.put_item, TableName=self.table_name, Item=self._hub_item(hub, now_us))
+        call_aws(self.client.put_item, TableName=self.table_name, Item=self._hub_item(hub, now_us))
 
-    def count_hub(self, hub: HubSeen, now_us: int) -> bool:
-        """Note that what a hub has reported is added up; False if it has reported since."""
-        answer = write_if(
+    def count_hub(self, hub: HubStatus, now_us: int) -> bool:
+        """Mark a hub's totals as counted. Return False if the hub has reported since."""
+        response = write_if(
             self.client.put_item,
             TableName=self.table_name,
             Item=self._hub_item(replace(hub, counted=hub.totals, control=(0, 0)), now_us),
             ConditionExpression=table.IS_HUB_AS_SEEN,
             ExpressionAttributeValues=to_values({":seen": hub.reported_at_us}),
         )
-        return answer is not None
+        return response is not None
 
     @staticmethod
-    def _hub_item(hub: HubSeen, now_us: int) -> Any:
+    def _hub_item(hub: HubStatus, now_us: int) -> Any:
         columns = PoolHubColumns(
             host=hub.address["host"],
             port=hub.address["port"],
@@ -119,7 +119,7 @@ class PoolTable:
         )
         return to_values({**hub_item(hub.address["id"]), **columns})
 
-    def drop_hub(self, hub: HubSeen) -> None:
+    def drop_hub(self, hub: HubStatus) -> None:
         """Delete a hub's row, unless the hub has reported since."""
         write_if(
             self.client.delete_item,
@@ -130,7 +130,7 @@ class PoolTable:
         )
 
     def change(self, seen: PoolState, **changes: Unpack[PoolStateColumns]) -> PoolState | None:
-        """Write to the state if its execution is still the one that was seen, and its deadline; None if it is not."""
+        """Compare-and-set the state. Return None if its execution or deadline has changed since `seen`."""
         values: dict[str, Any] = {}
         if seen.generation:
             values = {
@@ -141,28 +141,28 @@ class PoolTable:
         return self._update(changes, table.IS_POOL_AS_SEEN if seen.generation else table.IS_POOL_NEW, values)
 
     def put_first_choice(self, choice: PoolChoice) -> PoolChoice:
-        """Write a choice if there is none, and return the one that there is."""
+        """Write the choice if none is stored. Return the stored choice."""
         changes = PoolStateColumns(choice=encode_choice(choice))
         if self._update(changes, table.HAS_NO_CHOICE) is None:
             return self.read().state.choice or choice
         return choice
 
     def put_reader(self, at_us: int) -> None:
-        """Write when a reader last read that needs a hub elsewhere."""
+        """Record the time of the latest read by a reader that needs a remote hub."""
         self._update(PoolStateColumns(reader_at_us=at_us))
 
     def claim_round(self, seen: PoolState, now_us: int) -> bool:
-        """Let a round begin; False if another one has begun since."""
+        """Claim the next round. Return False if another round has begun since `seen`."""
         condition = table.IS_ROUND_AS_SEEN if seen.warmed_at_us else table.IS_FIRST_ROUND
         values = {":seen_warmed": seen.warmed_at_us} if seen.warmed_at_us else {}
         return self._update(PoolStateColumns(warmed_at_us=now_us), condition, values) is not None
 
     def finish_round(
-        self, members: Mapping[str, MemberSeen], reclaims: ReclaimHistory, choice: PoolChoice, totals: PoolTotals
+        self, members: Mapping[str, MemberStatus], reclaims: ReclaimHistory, choice: PoolChoice, totals: PoolTotals
     ) -> None:
-        """Write what a round has found and chosen."""
+        """Write the results of a round: members, reclaims, choice and totals."""
         columns = PoolMembersColumns(members=encode_members(members), reclaims=encode_reclaims(reclaims))
-        ask(self.client.put_item, TableName=self.table_name, Item=to_values({**POOL_MEMBERS_ITEM, **columns}))
+        call_aws(self.client.put_item, TableName=self.table_name, Item=to_values({**POOL_MEMBERS_ITEM, **columns}))
         self._update(PoolStateColumns(choice=encode_choice(choice), totals=encode_totals(totals)))
 
     def _update(
@@ -171,7 +171,7 @@ class PoolTable:
         names = {f"#{name}": name for name in changes}
         if "#part" in condition:
             names["#part"] = "part"
-        answer = write_if(
+        response = write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(POOL_STATE_ITEM),
@@ -183,4 +183,4 @@ class PoolTable:
             ReturnValues="ALL_NEW",
             **({"ConditionExpression": condition} if condition else {}),  # type: ignore[arg-type]
         )
-        return PoolState.from_item(to_plain(answer["Attributes"])) if answer else None
+        return PoolState.from_item(to_plain(response["Attributes"])) if response else None

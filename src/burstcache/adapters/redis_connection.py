@@ -1,4 +1,4 @@
-"""Connections to Redis: as one of its users, over TLS, to a server that has the stack's certificate and no other."""
+"""Connections to Redis, as one of its users, over TLS pinned to the stack's own CA."""
 
 from __future__ import annotations
 
@@ -11,70 +11,70 @@ import redis
 import redis.asyncio
 
 from burstcache.access import RedisAccess
-from burstcache.adapters.certificates import refusal, trusting
+from burstcache.adapters.certificates import client_context, rejection_reason
 from burstcache.adapters.clock import SystemClock, instant, seconds_since
 from burstcache.adapters.deadline import Deadline, TimedSocket
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
 
-# Every node shows it, whatever its address: that of an instance is unknown when its certificate is made.
+# Name in every node's certificate, which is issued before the instance's address is known.
 SERVER_NAME = "redis.burstcache.internal"
 
 
 def connect(
     host: str, port: int, access: RedisAccess, secrets: Secrets, *, deadline: Deadline | None = None, **options: Any
 ) -> redis.Redis:
-    """Return a client that connects at its first use.
+    """Return a client that connects on first use.
 
     Args:
         host: Name or address of the server.
-        port: Where it listens.
-        access: As which user to connect, and whom to believe.
-        secrets: Gives the user's password.
-        deadline: Bounds operations, connections that they need included; None: each read and write has the time-out
-            in the options.
-        options: More arguments of the library's connections.
+        port: Port of the server.
+        access: User to connect as, and the CA to trust.
+        secrets: Source of the user's password.
+        deadline: Deadline of each operation, including the connect. None: the timeouts in the options apply to each
+            read and write.
+        options: Further arguments of redis-py's connections.
 
     Raises:
-        ServiceError: Systems Manager does not give the password.
-        ssl.SSLError: The authority is not a certificate.
+        ServiceError: Systems Manager does not return the password.
+        ssl.SSLError: The CA is not a certificate.
     """
     arguments = {
         "host": host,
         "port": port,
         "connection_class": PlainConnection,
         "deadline": deadline,
-        **arguments_of(access, secrets),
+        **connection_arguments(access, secrets),
         **options,
     }
     return redis.Redis.from_pool(redis.ConnectionPool(**arguments))
 
 
-def arguments_of(access: RedisAccess, secrets: Secrets, *, is_async: bool = False) -> dict[str, Any]:
-    """Return what a pool of connections needs to know of an access; errors are those of `connect`.
+def connection_arguments(access: RedisAccess, secrets: Secrets, *, is_async: bool = False) -> dict[str, Any]:
+    """Return a connection pool's arguments for credentials and TLS. Raise the errors of `connect`.
 
     Args:
-        access: As which user to connect, and whom to believe.
-        secrets: Gives the user's password.
-        is_async: Whether it is a pool of redis.asyncio.
+        access: User to connect as, and the CA to trust.
+        secrets: Source of the user's password.
+        is_async: True for a pool of redis.asyncio.
     """
     arguments: dict[str, Any] = {}
     if access.password_parameter:
         arguments |= {"username": access.user or None, "password": secrets.read(access.password_parameter)}
     if access.ca_pem:
         kind = AsyncTlsConnection if is_async else TlsConnection
-        arguments |= {"connection_class": kind, "tls": trusting(access.ca_pem)}
+        arguments |= {"connection_class": kind, "tls": client_context(access.ca_pem)}
     return arguments
 
 
 class PlainConnection(redis.Connection):
-    """A connection that keeps to the deadline of an operation; the library's waits as long for each read and write.
+    """A connection that enforces a deadline on whole operations, whereas redis-py's timeout restarts with each read.
 
-    Its health is checked after a sleep of the machine, too, which the library's clock may not have counted.
+    It also checks its health after the machine has slept, since redis-py's clock may not count that time.
     """
 
     def __init__(self, *, deadline: Deadline | None = None, **options: Any) -> None:
-        """Remember the deadline; the other options are those of the library."""
+        """Set the deadline. All other options are redis-py's."""
         self._deadline = deadline
         self._clock = SystemClock()
         self._answered_at = instant(self._clock)
@@ -83,37 +83,37 @@ class PlainConnection(redis.Connection):
     def _connect(self) -> Any:
         if self._deadline is None:
             return self._open()
-        # Of each step; the server is not waited for longer than the operation's caller waits for all of them.
+        # redis-py applies these to each step. TimedSocket bounds their sum.
         self.socket_timeout = self.socket_connect_timeout = self._deadline.remaining_s()
         return TimedSocket(self._open(), self._deadline)
 
     def _open(self) -> socket.socket:
-        """Return a new connection, ready to be written to."""
+        """Open and return a socket ready for writing."""
         plain: socket.socket = super()._connect()  # type: ignore[no-untyped-call]
         return plain
 
     def read_response(self, *arguments: Any, **options: Any) -> Any:
-        """Return an answer, or raise TimeoutError, as the library does."""
+        """Read a response as redis-py does, and record its arrival time."""
         response = super().read_response(*arguments, **options)
         self._answered_at = instant(self._clock)
         return response
 
     def check_health(self) -> None:
-        """Ask whether the server is there if its last answer is some time ago, or raise ConnectionError."""
+        """Ping the server if the connection was idle by either clock. Raise ConnectionError if it fails."""
         if self.health_check_interval and seconds_since(self._clock, self._answered_at) > self.health_check_interval:
             self.next_health_check = 0
         super().check_health()  # type: ignore[no-untyped-call]
 
 
 class TlsConnection(PlainConnection):
-    """A connection that is made and verified with a given context.
+    """A TLS connection with a shared context.
 
-    The library's own makes a context for each connection, with all of the machine's authorities, and asks the server
-    for the name of its address.
+    redis-py's own class loads a context per connection, with all of the machine's CAs, and verifies the certificate
+    against the server's address.
     """
 
     def __init__(self, *, tls: ssl.SSLContext, **options: Any) -> None:
-        """Remember how to connect; the other options are those of the library."""
+        """Set the TLS context. All other options are redis-py's."""
         self._tls = tls
         super().__init__(**options)
 
@@ -124,15 +124,15 @@ class TlsConnection(PlainConnection):
         try:
             return self._tls.wrap_socket(plain, server_hostname=SERVER_NAME)
         except ssl.SSLCertVerificationError as error:
-            # Of this class because the library takes every OSError for a failure of the network, and tries again.
-            raise RedisDownError(f"Redis at {self.host} {refusal(error)}") from error
+            # Not an OSError, since redis-py would retry that as a network failure.
+            raise RedisDownError(f"Redis at {self.host} {rejection_reason(error)}") from error
 
 
 class AsyncTlsConnection(redis.asyncio.Connection):
-    """A connection of redis.asyncio that is made and verified with a given context."""
+    """A TLS connection of redis.asyncio with a shared context."""
 
     def __init__(self, *, tls: ssl.SSLContext, **options: Any) -> None:
-        """Remember how to connect; the other options are those of the library."""
+        """Set the TLS context. All other options are redis-py's."""
         self._tls = tls
         super().__init__(**options)
 
@@ -143,4 +143,4 @@ class AsyncTlsConnection(redis.asyncio.Connection):
         try:
             await super()._connect()  # type: ignore[no-untyped-call]
         except ssl.SSLCertVerificationError as error:
-            raise RedisDownError(f"Redis at {self.host} {refusal(error)}") from error
+            raise RedisDownError(f"Redis at {self.host} {rejection_reason(error)}") from error

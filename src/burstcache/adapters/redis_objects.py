@@ -1,8 +1,10 @@
-"""A node's Redis: entries, the times of their newest requests, and who loads an object.
+"""Redis objects: a node's cached entries, the times of their latest requests, and loading leases.
 
-What is to store an entry takes its loading lease, reads the object below, and stores it if the lease is its own still.
-The handling of a write removes entry and lease, so a copy of the old version finds no lease. Eviction and a restart
-take leases, too. A guest is an entry that its readers put there; that of a key with a life comes from Redis control.
+Slices of large objects are read-through entries, too. They are immutable, so their leases only prevent duplicate loads.
+
+A loader takes the key's lease, reads the object from S3, and stores it only if it still holds the lease. Invalidation
+after a write deletes both entry and lease, so a stale copy can no longer be stored. Eviction and restarts may also
+delete leases. A guest is a read-through entry, filled by readers. Redis control fills the entry of a key with a life.
 """
 
 from __future__ import annotations
@@ -19,45 +21,60 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from burstcache.access import RedisAccess, RedisNode
+from burstcache.adapters.adaptive_timeout import AdaptiveTimeout
 from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.adapters.deadline import Deadline
-from burstcache.adapters.patience import Patience
 from burstcache.adapters.redis_connection import connect
+from burstcache.adapters.redis_options import WITHOUT_SETINFO
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
-from burstcache.core.node_use import MOST_HITS
+from burstcache.core.node_use import MAX_HITS
 from burstcache.core.parameters import QUEUE_LENGTH
-from burstcache.traces import part
+from burstcache.traces import subsegment
 from burstcache.web.entry import Entry, decode_meta, encode_meta
 
 _TIMEOUT_S = 0.5
-_LARGEST_S = 5.0  # more, for as long as an object's bytes keep passing
-_CHECK_AFTER_IDLE_S = 10  # a connection that slept longer is pinged first: the environment may have been frozen
-LEASE_S = 5  # for a read of S3 with its retries; if a reader dies, the next one loads its object after this
-_CONTROL_LEASE_S = 90  # as long as Redis control may run: nobody else loads the object of a key with a life
-GUEST_S = 24 * 3600  # a write whose event is lost makes no guest stale for longer, though its node may never stop
-_HITS = "hits"  # of all guests: `time:size` of the newest ones, newest first [us, bytes]
-_LEFT_OUT = "left-out"  # sizes of the objects seen lately that the boot did not bring, by where they would be [bytes]
-_AT_ONCE = 1_000
+_TRANSFER_S = 5.0  # added to the timeout while an object's bytes keep arriving
+_CHECK_AFTER_IDLE_S = 10  # a connection idle for longer is pinged first, since the environment may have been frozen
+LEASE_S = 5  # one S3 read with retries. If the loader dies, another can take the lease after this time
+_CONTROL_LEASE_S = 90  # timeout of Redis control, the only loader of a key with a life
+GUEST_S = 24 * 3600  # bounds staleness after a lost write event, even on a node that never stops
+_SEEN_S = 600  # a slice is loaded at its second miss within this time, so that a scan evicts nothing
+_HITS = "hits"  # hits of all guests, newest first: `time:size` [us, bytes]
+_LEFT_OUT = "left-out"  # recently seen objects skipped by the boot's bulk load: size by object key [bytes]
+_BATCH_SIZE = 1_000
 
 
 def object_key(hash_: str) -> str:
-    """Return where an object is: a hash with the fields `meta` (JSON of headers) and `body`."""
+    """Return the Redis key of an object: a hash with the fields `meta` (headers as JSON) and `body`."""
     return f"object:{hash_}"
 
 
 def recent_key(hash_: str) -> str:
-    """Return where the times of the last GETs are: a list of decimal microseconds, newest first."""
+    """Return the Redis key of the latest GETs: a list of times in decimal microseconds, newest first."""
     return f"recent:{hash_}"
 
 
 def lease_key(hash_: str) -> str:
-    """Return where the token of the reader is that loads a guest."""
+    """Return the Redis key of an object's loading lease: its value is the loader's token."""
     return f"load:{hash_}"
 
 
+def slice_key(name: str) -> str:
+    """Return the Redis key of a slice: a string, its bytes."""
+    return object_key(f"slice:{name}")
+
+
+def _slice_lease_key(name: str) -> str:
+    return lease_key(f"slice:{name}")
+
+
+def _slice_miss_key(name: str) -> str:
+    return recent_key(f"slice:{name}")
+
+
 class _Script:
-    """A script that the server knows by its digest once it has run."""
+    """A Lua script, called by its SHA-1 once the server has cached it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -70,20 +87,20 @@ class _Script:
             return client.eval(self.text, keys, *keys_and_arguments)
 
 
-# KEYS: object, lease, hits, left out. ARGV: time, token (empty: take no lease). Lua would copy the body twice, so it
-# stays out.
+# KEYS: object, lease, hits, left out. ARGV: time, token (empty: take no lease). The body is read by HMGET, since Lua
+# would copy it twice.
 _NOTE_OR_LEASE = _Script(f"""
 local is_here = redis.call("HSTRLEN", KEYS[1], "meta") > 0
 local size = is_here and redis.call("HSTRLEN", KEYS[1], "body") or redis.call("HGET", KEYS[4], KEYS[1])
 if size then
   redis.call("LPUSH", KEYS[3], ARGV[1] .. ":" .. size)
-  redis.call("LTRIM", KEYS[3], 0, {MOST_HITS - 1})
+  redis.call("LTRIM", KEYS[3], 0, {MAX_HITS - 1})
 end
 if is_here then return 0 end
 if ARGV[2] ~= "" and redis.call("SET", KEYS[2], ARGV[2], "NX", "EX", {LEASE_S}) then return 1 end
 return 0
 """)
-# KEYS: object, lease, left out. ARGV: token, meta, body, how long it is kept [s] (0: no limit).
+# KEYS: object, lease, left out. ARGV: token, meta, body, time to live [s] (0: no limit).
 _STORE = _Script("""
 if redis.call("GET", KEYS[2]) ~= ARGV[1] then return 0 end
 redis.call("DEL", KEYS[1], KEYS[2])
@@ -92,18 +109,27 @@ if ARGV[4] ~= "0" then redis.call("EXPIRE", KEYS[1], ARGV[4]) end
 redis.call("HDEL", KEYS[3], KEYS[1])
 return 1
 """)
+# KEYS: lease and mark of a miss, for each missing slice.
+_LEASE_SLICES = _Script(f"""
+local leased = {{}}
+for at = 1, #KEYS, 2 do
+  local is_seen = not redis.call("SET", KEYS[at + 1], "", "NX", "EX", {_SEEN_S})
+  leased[#leased + 1] = is_seen and redis.call("SET", KEYS[at], "", "NX", "EX", {LEASE_S}) and 1 or 0
+end
+return leased
+""")
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A GET of a guest that Redis served, or of one seen lately that it would have if the boot had brought it."""
+    """A GET of a guest that Redis served, or would have served if the boot had loaded the object."""
 
     at_us: int
     size_bytes: int
 
 
 class RedisObjects:
-    """One node's Redis. Every method raises RedisDownError if it does not answer or refuses the password."""
+    """One node's Redis. Every method raises RedisDownError if Redis is unreachable or rejects the password."""
 
     def __init__(
         self,
@@ -112,24 +138,24 @@ class RedisObjects:
         access: RedisAccess,
         *,
         timeout_s: float = _TIMEOUT_S,
-        patience: Patience | None = None,
+        adaptive_timeout: AdaptiveTimeout | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Remember how to connect; the connection is made at first use.
+        """Configure a connection, which is opened on first use.
 
         Args:
-            node: Where Redis listens.
-            secrets: Gives the password.
-            access: As which user to connect, and whom to believe.
-            timeout_s: How long a method may take, a connection included, if few bytes pass [s].
-            patience: Decides that in its place for a caller that can do without.
-            clock: Tells the time.
+            node: Address of Redis.
+            secrets: Source of the password.
+            access: User to connect as, and the CA to trust.
+            timeout_s: Timeout of one method, including the connect. It is extended while bytes arrive [s].
+            adaptive_timeout: Replaces `timeout_s` for callers that can fall back to S3.
+            clock: Source of time.
         """
         self._node = node
         self._secrets = secrets
         self._access = access
         self._timeout_s = timeout_s
-        self._patience = patience
+        self._adaptive_timeout = adaptive_timeout
         self._deadline = Deadline(clock or SystemClock())
         self._client: redis.Redis | None = None
 
@@ -140,15 +166,15 @@ class RedisObjects:
             client.close()
 
     def ping(self) -> None:
-        """Return if Redis answers."""
+        """Return once Redis has responded to a PING."""
         with self._connected() as client:
             client.ping()
 
     def read(self, hash_: str, *, at_us: int) -> Entry | None:
-        """Return an entry and note its request at `at_us`, in one round trip; None if it is not here.
+        """Return the cached entry or None, and record a request at `at_us`, in one round trip.
 
         Raises:
-            ValueError: Redis holds something that is not an entry.
+            ValueError: The entry in Redis is malformed.
         """
         object_, recent = object_key(hash_), recent_key(hash_)
         with self._connected() as client:
@@ -158,16 +184,16 @@ class RedisObjects:
             commands.ltrim(recent, 0, QUEUE_LENGTH - 1)
             (meta, body), *_ = commands.execute()
             if meta is None or body is None:
-                # S3 will serve it. A list that outlives its object would keep a node in use that serves nothing.
+                # A miss, which S3 serves. Request times of a missing object would keep an idle node running.
                 client.delete(recent)
                 return None
         return Entry(decode_meta(meta), body)
 
     def read_meta(self, hash_: str) -> Entry | None:
-        """Return an entry without its body, which does not count as use; None if it is not here.
+        """Return the entry with an empty body, or None if it is not cached. Record no request.
 
         Raises:
-            ValueError: Redis holds something that is not an entry.
+            ValueError: The entry in Redis is malformed.
         """
         with self._connected() as client, client.pipeline(transaction=False) as pipeline:
             pipeline.hget(object_key(hash_), "meta")
@@ -177,22 +203,22 @@ class RedisObjects:
             return None
         entry = Entry(decode_meta(meta), b"")
         if entry.size_bytes != size_bytes:
-            raise ValueError(f"a body of {size_bytes} bytes, whose content-length is {entry.size_bytes}")
+            raise ValueError(f"the body has {size_bytes} bytes, but content-length is {entry.size_bytes}")
         return entry
 
     def read_guest(self, hash_: str, *, at_us: int, leases: bool) -> tuple[Entry | None, str]:
-        """Return a guest, or take its loading lease if it is not here; note the request; in one round trip.
+        """Return a guest, or take its loading lease on a miss. Record the request in the same round trip.
 
         Args:
-            hash_: The key's hash.
-            at_us: When the request came [us].
-            leases: Whether the caller is going to load the whole object.
+            hash_: Hash of the key.
+            at_us: Time of the request [us].
+            leases: Whether to take the lease on a miss. Set it if the caller would then load the whole object.
 
         Returns:
-            The entry if it is here; else the lease's token, empty if another reader has the lease.
+            The entry, or None on a miss, and the token of the lease, empty if no lease was taken.
 
         Raises:
-            ValueError: Redis holds something that is not an entry.
+            ValueError: The entry in Redis is malformed.
         """
         token = os.urandom(8).hex() if leases else ""
         keys_and_arguments = (object_key(hash_), lease_key(hash_), _HITS, _LEFT_OUT, at_us, token)
@@ -200,42 +226,104 @@ class RedisObjects:
             pipeline = client.pipeline(transaction=False)
             pipeline.hmget(object_key(hash_), ["meta", "body"])
             pipeline.evalsha(_NOTE_OR_LEASE.sha, 4, *keys_and_arguments)
-            found, is_leased = pipeline.execute(raise_on_error=False)
+            fields, is_leased = pipeline.execute(raise_on_error=False)
             if isinstance(is_leased, redis.exceptions.NoScriptError):
                 is_leased = client.eval(_NOTE_OR_LEASE.text, 4, *keys_and_arguments)
-            for answer in (found, is_leased):
-                if isinstance(answer, Exception):
-                    raise answer
-        meta, body = found
+            for reply in (fields, is_leased):
+                if isinstance(reply, Exception):
+                    raise reply
+        meta, body = fields
         if meta is None or body is None:
             return None, token if is_leased else ""
         return Entry(decode_meta(meta), body), ""
 
+    def read_slices(self, sizes_bytes: Mapping[str, int]) -> tuple[dict[str, bytes], list[str]]:
+        """Return slices by name, and the missing ones whose loading leases were taken.
+
+        A hit takes one round trip, a miss two. The first miss of a slice only leaves a mark. Slices are no hits of the
+        node: they do not keep it running.
+
+        Args:
+            sizes_bytes: The size of each slice by name, at least 1 [bytes]. A stored slice of another size is missing.
+        """
+        with self._connected() as client:
+            pipeline = client.pipeline(transaction=False)
+            for name in sizes_bytes:
+                pipeline.get(slice_key(name))
+            found = {}
+            for (name, size_bytes), reply in zip(
+                sizes_bytes.items(), pipeline.execute(raise_on_error=False), strict=True
+            ):
+                if isinstance(reply, bytes) and len(reply) == size_bytes:
+                    found[name] = reply
+                elif isinstance(reply, Exception) and not _is_wrong_type(reply):
+                    raise reply
+            missing = [name for name in sizes_bytes if name not in found]
+            return found, self._lease_slices(client, missing) if missing else []
+
+    def _lease_slices(self, client: redis.Redis, missing: Sequence[str]) -> list[str]:
+        """Take the loading leases of those slices that have been missed before. A full node leases none."""
+        keys = [key for name in missing for key in (_slice_lease_key(name), _slice_miss_key(name))]
+        try:
+            leased = _LEASE_SLICES.run(client, *keys, keys=len(keys))
+        except redis.exceptions.OutOfMemoryError:
+            return []
+        return [name for name, is_leased in zip(missing, leased, strict=True) if is_leased]
+
+    def store_slices(self, bodies: Mapping[str, bytes]) -> None:
+        """Store slices by name, and release their leases, in one round trip. A full node stores none."""
+        with self._connected() as client:
+            pipeline = client.pipeline(transaction=False)
+            for name, body in bodies.items():
+                pipeline.set(slice_key(name), body, ex=GUEST_S)
+                pipeline.delete(_slice_lease_key(name))
+            for reply in pipeline.execute(raise_on_error=False):
+                if isinstance(reply, Exception) and not isinstance(reply, redis.exceptions.OutOfMemoryError):
+                    raise reply
+
+    def stored_slices(self, sizes_bytes: Mapping[str, int]) -> set[str]:
+        """Return the names of the slices that are stored, in one round trip. To Redis's LRU, this is a use of each.
+
+        Args:
+            sizes_bytes: As for `read_slices`.
+        """
+        with self._connected() as client:
+            pipeline = client.pipeline(transaction=False)
+            for name, size_bytes in sizes_bytes.items():  # the readers' user may not call EXISTS or STRLEN
+                pipeline.getrange(slice_key(name), size_bytes - 1, size_bytes)
+            lasts = pipeline.execute(raise_on_error=False)
+            for last in lasts:
+                if isinstance(last, Exception) and not _is_wrong_type(last):
+                    raise last
+        return {
+            name for name, last in zip(sizes_bytes, lasts, strict=True) if isinstance(last, bytes) and len(last) == 1
+        }
+
     def lease(self, hashes: Iterable[str]) -> dict[str, str]:
-        """Take the loading leases of guests that are not here; return the tokens by hash, in two round trips."""
-        asked, token = list(hashes), os.urandom(8).hex()
+        """Take the loading leases of the guests that are not cached, in two round trips. Return the tokens by hash."""
+        requested, token = list(hashes), os.urandom(8).hex()
         with self._connected() as client, client.pipeline(transaction=False) as pipeline:
-            for hash_ in asked:
+            for hash_ in requested:
                 pipeline.exists(object_key(hash_))
-            missing = [hash_ for hash_, exists in zip(asked, pipeline.execute(), strict=True) if not exists]
+            missing = [hash_ for hash_, exists in zip(requested, pipeline.execute(), strict=True) if not exists]
             for hash_ in missing:
                 pipeline.set(lease_key(hash_), token, nx=True, ex=LEASE_S)
             taken = pipeline.execute()
         return {hash_: token for hash_, is_taken in zip(missing, taken, strict=True) if is_taken}
 
     def store_guest(self, hash_: str, entry: Entry, token: str) -> bool:
-        """Store a guest if the lease with this token still holds, and give the lease back; False if it does not."""
+        """Store a guest and release its lease. Return False if the lease with this token has been lost."""
         return self._store(hash_, entry, token, kept_s=GUEST_S)
 
     def leave_out(self, sizes_bytes: Mapping[str, int]) -> None:
-        """Have reads of guests that are not here count as hits until they are stored, by their hashes."""
+        """Register guests that the boot did not load. Until a guest is stored, its reads count as hits."""
         sizes = [(object_key(hash_), size_bytes) for hash_, size_bytes in sizes_bytes.items()]
-        for start in range(0, len(sizes), _AT_ONCE):
+        for start in range(0, len(sizes), _BATCH_SIZE):
             with self._connected() as client:
-                client.hset(_LEFT_OUT, mapping=dict(sizes[start : start + _AT_ONCE]))
+                client.hset(_LEFT_OUT, mapping=dict(sizes[start : start + _BATCH_SIZE]))
 
     def drop(self, hash_: str) -> bool:
-        """Forget an entry, and take the lease of what loads it, in one command; keep the times of its requests.
+        """Invalidate an entry and its loading lease, in one command. Keep its request times.
 
         Returns:
             True if the node had the entry or was loading it.
@@ -244,19 +332,19 @@ class RedisObjects:
             return bool(client.unlink(object_key(hash_), lease_key(hash_)))
 
     def hits(self) -> list[Hit]:
-        """Return the newest hits of all guests, newest first, at most `MOST_HITS`."""
+        """Return the latest hits of all guests, newest first, at most `MAX_HITS`."""
         with self._connected() as client:
-            noted: Any = client.lrange(_HITS, 0, MOST_HITS - 1)
-        return [Hit(*map(int, each.split(b":"))) for each in noted]
+            hits: Any = client.lrange(_HITS, 0, MAX_HITS - 1)
+        return [Hit(*map(int, hit.split(b":"))) for hit in hits]
 
     def memory_bytes(self) -> int:
-        """Return what entries may take before Redis evicts [bytes]; 0: there is no limit."""
+        """Return Redis's `maxmemory` [bytes]. 0: no limit."""
         with self._connected() as client:
             configured: Any = client.config_get("maxmemory")
         return int(configured["maxmemory"])
 
     def note(self, times_us: Mapping[str, Sequence[int]]) -> None:
-        """Note the times of GETs that a reader's memory served, oldest first, for keys that have times here."""
+        """Record GETs served by a reader's local cache, oldest first, for keys that already have request times here."""
         with self._connected() as client, client.pipeline(transaction=False) as pipeline:
             for hash_, times in times_us.items():
                 pipeline.lpushx(recent_key(hash_), *map(str, times))
@@ -264,18 +352,18 @@ class RedisObjects:
             pipeline.execute()
 
     def take_lease(self, hash_: str) -> str:
-        """Take the loading lease of a key with a life from all that have it, and return its token."""
+        """Take the loading lease of a key with a life, revoking any current lease. Return its token."""
         token = os.urandom(8).hex()
         with self._connected() as client:
             client.set(lease_key(hash_), token, ex=_CONTROL_LEASE_S)
         return token
 
     def put(self, hash_: str, entry: Entry, token: str) -> bool:
-        """Store the entry of a key with a life if the lease with this token still holds; False if it does not."""
+        """Store the entry of a key with a life. Return False if the lease with this token has been lost."""
         return self._store(hash_, entry, token, kept_s=0)
 
     def add_older_times(self, hash_: str, times_us: Sequence[int]) -> None:
-        """Add the times of requests before Redis served, behind what proxies may have pushed already."""
+        """Append request times from before Redis served the key, after any times that proxies have already pushed."""
         if times_us:
             newest_first = sorted(times_us, reverse=True)[:QUEUE_LENGTH]
             with self._connected() as client, client.pipeline(transaction=False) as pipeline:
@@ -284,23 +372,23 @@ class RedisObjects:
                 pipeline.execute()
 
     def remove(self, hash_: str) -> None:
-        """Forget an entry and its times, and take the lease of what loads it."""
+        """Remove an entry, its request times and its loading lease."""
         with self._connected() as client:
             client.unlink(object_key(hash_), lease_key(hash_), recent_key(hash_))
 
     def queues(self, hashes: Iterable[str]) -> Mapping[str, tuple[int, ...]]:
-        """Return per key the times of its newest requests [us], in one round trip.
+        """Return the times of each key's latest requests [us], in one round trip.
 
-        A key whose entry is not there (not seeded yet, or evicted) has none, whatever proxies have pushed: it is not
-        being served from here.
+        A key without an entry (not yet seeded, or evicted) has no times, since this node does not serve the key. Times
+        that proxies have pushed are ignored.
         """
-        asked = list(hashes)
+        requested = list(hashes)
         with self._connected() as client, client.pipeline(transaction=False) as pipeline:
-            for hash_ in asked:
+            for hash_ in requested:
                 pipeline.exists(object_key(hash_))
                 pipeline.lrange(recent_key(hash_), 0, QUEUE_LENGTH - 1)
-            answers = pipeline.execute()
-        pairs = zip(asked, answers[::2], answers[1::2], strict=True)
+            replies = pipeline.execute()
+        pairs = zip(requested, replies[::2], replies[1::2], strict=True)
         return {hash_: tuple(int(time_us) for time_us in times) if exists else () for hash_, exists, times in pairs}
 
     def _store(self, hash_: str, entry: Entry, token: str, *, kept_s: int) -> bool:
@@ -311,7 +399,7 @@ class RedisObjects:
     @contextmanager
     def _connected(self) -> Iterator[redis.Redis]:
         try:
-            with part(f"redis {self._node.name}"), self._in_time():
+            with subsegment(f"redis {self._node.name}"), self._bounded():
                 if self._client is None:
                     self._client = self._connect()
                 yield self._client
@@ -323,17 +411,17 @@ class RedisObjects:
         except (redis.RedisError, OSError) as error:
             raise RedisDownError(f"{self._node.name} at {self._node.host}: {error!r}") from error
 
-    def _in_time(self) -> AbstractContextManager[None]:
-        """Bound what is done in a `with`."""
-        if self._patience is None:
-            return self._deadline.within(self._timeout_s, most_s=self._timeout_s + _LARGEST_S)
-        return self._deadline.within(self._patience.wait_s, most_s=self._patience.most_wait_s)
+    def _bounded(self) -> AbstractContextManager[None]:
+        """Return a context that sets the deadline of one operation."""
+        if self._adaptive_timeout is None:
+            return self._deadline.within(self._timeout_s, most_s=self._timeout_s + _TRANSFER_S)
+        return self._deadline.within(self._adaptive_timeout.wait_s, most_s=self._adaptive_timeout.most_wait_s)
 
     def _connect(self) -> redis.Redis:
-        """Return a client that connects at first use.
+        """Return a client that connects on first use.
 
-        One retry at once: a connection that was lost while the environment was frozen shows itself in its first use. A
-        node that is silent is not asked twice.
+        It retries once, immediately, since a connection lost while the environment was frozen fails on its next use.
+        Timeouts are not retried.
         """
         return connect(
             self._node.host,
@@ -344,5 +432,10 @@ class RedisObjects:
             health_check_interval=_CHECK_AFTER_IDLE_S,
             retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
             protocol=2,
-            driver_info=None,  # two round trips less per connection
+            **WITHOUT_SETINFO,
         )
+
+
+def _is_wrong_type(error: Exception) -> bool:
+    """Return True if a key has a value of another type. The next loader replaces it."""
+    return isinstance(error, redis.exceptions.ResponseError) and str(error).startswith("WRONGTYPE")

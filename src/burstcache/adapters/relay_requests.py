@@ -1,4 +1,4 @@
-"""The relay's client of synchronous callers, which ask."""
+"""Requests over the relay, for synchronous callers."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.relay import CHECK_TIMEOUT_S, connect, flush, hang_up, ping
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RelayDownError, SilentHolderError
-from burstcache.traces import HEADER, header, part
+from burstcache.traces import HEADER, subsegment, trace_header
 
 T = TypeVar("T")
 
 _CONNECT_TIMEOUT_S = 1
-# A connection that slept longer than this must answer a ping before it is used: the environment may have been frozen
-# past the server's patience, and a request into a dead connection would cost its whole time-out.
+# A connection idle for longer is pinged before use. The server may have closed it while the environment was frozen, and
+# a request on a dead connection would block for its whole timeout.
 _TRUSTED_IDLE_S = 5.0
-_LEAST_S = 0.01  # of a request whose time was used up by its connection: it has been made for the next one
-# Selecting, feeding the stream, waking its reader: after these the loop has read what came while it was at rest.
+_LEAST_S = 0.01  # for a request that spent its timeout on connecting. The next request reuses the connection
+# Event loop iterations after which a connection has read all data received while idle: select, feed the stream, and
+# wake its reader.
 _LOOP_TURNS_TO_NOTICE_CLOSE = 3
 
 
 class RelayRequests:
-    """Requests over the relay for synchronous callers, any number of threads at a time.
+    """A thread-safe pool of relay connections for synchronous callers.
 
-    Each request has a connection to itself, so there are as many as requests were ever under way at once: one in an
-    execution environment of the proxy.
+    Each request has exclusive use of a connection, so the pool grows to the peak concurrency. In the proxy's execution
+    environments, this is one.
     """
 
     def __init__(
@@ -43,35 +44,34 @@ class RelayRequests:
     ) -> None:
         self._url = access.url
         self._make_connection = partial(_Requests, access, secrets, clock, connect_timeout_s)
-        self._idle: list[_Requests] = []  # last in, first out: what is used least ages first
+        self._idle: list[_Requests] = []  # last in, first out, so that surplus connections stay idle
         self._is_closed = False
 
-    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
-        """Return the answer of the process that holds `subject`; None if none does.
+    def send_request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
+        """Send a request and return the response, or None if the subject has no responders.
 
         Raises:
-            SilentHolderError: A process holds the subject, but did not answer in `timeout_s`, the time to connect
-                included.
-            RelayDownError: The relay itself does not answer, or the stack has none.
+            SilentHolderError: A responder exists, but did not respond within `timeout_s`, including the connect.
+            RelayDownError: The relay itself is unreachable, or the stack has no relay.
         """
         return self._with_connection(lambda connection: connection.request(subject, payload, timeout_s))
 
-    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
-        """Return when the relay has sent a message to all that hold `subject`, before anything that it gets later.
+    def send_order(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
+        """Publish a message, and return once the relay has routed it to all subscribers, ahead of later messages.
 
-        In a stack without a relay nobody holds anything.
+        Without a relay, do nothing.
 
         Raises:
-            RelayDownError: The relay does not answer.
+            RelayDownError: The relay is unreachable.
         """
         if self._url:
-            self._with_connection(lambda connection: connection.tell(subject, payload, timeout_s))
+            self._with_connection(lambda connection: connection.publish(subject, payload, timeout_s))
 
     def close(self) -> None:
-        """Leave the relay."""
+        """Close all connections."""
         self._is_closed = True
         while self._idle:
-            with suppress(IndexError):  # another thread closes, too
+            with suppress(IndexError):  # another thread may close the pool concurrently
                 connection = self._idle.pop()
                 self._outside_the_loop.submit(connection.close).result() if _is_in_event_loop() else connection.close()
 
@@ -85,7 +85,7 @@ class RelayRequests:
         try:
             if _is_in_event_loop():
                 return self._outside_the_loop.submit(use, connection).result()
-            with part("relay"):
+            with subsegment("relay"):
                 return use(connection)
         finally:
             self._idle.append(connection)
@@ -94,7 +94,7 @@ class RelayRequests:
 
     @cached_property
     def _outside_the_loop(self) -> ThreadPoolExecutor:
-        """A thread in which a connection's loop may run although the caller's thread runs one: a notebook does."""
+        """A thread for connections' event loops, used if the caller's thread already runs a loop, as in a notebook."""
         return ThreadPoolExecutor(1, thread_name_prefix="burstcache-relay")
 
 
@@ -107,7 +107,7 @@ def _is_in_event_loop() -> bool:
 
 
 class _Requests:
-    """One connection for requests, one at a time. Its event loop runs only while a request is under way."""
+    """One relay connection for one request at a time. Its event loop runs only during a request."""
 
     def __init__(self, access: RelayAccess, secrets: Secrets, clock: Clock, connect_timeout_s: float) -> None:
         self._access = access
@@ -116,20 +116,20 @@ class _Requests:
         self._connect_timeout_s = connect_timeout_s
         self._loop = clock.new_event_loop()
         self._client: Client | None = None
-        self._used_at: Instant | None = None  # None: it is pinged before its next use
+        self._used_at: Instant | None = None  # None: ping before next use
 
     def request(self, subject: str, payload: bytes, timeout_s: float) -> bytes | None:
         return self._loop.run_until_complete(self._request(subject, payload, timeout_s))
 
-    def tell(self, subject: str, payload: bytes, timeout_s: float) -> None:
-        self._loop.run_until_complete(self._tell(subject, payload, timeout_s))
+    def publish(self, subject: str, payload: bytes, timeout_s: float) -> None:
+        self._loop.run_until_complete(self._publish(subject, payload, timeout_s))
 
     def close(self) -> None:
         self._loop.run_until_complete(self._drop())
         self._loop.close()
 
-    async def _tell(self, subject: str, payload: bytes, timeout_s: float) -> None:
-        for is_last in (False, True):  # a connection may prove lost when it is used
+    async def _publish(self, subject: str, payload: bytes, timeout_s: float) -> None:
+        for is_last in (False, True):  # retry once, since the connection may have been lost while idle
             client = await self._connected(self._connect_timeout_s)
             try:
                 await client.publish(subject, payload)
@@ -146,13 +146,13 @@ class _Requests:
         answer_by_s = self._loop.time() + timeout_s
         client = await self._connected(min(timeout_s, self._connect_timeout_s))
         try:
-            headers = {HEADER: trace} if (trace := header()) else None
+            headers = {HEADER: trace} if (trace := trace_header()) else None
             left_s = max(answer_by_s - self._loop.time(), _LEAST_S)
             message = await client.request(subject, payload, timeout=left_s, headers=headers)
         except NoRespondersError:
             message = None
         except NoAnswerError as error:
-            self._used_at = None  # the relay itself may be dead: force a ping before the next request
+            self._used_at = None  # the relay itself may be down, so ping it before the next request
             raise SilentHolderError(f"no answer to {subject} in {timeout_s} s") from error
         except Exception as error:
             await self._drop()
@@ -161,7 +161,7 @@ class _Requests:
         return None if message is None else message.data
 
     async def _connected(self, within_s: float) -> Client:
-        """Return a connection of which an answer has come lately, a new one if need be, or raise RelayDownError."""
+        """Return a connection that was alive recently, reconnecting if necessary, or raise RelayDownError."""
         give_up_s = self._loop.time() + within_s
         for _ in range(_LOOP_TURNS_TO_NOTICE_CLOSE):
             await asyncio.sleep(0)

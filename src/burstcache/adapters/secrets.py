@@ -1,10 +1,10 @@
-"""Secrets of the stack, SecureString parameters of Systems Manager: read at first use and kept until refused."""
+"""The stack's secrets: SecureString parameters in Systems Manager, read on first use and cached until rejected."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burstcache.adapters.calls import ask
+from burstcache.adapters.calls import call_aws
 
 if TYPE_CHECKING:
     from types_boto3_ssm.client import SSMClient
@@ -21,13 +21,13 @@ class Secrets:
         """Return the value of the parameter `name`.
 
         Raises:
-            ServiceError: Systems Manager does not give it; asking again is allowed.
+            ServiceError: Systems Manager does not return the parameter. Failures are not cached.
         """
         if name not in self._values:
-            answer = ask(self._client.get_parameter, Name=name, WithDecryption=True)
-            self._values[name] = answer["Parameter"]["Value"]
+            response = call_aws(self._client.get_parameter, Name=name, WithDecryption=True)
+            self._values[name] = response["Parameter"]["Value"]
         return self._values[name]
 
     def forget(self) -> None:
-        """Forget all secrets: a server refused one, so it may have been replaced."""
+        """Clear the cache after a server has rejected a secret, which may have been rotated."""
         self._values.clear()

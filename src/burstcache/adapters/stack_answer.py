@@ -1,7 +1,8 @@
-"""The answer of a custom resource: without one, CloudFormation waits for an hour and cannot even roll back.
+"""Custom resources' answers to CloudFormation. Without one, each deployment and rollback waits for `ServiceTimeout`.
 
-The same file stands in `burstcache.adapters` and in `custom_resources`, which are deployed apart: the package does not
-need cryptography, nor do credentials need the package. `tests/template/test_functions.py` holds them equal.
+The same file is in `burstcache.adapters` and in `custom_resources`, which are deployed separately. The package does not
+need cryptography, and credentials do not need the package. `tests/template/test_functions.py` checks that they are
+equal.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 
 _ATTEMPTS = 4
 _TIMEOUT_S = 5
-_MAX_REASON_CHARACTERS = 1000  # the whole answer may have 4,096 bytes
+_MAX_REASON_CHARACTERS = 1000  # within CloudFormation's limit of 4,096 bytes per response
 
 
 def succeed(event: Mapping[str, Any], physical_id: str, attributes: Mapping[str, str] | None = None) -> None:
-    """Report success to CloudFormation; `attributes` are the values of Fn::GetAtt.
+    """Report success to CloudFormation. `attributes` are the values for Fn::GetAtt.
 
     Raises:
         OSError, http.client.HTTPException: The answer could not be delivered.
@@ -42,13 +43,13 @@ def _answer(event: Mapping[str, Any], outcome: Mapping[str, Any]) -> None:
         event["ResponseURL"],
         data=json.dumps({**same, **outcome}).encode(),
         method="PUT",
-        headers={"Content-Type": ""},  # the URL is signed for a request without one
+        headers={"Content-Type": ""},  # the presigned URL is signed without a content type
     )
     for attempt in range(_ATTEMPTS):
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S):
                 return
-        except (OSError, http.client.HTTPException):  # a receipt that is late is no URLError
+        except (OSError, http.client.HTTPException):  # a late response is no URLError
             if attempt == _ATTEMPTS - 1:
                 raise
             time.sleep(2**attempt)

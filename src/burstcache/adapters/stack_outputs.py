@@ -1,4 +1,4 @@
-"""What a stack's outputs and a local run's file tell a program in the caller's process."""
+"""Stack outputs or a local run's file, as configuration for a program in the caller's process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burstcache.core.errors import InvalidSettingError, in_one_line
 
 _LOCAL_FILE = "local.json"
 _OF_EVERY_STACK = "ReaderSettings"
-# What deploys a stack with an output that not all have.
+# Remedies for missing outputs that not every stack has.
 _PARAMETERS = {
     "PoolSettings": "it has no pool; accepted: a stack with the parameter PoolMembers above 0",
     "StateSettings": "it has no databases; accepted: a stack whose parameter StateDatabases names them",
@@ -22,12 +22,12 @@ _PARAMETERS = {
 
 
 def stack_output(stack_name: str, output: str, session: Any, endpoint_urls: Mapping[str, str]) -> str:
-    """Return an output of a stack, or raise InvalidSettingError."""
+    """Return a stack's output, or raise InvalidSettingError."""
     return outputs_with(output, stack_name, session, endpoint_urls)[output]
 
 
 def outputs_with(output: str, stack_name: str, session: Any, endpoint_urls: Mapping[str, str]) -> dict[str, str]:
-    """Return all outputs of a stack by name, `output` among them, or raise InvalidSettingError."""
+    """Return all of a stack's outputs, by name. Raise InvalidSettingError if `output` is missing."""
     clients = Clients("control", session=session, endpoint_urls=endpoint_urls)
     try:
         (stack,) = clients.make("cloudformation").describe_stacks(StackName=stack_name)["Stacks"]
@@ -53,10 +53,10 @@ def outputs_with(output: str, stack_name: str, session: Any, endpoint_urls: Mapp
 
 
 def local_run(folder: Path) -> dict[str, Any]:
-    """Return what `burstcache local up` has written of the run in a directory, described in its `folder`.
+    """Return the description of a local run, written to `folder` by `burstcache local up`.
 
     Raises:
-        InvalidSettingError: Nothing runs there.
+        InvalidSettingError: There is no local run in `folder`.
     """
     try:
         run: dict[str, Any] = json.loads((folder / _LOCAL_FILE).read_text())
@@ -66,11 +66,11 @@ def local_run(folder: Path) -> dict[str, Any]:
 
 
 def variables_in(text: str, source: str, output: str) -> dict[str, str]:
-    """Return the JSON object of texts that an output has, or raise InvalidSettingError that names the source."""
+    """Parse an output's value, a JSON object of strings. Raise an InvalidSettingError that names the source."""
     try:
         variables = json.loads(text)
     except ValueError:
         variables = None
     if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
-        raise InvalidSettingError(f"{source}: {text[:60]!r} is not a JSON object of texts as the output {output} is")
+        raise InvalidSettingError(f"{source}: {text[:60]!r} is not a JSON object of strings like the output {output}")
     return variables

@@ -1,4 +1,4 @@
-"""The state function as holders of databases call it."""
+"""Client of the state function, for database holders."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from burstcache.adapters.calls import ask
-from burstcache.adapters.functions import payload_of
+from burstcache.adapters.calls import call_aws
+from burstcache.adapters.functions import read_payload
 from burstcache.core import errors
 from burstcache.core.errors import BurstcacheError, FunctionFailedError
-from burstcache.core.messages.state import Acquire, DatabaseHeld, Keep, LetGo, StateOperation
+from burstcache.core.messages.state import Acquire, DatabaseHeld, Keep, ReleaseLease, StateOperation
 
 if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StateFunction:
-    """One holder of one database. Every method raises ServiceError if the function cannot be called."""
+    """A client for one holder of a database. Every method raises ServiceError if the function is unreachable."""
 
     client: LambdaClient
     function_name: str
@@ -26,27 +26,28 @@ class StateFunction:
     holder: str
 
     def acquire(self, for_s: int) -> DatabaseHeld:
-        """Hold the database and have it wake up; raise what the function raises."""
-        return self._ask(Acquire(op="acquire", database=self.database, holder=self.holder, for_s=for_s))
+        """Acquire the lease and start the database. Errors in the function propagate."""
+        return self._invoke(Acquire(op="acquire", database=self.database, holder=self.holder, for_s=for_s))
 
-    def keep(self, for_s: int) -> DatabaseHeld:
-        """Hold it for longer; raise what the function raises, LeaseLostError among it."""
-        return self._ask(Keep(op="keep", database=self.database, holder=self.holder, for_s=for_s))
+    def renew(self, for_s: int) -> DatabaseHeld:
+        """Renew the lease. Errors in the function propagate, such as LeaseLostError."""
+        return self._invoke(Keep(op="keep", database=self.database, holder=self.holder, for_s=for_s))
 
     def release(self) -> DatabaseHeld:
-        """Hold it no longer."""
-        return self._ask(LetGo(op="release", database=self.database, holder=self.holder))
+        """Release the lease."""
+        return self._invoke(ReleaseLease(op="release", database=self.database, holder=self.holder))
 
-    def _ask(self, operation: StateOperation) -> DatabaseHeld:
-        answer = ask(self.client.invoke, FunctionName=self.function_name, Payload=json.dumps(operation).encode())
-        returned = payload_of(answer)
-        if "FunctionError" in answer:
-            raise _named(returned.get("errorType", ""), str(returned.get("errorMessage", returned)))
-        return cast(DatabaseHeld, returned)
+    def _invoke(self, operation: StateOperation) -> DatabaseHeld:
+        payload = json.dumps(operation).encode()
+        response = call_aws(self.client.invoke, FunctionName=self.function_name, Payload=payload)
+        result = read_payload(response)
+        if "FunctionError" in response:
+            raise _error_named(result.get("errorType", ""), str(result.get("errorMessage", result)))
+        return cast(DatabaseHeld, result)
 
 
-def _named(name: str, message: str) -> BurstcacheError:
-    """Return our error of that name, or FunctionFailedError for one that is not ours."""
+def _error_named(name: str, message: str) -> BurstcacheError:
+    """Return the Burstcache error with this class name, or FunctionFailedError for any other name."""
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, BurstcacheError):
         return kind(message)

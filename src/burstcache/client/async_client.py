@@ -1,6 +1,6 @@
-"""The client for asyncio: memory answers in the caller's task, everything else in threads.
+"""The async client, for asyncio. It serves memory hits in the caller's task, and all other reads in threads.
 
-S3's client needs a thread anyway, and a hit from Redis or the relay is no slower in one (`docs/use/client.md`).
+boto3 needs a thread anyway, and a hit in Redis or a cache function is no slower in a thread (`docs/use/client.md`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
 from burstcache.adapters.object_store import Written
+from burstcache.client.bounds import BoundArguments
 from burstcache.client.client import Answer, Argument, Arguments, Client, check_arguments, distinct, outcomes
-from burstcache.client.keeping import Keeping
 from burstcache.client.objects import Object, object_in
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import BurstcacheError
+from burstcache.serve.read_stats import ReadStats
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 
 
 class AsyncObjectFile:
-    """What `AsyncClient.open` returns: an `ObjectFile` whose reads are awaited, one at a time.
+    """An `ObjectFile` with awaitable reads, returned by `AsyncClient.open`. Reads must not overlap.
 
-    After a read that is cancelled the file is where it was before.
+    A cancelled read leaves the file position unchanged.
     """
 
     def __init__(self, client: Client, file: ObjectFile) -> None:
@@ -39,26 +40,26 @@ class AsyncObjectFile:
         return self._file.head
 
     @property
-    def is_pooled(self) -> bool:
-        """Whether all that was read until now came from the pool."""
-        return self._file.is_pooled
+    def tier(self) -> str:
+        """The slowest tier that the bytes read so far needed."""
+        return self._file.tier
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a byte, as files do, and return which."""
+        """Change the file position, and return it."""
         return self._file.seek(offset, whence)
 
     async def read(self, size: int = -1) -> bytes:
-        """Read as `ObjectFile.read` does."""
+        """Read like `ObjectFile.read`."""
         return await self._in_thread(self._file.read, size)
 
     async def parts(self) -> AsyncIterator[memoryview]:
-        """Yield as `ObjectFile.parts` does."""
+        """Yield the remaining bytes like `ObjectFile.parts`."""
         parts = self._file.parts()
         while part := await self._in_thread(partial(next, parts), None):
             yield part
 
     def close(self) -> None:
-        """Read nothing more ahead."""
+        """Stop prefetching, and close the file."""
         self._file.close()
 
     async def __aenter__(self) -> Self:
@@ -71,7 +72,7 @@ class AsyncObjectFile:
         file, position = self._file, self._file.tell()
         try:
             return await asyncio.wrap_future(self._client.submit(call, argument))
-        except asyncio.CancelledError:  # the thread goes on for a while, with a file that nobody else uses
+        except asyncio.CancelledError:  # the thread may go on for a while, as the old file's only user
             self._file = file.again()
             self._file.seek(position)
             file.close()
@@ -79,18 +80,18 @@ class AsyncObjectFile:
 
 
 class AsyncClient:
-    """Reads and writes the objects of one bucket, as `Client` does, for tasks of an event loop."""
+    """A `Client` for asyncio: it reads and writes the objects of one bucket."""
 
     def __init__(self, **arguments: Unpack[Arguments]) -> None:
-        """Make a client; arguments and errors are those of `Client`."""
+        """Create a client. See `Client` for arguments and errors."""
         check_arguments("AsyncClient()", arguments)
         self._client = Client(**arguments)
 
     @classmethod
-    def local(cls, folder: str | os.PathLike[str] = ".burstcache", **keeping: Unpack[Keeping]) -> Self:
-        """Return a client of the local run that `burstcache local up` started in this directory."""
+    def local(cls, folder: str | os.PathLike[str] = ".burstcache", **bounds: Unpack[BoundArguments]) -> Self:
+        """Return a client for the local run that `burstcache local up` started in this directory."""
         client = cls.__new__(cls)
-        client._client = Client.local(folder, **keeping)
+        client._client = Client.local(folder, **bounds)
         return client
 
     async def get(
@@ -104,7 +105,7 @@ class AsyncClient:
         if_unmodified_since: datetime | None = None,
         max_age_s: int | None = None,
     ) -> Object:
-        """Return an object, or with a range a part of it; arguments and errors are those of `Client.get`."""
+        """Return an object, or the requested range of it. See `Client.get` for arguments and errors."""
         request = self._client.requests.make(
             "GET",
             key,
@@ -118,7 +119,7 @@ class AsyncClient:
         return object_in(key, await self._read(request))
 
     async def open(self, key: str, *, range: str | None = None, if_match: str | None = None) -> AsyncObjectFile:
-        """Return an object, or a part of it, as a file; arguments and errors are those of `Client.open`."""
+        """Open an object, or a range of it, as a file. See `Client.open` for arguments and errors."""
         open_ = partial(self._client.open, range=range, if_match=if_match)
         return AsyncObjectFile(self._client, await asyncio.wrap_future(self._client.submit(open_, key)))
 
@@ -132,7 +133,7 @@ class AsyncClient:
         if_unmodified_since: datetime | None = None,
         max_age_s: int | None = None,
     ) -> Object:
-        """Return an object without its body; arguments and errors are those of `Client.get`."""
+        """Return an object without its body. See `Client.get` for arguments and errors."""
         request = self._client.requests.make(
             "HEAD",
             key,
@@ -153,7 +154,7 @@ class AsyncClient:
     async def get_many(
         self, keys: Iterable[str], *, return_errors: bool = False
     ) -> dict[str, Object] | dict[str, Object | BurstcacheError]:
-        """Return objects by key, read at the same time; arguments and errors are those of `Client.get_many`."""
+        """Read objects in parallel, and return them by key. See `Client.get_many` for arguments and errors."""
 
         async def outcome(key: str) -> Object | BurstcacheError:
             try:
@@ -161,9 +162,9 @@ class AsyncClient:
             except BurstcacheError as error:
                 return error
 
-        wanted = distinct(keys)
-        found = await asyncio.gather(*map(outcome, wanted))
-        return outcomes(dict(zip(wanted, found, strict=True)), return_errors=return_errors)
+        unique = distinct(keys)
+        results = await asyncio.gather(*map(outcome, unique))
+        return outcomes(dict(zip(unique, results, strict=True)), return_errors=return_errors)
 
     async def put(
         self,
@@ -174,27 +175,32 @@ class AsyncClient:
         if_match: str | None = None,
         if_none_match: str | None = None,
     ) -> Written:
-        """Write an object; arguments, promise and errors are those of `Client.put`."""
+        """Write an object. See `Client.put` for arguments, guarantee and errors."""
         put = partial(
             self._client.put, data=data, content_type=content_type, if_match=if_match, if_none_match=if_none_match
         )
         return await asyncio.wrap_future(self._client.submit(put, key))
 
     async def delete(self, key: str, *, if_match: str | None = None) -> Written:
-        """Delete an object; argument, promise and errors are those of `Client.put`."""
+        """Delete an object. See `Client.put` for the argument, guarantee and errors."""
         return await asyncio.wrap_future(self._client.submit(partial(self._client.delete, if_match=if_match), key))
 
     async def purge(self, key: str) -> None:
-        """Let every copy of an object go; errors are those of `Client.purge`."""
+        """Invalidate every copy of an object. See `Client.purge` for errors."""
         await asyncio.wrap_future(self._client.submit(self._client.purge, key))
 
+    def stats(self) -> ReadStats:
+        """Return where this client's reads were served, and what was not cached, and why."""
+        return self._client.stats()
+
     async def close(self) -> None:
-        """Send what is waiting to be reported, and close the connections. A later read opens new ones."""
+        """Send pending reports, and close all connections. A later read opens new ones."""
         await asyncio.to_thread(self._client.close)
 
     async def _read(self, request: Request) -> Response:
         reader = self._client.reader
-        if (response := reader.own.recall(request)) is not None:
+        if (response := reader.local_cache.recall(request)) is not None:
+            self._client.large.count(request, response)
             return response
         return await self._client.read_in_thread(request)
 

@@ -1,13 +1,13 @@
-"""boto3's client of S3 with the cache in front of it: `s3 = burstcache.wrap(boto3.client("s3"))`, and all else stays.
+"""The wrapper of boto3's S3 client: `s3 = burstcache.wrap(boto3.client("s3"))` caches reads and changes nothing else.
 
-botocore prepares every call as ever: it checks and serializes the parameters and runs the handlers of events that the
-program has registered. Only where it would send a GET or HEAD of an object in the cached bucket, the cache is asked
-first, and botocore parses the cache's answer as it would S3's: results, bodies and exceptions are botocore's own. What
-the cache cannot answer exactly goes to S3: a version or part, other response headers, checksums that the caller asks
-for, keys of encryption, a failed precondition, an impossible range.
+botocore prepares every call as usual: it validates and serializes the parameters and runs the event handlers that the
+program has registered. Before it sends a GET or HEAD of an object in the cached bucket, the wrapper tries the cache.
+botocore parses a hit like S3's response, so results, bodies and exceptions are botocore's own. Requests that the cache
+cannot answer exactly go to S3: versions and parts, overridden response headers, requested checksums, encryption keys,
+failed preconditions, unsatisfiable ranges.
 
-Two internal methods of botocore's `BaseClient` are overridden. botocore has events at both places, but handlers of them
-would change the client that was wrapped as well. `tests/contract` holds a wrapped client to what boto3 does.
+The wrapper overrides two internal methods of botocore's `BaseClient`. botocore emits events at both places, but event
+handlers would also affect the original client. `tests/contract` compares a wrapped client with boto3.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from functools import lru_cache, partial
 from http.client import IncompleteRead
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import botocore
 import urllib3
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
@@ -33,56 +34,68 @@ from botocore.utils import parse_timestamp
 from cachetools import TTLCache
 from urllib3.exceptions import ProtocolError
 
-from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.clock import SystemClock, seconds_since
 from burstcache.adapters.single_flight import PATIENT_NEXT_AFTER_S, Flight, SingleFlight
 from burstcache.client.client import Client, check_arguments
-from burstcache.client.streams import ObjectFile
+from burstcache.client.objects import Object
+from burstcache.client.streams import ObjectFile, open_part
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
 from burstcache.core.keys import key_hash
 from burstcache.forks import Lock
+from burstcache.serve.local_cache import MAX_STALE_S
 from burstcache.serve.memory_tier import Ticket
-from burstcache.serve.reader import Miss, question
-from burstcache.web.entry import Entry, entry_from_s3
+from burstcache.serve.read_stats import ReadStats, total
+from burstcache.serve.reader import Miss
+from burstcache.serve.shared_reads import flight_key
+from burstcache.web.entry import entry_from_s3
 from burstcache.web.headers import is_identified, object_size_bytes
 from burstcache.web.request import Request
-from burstcache.web.response import Response
+from burstcache.web.response import Response, object_response
 
 if TYPE_CHECKING:
     from botocore.model import OperationModel
 
 S3 = TypeVar("S3", bound=BaseClient)
 
-_Answer = tuple[AWSResponse, dict[str, Any]]  # of S3's or the cache's, and what botocore makes of it
+_Answer = tuple[AWSResponse, dict[str, Any]]  # the response of S3 or the cache, and botocore's parsed result
 _Send = Callable[[], _Answer]
 
 _READS = ("GetObject", "HeadObject")
-_EXACT = (200, 206, 304)  # in other answers S3 has more to say
-# Headers of a request that the cache answers: those that it follows, and those that change no answer.
-_UNDERSTOOD = frozenset({"range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"})
+_EXACT = (200, 206, 304)  # for other statuses, S3's response has more details
+_NOT_FOUND = 404
+_ABSENT = ("404", "NoSuchKey")  # codes of a HEAD and of a GET
+# Request headers that the cache supports, and headers that do not affect the response.
+_SUPPORTED = frozenset({"range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"})
 _WITHOUT_EFFECT = frozenset({"user-agent", "x-amzn-trace-id", "traceparent", "tracestate", "baggage"})
 _CHECKSUM_MODE = "x-amz-checksum-mode"
-# What the context of a call carries from its parameters to its request.
+# Keys in botocore's context of a call.
 _PARAMETERS, _WANTS_CHECKSUM = "burstcache-parameters", "burstcache-wants-checksum"
-_WRITTEN_FOR_S = 60.0  # normally S3's event of a write has reached every copy within a second
+_WRITTEN_FOR_S = 60.0  # S3's event of a write normally invalidates every copy within a second
 _MAX_WRITTEN = 65_536
-_SHARED_BYTES = 8 << 20  # a body that is read at once for callers that wait for it
+_SHARED_BYTES = 8 << 20  # the largest body buffered for waiting callers
 _CHUNK_BYTES = 1 << 20
+# Since 1.43.115, botocore alone verifies a body's length. Before that, urllib3 2 did so, too, with its own error.
+_LENGTH_CHECK: dict[str, Any] = (
+    {"enforce_content_length": False}
+    if tuple(map(int, botocore.__version__.split(".")[:3])) >= (1, 43, 115)
+    else {}  # botocore used urllib3's default
+)
 
 _parsers = ResponseParserFactory()
-_parsers.set_parser_defaults(timestamp_parser=lru_cache(4096)(parse_timestamp))  # otherwise most of the time
+_parsers.set_parser_defaults(timestamp_parser=lru_cache(4096)(parse_timestamp))  # uncached: most of the parsing time
 _parser = _parsers.create_parser("rest-xml")
 
 
 def wrap(s3_client: S3, *, client: Client | None = None, **configuration: Any) -> S3:
-    """Return a client of S3 that reads the objects of one bucket through the cache, and does all else as the given one.
+    """Return an S3 client that reads one bucket through the cache and otherwise behaves like the given one.
 
     Args:
-        s3_client: boto3's client of S3. It stays as it is; both share its connections and events.
-        client: Reads the cache, and stays open. None: one is made, and is closed with the wrapped client.
-        configuration: Arguments of `Client` to make one; without them it is made from the environment.
+        s3_client: boto3's S3 client. It stays unchanged and shares its connections and events with the wrapped client.
+        client: The client to read with, which stays open. None: create one, and close it with the wrapped client.
+        configuration: Arguments of the `Client` to create. Without any, the environment configures it.
 
     Raises:
-        InvalidSettingError: This is no client of S3, or `Client` does not accept the configuration.
+        InvalidSettingError: `s3_client` is not an S3 client, or the configuration is invalid.
     """
     if not isinstance(s3_client, BaseClient) or s3_client.meta.service_model.service_name != "s3":
         raise InvalidSettingError(
@@ -101,19 +114,31 @@ def wrap(s3_client: S3, *, client: Client | None = None, **configuration: Any) -
     if client is not None and configuration:
         raise InvalidSettingError(f"client and {', '.join(configuration)} exclude each other; accepted: one of them")
     s3: Any = s3_client
-    bucket = _CachedBucket(client or Client(s3=s3, **configuration), is_own=client is None)
-    former: dict[str, _CachedBucket] = s3_client.__dict__.get("_burstcache", {})
-    given_class = type(s3_client)
-    bases = (given_class,) if issubclass(given_class, _CachedClient) else (_CachedClient, given_class)
-    wrapped: Any = object.__new__(type(given_class.__name__, bases, {}))
+    bucket = CachedBucket(client or Client(s3=s3, **configuration), is_own=client is None)
+    former: dict[str, CachedBucket] = s3_client.__dict__.get("_burstcache", {})
+    original_class = type(s3_client)
+    bases = (original_class,) if issubclass(original_class, _CachedClient) else (_CachedClient, original_class)
+    wrapped: Any = object.__new__(type(original_class.__name__, bases, {}))
     wrapped.__dict__.update(s3_client.__dict__)
     wrapped._burstcache = {**former, bucket.name: bucket}
-    wrapped._burstcache_wrapped = s3_client  # botocore's handlers refer to it weakly
+    wrapped._burstcache_wrapped = s3_client  # botocore's handlers have only weak references to it
     return wrapped  # type: ignore[no-any-return]
 
 
-class _CachedBucket:
-    """One bucket as wrapped calls use it: what the cache has of it, and what this process writes to it."""
+def object_file(body: Any) -> ObjectFile | None:
+    """Return a file like that from which a body of a wrapped client reads. None: the body is S3's own stream."""
+    file: ObjectFile | None = getattr(body._raw_stream, "burstcache_file", None)
+    return None if file is None else file.again()
+
+
+def cached_bucket(s3_client: Any, bucket: str) -> CachedBucket:
+    """Return one of the cached buckets of a wrapped client."""
+    found: CachedBucket = s3_client._burstcache[bucket]
+    return found
+
+
+class CachedBucket:
+    """One cached bucket: the client that reads it, and the keys recently written by this process."""
 
     def __init__(self, client: Client, *, is_own: bool) -> None:
         self.name = client.bucket_name
@@ -122,85 +147,149 @@ class _CachedBucket:
         self._lock = Lock()
         self._written: TTLCache[str, None] = TTLCache(_MAX_WRITTEN, _WRITTEN_FOR_S)
         self._flights: SingleFlight[_SharedAnswer | None, Ticket] = SingleFlight(
-            SystemClock(), lambda: client.reader.own.ticket(), next_after_s=PATIENT_NEXT_AFTER_S
+            SystemClock(), lambda: client.reader.local_cache.ticket(), next_after_s=PATIENT_NEXT_AFTER_S
         )
 
     def request(self, method: str, key: str, headers: Mapping[str, str]) -> Request | None:
-        """Return the read that S3 would be asked for; None if S3 alone can answer it."""
+        """Return the request for the cache. None: only S3 can answer it."""
         lower = {name.lower(): value for name, value in headers.items()}
         conditions = {name: value for name, value in lower.items() if name.startswith("if-")}
         try:
-            request = self._client.requests.read(method, key, conditions, range=lower.get("range"))
-        except RefusedRequestError:  # S3 has its own way with it
+            return self._client.requests.read(method, key, conditions, range=lower.get("range"))
+        except RefusedRequestError:  # S3 may accept it
             return None
-        return None if self._is_written(request.hash) else request
 
-    def large(self, request: Request) -> tuple[Response, io.RawIOBase] | None:
-        """Return the answer to a GET of what is known to be a large object, and its body; None if there is none."""
-        head = self._client.reader.head(request) if request.method == "GET" else None
-        return self._stream(request, head) if head is not None else None
+    def after_write(self, request: Request, send: _Send) -> _Answer | None:
+        """Return S3's response if this process has recently written the object. None: it has not."""
+        if not self.is_written(request.hash):
+            return None
+        local_cache = self._client.reader.local_cache
+        ticket = local_cache.ticket()
+        http, parsed = send()
+        # Monotonic reads: the client, which may read the object too, serves no older copy after this response.
+        local_cache.note_answer(request, http.status_code, http.headers, ticket)
+        return http, parsed
 
-    def taken_over(self, request: Request, miss: Miss, answer: _Answer) -> tuple[Response, io.RawIOBase] | None:
-        """Return what answers in the place of S3 that has begun to send a large object; None if nothing does."""
+    def find(self, request: Request) -> Response | Miss:
+        """Return the cache's response, which lacks the body of a large object, or a miss to pass to `read`."""
+        client = self._client
+        found = client.reader.find(request)
+        if not isinstance(found, Response):
+            return found
+        if found.status not in _EXACT:
+            return client.reader.miss()
+        if not client.large.is_left(request, found):
+            client.large.count(request, found)
+        return found
+
+    def ticket(self) -> Ticket:
+        """Return a ticket for a read of S3 that starts now."""
+        return self._client.reader.local_cache.ticket()
+
+    def is_absent(self, key: str, listed: Ticket | None = None) -> bool:
+        """Return True if S3 has reported within the staleness bound, and within two seconds, that there is no object.
+
+        Args:
+            key: The key.
+            listed: Taken before S3 sent a listing without the key. None: S3 answered 404 to a read of it.
+        """
+        request = self.request("HEAD", key, {})
+        if request is None or self.is_written(request.hash):
+            return False
+        local_cache = self._client.reader.local_cache
+        if listed is not None:
+            is_young = seconds_since(SystemClock(), listed.at) <= MAX_STALE_S
+            return is_young and local_cache.fresh_tickets(request.hash)(listed)
+        response = local_cache.recall(request)
+        return response is not None and response.status == _NOT_FOUND
+
+    def take_over(self, request: Request, miss: Miss, answer: _Answer) -> Response | None:
+        """Return a response that replaces S3's if S3 has begun to send a large object. None: use S3's response."""
         http, parsed = answer
         if http.status_code not in (200, 206) or not is_identified(http.headers):
             return None
-        head = self._client.reader.own.note_head(request, http.headers, miss.ticket)
-        if head is None or http.status_code != 200:
+        head = self._client.reader.local_cache.note_head(request, http.headers, miss.ticket)
+        is_long = request.method == "GET" and head is not None and head.size_bytes > self._client.large.most_body_bytes
+        if head is None or http.status_code != 200 or not is_long:
             return None
-        if (taken_over := self._stream(request, head)) is not None:
-            parsed["Body"].close()
-        return taken_over
+        response = object_response(request, head.meta, b"").served_by("s3", is_hit=False)
+        if response.status not in _EXACT:
+            return None
+        parsed["Body"].close()
+        return response
 
-    def lookup(self, request: Request) -> Response | Miss:
-        """Return the cache's answer, or what `load` needs if S3 has to give it."""
-        found = self._client.reader.lookup(request)
-        return self._client.reader.miss() if isinstance(found, Response) and found.status not in _EXACT else found
+    def opened(self, request: Request, response: Response) -> tuple[Response, io.IOBase]:
+        """Return a response of the cache, and its body as botocore reads it."""
+        if not self._client.large.is_left(request, response):
+            return response, _InMemory(response.body)
+        response, file = open_part(self._client.large, request, response)
+        file.client, file.head = self._client, Object(request.key, b"", response.headers)
+        return response, _Body(file)
 
-    def read(self, request: Request, miss: Miss, send: _Send) -> _Answer:
-        """Return S3's answer to a GET or HEAD, or that which an equal call of another thread has got.
+    def read(self, request: Request, miss: Miss, send: _Send) -> _Answer | None:
+        """Return S3's response to a GET or HEAD, shared with identical calls of other threads (single flight).
 
-        A body of a GET that nobody else waits for is streamed; one for which others wait is read at once, if it is
-        small. All see S3's own answer.
+        The body of a GET is streamed if no other call waits for it. Otherwise a body of up to 8 MiB is buffered. All
+        callers get S3's own response. None: this call has waited for a longer body, whose object may be known as large.
         """
-        key, own = question(request), list[_Answer]()
+        key, own = flight_key(request), list[_Answer]()
 
         def lead(flight: Flight[_SharedAnswer | None, Ticket]) -> _SharedAnswer | None:
-            ticket = flight.ticket or miss.ticket  # the read may have begun some time after the miss
+            ticket = flight.ticket or miss.ticket  # the flight may have begun some time after the miss
             answer = self._load(request, replace(miss, ticket=ticket), send)
             own.append(answer)
-            return None if self._flights.leave(key, flight) else _shared_answer(*answer)
+            if self._flights.leave(key, flight):
+                return None
+            http = answer[0]
+            if http.status_code in (200, 206) and is_identified(http.headers):  # others wait, and may read its slices
+                self._client.reader.local_cache.note_head(request, http.headers, ticket)
+            return _shared_answer(*answer)
 
         def alone() -> None:
             own.append(self._load(request, miss, send))
 
-        may_follow = self._client.reader.own.fresh_tickets(request.hash)
+        may_follow = self._client.reader.local_cache.fresh_tickets(request.hash)
         answer, ticket = self._flights.fly(key, lead, alone, may_follow=may_follow)
         if own:
             return own[0]
         if answer is None or ticket is None:  # too large to be shared
-            return self._load(request, self._client.reader.miss(), send)
+            return None
         self._report(request, answer.http)
         return answer.http, answer.parsed()
 
+    def read_alone(self, request: Request, send: _Send) -> _Answer:
+        """Return S3's response to this call alone."""
+        return self._load(request, self._client.reader.miss(), send)
+
     def _load(self, request: Request, miss: Miss, send: _Send) -> _Answer:
-        """Return S3's answer, and keep the object of a GET if it is small and the caller reads it to its end."""
+        """Return S3's response. Cache the object of a GET if it is small and the caller reads all of it."""
         reader = self._client.reader
         http, parsed = send()
         headers = http.headers
-        # No older copy is answered after it.
-        reader.own.note_answer(request, http.status_code, headers, miss.ticket)
+        # Monotonic reads: no older copy is served after this response.
+        reader.local_cache.note_answer(request, http.status_code, headers, miss.ticket)
         self._report(request, http)
-        is_kept = request.method == "GET" and http.status_code == 200 and is_identified(headers)
-        if is_kept and reader.keeps(parsed["ContentLength"], miss):
+        if http.status_code == _NOT_FOUND and parsed["Error"]["Code"] in _ABSENT:
+            reader.local_cache.note_absence(request, miss.ticket)
+        if request.method == "GET" and http.status_code in (200, 206):
+            self._client.large.counter.count("s3", parsed.get("ContentLength", 0))
+            self._client.large.note_bypass(request.key, headers, is_keepable=is_identified(headers))
+        if request.method != "GET" or http.status_code not in (200, 206) or not is_identified(headers):
+            return http, parsed
+        is_small = http.status_code == 200 and reader.keeps(parsed["ContentLength"], miss)
+        if is_small or 0 < parsed["ContentLength"] <= self._client.large.most_body_bytes:
             body = parsed["Body"]
-            is_as_sent = _checked(body)
+            is_intact = _checksum_check(body)
 
             def keep(read: bytes) -> None:
-                if not self._is_written(request.hash) and is_as_sent(read):
+                if self.is_written(request.hash) or not is_intact(read):
+                    return
+                if is_small:
                     reader.keep(request, entry_from_s3(headers, read), miss)
+                else:
+                    reader.keep_part(request, http.status_code, headers, read, miss)
 
-            body._raw_stream = _ReadToTheEnd(body._raw_stream, parsed["ContentLength"], keep)
+            body._raw_stream = _RecordingStream(body._raw_stream, parsed["ContentLength"], keep)
         return http, parsed
 
     def _report(self, request: Request, http: AWSResponse) -> None:
@@ -209,7 +298,10 @@ class _CachedBucket:
             self._client.reader.report(request, etag=http.headers.get("etag", ""), size_bytes=size_bytes)
 
     def write(self, keys: Iterable[str], send: _Send) -> _Answer:
-        """Return S3's answer to a write. However it ends, reads of these keys go to S3 until its events are through."""
+        """Send a write, and return S3's response. Reads of its keys go to S3 for the next minute, whatever the outcome.
+
+        By then, S3's event of the write has invalidated every copy.
+        """
         hashes = [key_hash(key) for key in keys]
         self._note_written(hashes)
         try:
@@ -217,15 +309,18 @@ class _CachedBucket:
         finally:
             self._note_written(hashes)
 
+    def stats(self) -> ReadStats:
+        """Return the statistics of the bucket's client."""
+        return self._client.stats()
+
+    def note_bypass(self, key: str) -> None:
+        """Count a read that only S3 can answer."""
+        self._client.large.counter.bypass(key, "a parameter of the call needs S3")
+
     def close(self) -> None:
-        """Close the client of the cache, if it was made for this bucket."""
+        """Close the client of the cache, if `wrap` created it."""
         if self._is_own:
             self._client.close()
-
-    def _stream(self, request: Request, head: Entry) -> tuple[Response, io.RawIOBase] | None:
-        response, file = self._client.large.stream(request, head)
-        file.client = self._client
-        return (response, _Body(file)) if response.status in _EXACT else None
 
     def _note_written(self, hashes: Iterable[str]) -> None:
         with self._lock:
@@ -233,24 +328,29 @@ class _CachedBucket:
         for hash_ in hashes:
             self._client.reader.forget(hash_)
 
-    def _is_written(self, hash_: str) -> bool:
+    def is_written(self, hash_: str) -> bool:
+        """Return True if this process has written the object within a minute."""
         with self._lock:
             return hash_ in self._written
 
 
 class _CachedClient(BaseClient):
-    """Comes before the class of the client that is wrapped."""
+    """A mixin that precedes the class of the original client."""
 
-    _burstcache: dict[str, _CachedBucket]  # by the bucket's name
+    _burstcache: dict[str, CachedBucket]  # by the bucket's name
+
+    def stats(self) -> ReadStats:
+        """Return where reads of the cached buckets were served, and what was not cached, and why."""
+        return total(bucket.stats() for bucket in self._burstcache.values())
 
     def close(self) -> None:
-        """Close all connections, which are those of the client that was wrapped, too."""
+        """Close all connections, including those shared with the original client."""
         for bucket in self._burstcache.values():
             bucket.close()
         super().close()
 
     def _emit_api_params(self, api_params: dict[str, Any], operation_model: OperationModel, context: Any) -> Any:
-        context[_WANTS_CHECKSUM] = "ChecksumMode" in api_params  # botocore is about to make it the default
+        context[_WANTS_CHECKSUM] = "ChecksumMode" in api_params  # botocore sets it by default in the next step
         context[_PARAMETERS] = super()._emit_api_params(api_params, operation_model, context)  # type: ignore[misc]
         return context[_PARAMETERS]
 
@@ -262,31 +362,41 @@ class _CachedClient(BaseClient):
             return send()
         if request_dict["method"] not in ("GET", "HEAD"):
             return bucket.write(_keys(parameters), send)
-        if operation_model.name not in _READS or _has_parameters_of_s3(request_dict, request_context[_WANTS_CHECKSUM]):
+        if operation_model.name not in _READS:
+            return send()
+        if _needs_s3(request_dict, request_context[_WANTS_CHECKSUM]):
+            bucket.note_bypass(parameters["Key"])
             return send()
         request = bucket.request(request_dict["method"], parameters["Key"], request_dict["headers"])
         if request is None:
             return send()
-        parsed = partial(self._parsed, operation_model, request_dict["url"], request)
-        if (large := bucket.large(request)) is not None:
-            return parsed(*large)
-        found = bucket.lookup(request)
+        if (answer := bucket.after_write(request, send)) is not None:
+            return answer
+        parsed = partial(self._parsed, operation_model, request_dict["url"], request, bucket)
+        found = bucket.find(request)
         if isinstance(found, Response):
             return parsed(found)
         answer = bucket.read(request, found, send)
-        if request.method == "GET" and (large := bucket.taken_over(request, found, answer)) is not None:
-            return parsed(*large)
-        return answer
+        if answer is None:
+            again = bucket.find(request)
+            if isinstance(again, Response):
+                return parsed(again)
+            answer = bucket.read_alone(request, send)
+        taken_over = bucket.take_over(request, found, answer)
+        return answer if taken_over is None else parsed(taken_over)
 
     def _parsed(
-        self, model: OperationModel, url: str, request: Request, response: Response, body: io.RawIOBase | None = None
+        self, model: OperationModel, url: str, request: Request, bucket: CachedBucket, found: Response
     ) -> _Answer:
-        """Return the cache's answer as botocore's endpoint returns S3's, with a body that is read as it is used."""
+        """Return the cache's response in the form of botocore's endpoint, with a lazily read body."""
+        response, body = bucket.opened(request, found)
         headers: Any = {"x-amz-request-id": request.request_id, **response.headers}
-        raw = _raw(body or _InMemory(response.body), headers, response.status, request.method)
+        raw: Any = _raw(body, headers, response.status, request.method)
+        if isinstance(body, _Body):
+            raw.burstcache_file = body.file
         http = AWSResponse(url, response.status, headers, raw)
         answer = convert_to_response_dict(http, model)
-        # botocore's own mapping makes an object for each of 60 look-ups and raises for most: 30 of 240 us.
+        # botocore's own mapping takes 30 of 240 us: it creates an object in each of 60 lookups, and most of them raise.
         answer["headers"] = raw.headers
         customized: dict[str, Any] = {}
         self.meta.events.emit(
@@ -302,14 +412,14 @@ class _CachedClient(BaseClient):
 
 @dataclass(frozen=True, slots=True)
 class _SharedAnswer:
-    """S3's whole answer, of which each caller gets results and a body of its own."""
+    """S3's complete response. Each caller gets its own copy of the results and the body."""
 
     http: AWSResponse
     results: Mapping[str, Any]  # without the body
     body: bytes | None
 
     def parsed(self) -> dict[str, Any]:
-        """Return what botocore makes of it."""
+        """Return a copy of botocore's parsed result."""
         parsed: dict[str, Any] = copy.deepcopy(dict(self.results))
         if self.body is not None:
             raw: Any = _raw(_InMemory(self.body), self.http.headers, self.http.status_code, "GET")
@@ -318,9 +428,9 @@ class _SharedAnswer:
 
 
 def _shared_answer(http: AWSResponse, parsed: dict[str, Any]) -> _SharedAnswer | None:
-    """Return an answer for all that wait for it, and leave a body to be read to its first caller.
+    """Buffer a response for all waiting callers. The first caller can still read its body.
 
-    None: it has a body that is large or of unknown length, breaks off, or has another checksum than S3 sent.
+    None: the body is large, of unknown length or truncated, or does not match S3's checksum.
     """
     results = {name: value for name, value in parsed.items() if name != "Body"}
     body: Any = parsed.get("Body")
@@ -329,15 +439,15 @@ def _shared_answer(http: AWSResponse, parsed: dict[str, Any]) -> _SharedAnswer |
     length_bytes = parsed.get("ContentLength")
     if length_bytes is None or length_bytes > _SHARED_BYTES:
         return None
-    is_as_sent, stream = _checked(body), body._raw_stream
+    is_intact, stream = _checksum_check(body), body._raw_stream
     replay = _Replayed(stream, length_bytes)
     body._raw_stream = _raw(replay, http.headers, http.status_code, "GET")
     is_whole = replay.error is None and len(replay.getbuffer()) == length_bytes
-    return _SharedAnswer(http, results, replay.getvalue()) if is_whole and is_as_sent(replay.getvalue()) else None
+    return _SharedAnswer(http, results, replay.getvalue()) if is_whole and is_intact(replay.getvalue()) else None
 
 
 def _raw(body: Any, headers: Any, status: int, method: str) -> urllib3.HTTPResponse:
-    """Return a response as botocore's own bodies read from it."""
+    """Return the urllib3 response from which botocore's bodies read."""
     return urllib3.HTTPResponse(
         body,
         headers,
@@ -345,12 +455,12 @@ def _raw(body: Any, headers: Any, status: int, method: str) -> urllib3.HTTPRespo
         preload_content=False,
         decode_content=False,
         request_method=method,
-        enforce_content_length=False,  # botocore looks at the length itself
+        **_LENGTH_CHECK,
     )
 
 
 class _NoSocket:
-    """Takes a time-out where botocore looks for the socket of a body: what is in memory never waits."""
+    """A dummy for the socket on which botocore sets a body's timeout. A body in memory never blocks."""
 
     def __init__(self) -> None:
         self.raw = self._sock = self
@@ -360,13 +470,13 @@ class _NoSocket:
 
 
 class _InMemory(io.BytesIO):
-    """A body that is here already."""
+    """A body in memory."""
 
     fp = _NoSocket()
 
 
 class _Replayed(_InMemory):
-    """A body that has been read from a stream; a read behind what came raises what the stream did."""
+    """A body buffered from a stream. A read beyond the received bytes raises the stream's own error."""
 
     def __init__(self, stream: Any, length_bytes: int) -> None:
         super().__init__()
@@ -380,7 +490,7 @@ class _Replayed(_InMemory):
         self.seek(0)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read as the stream would have."""
+        """Read like the stream."""
         data = super().read(size)
         missing = self._length_bytes - self.getbuffer().nbytes
         if missing > 0 and self.error is None and (size is None or size < 0):
@@ -390,7 +500,7 @@ class _Replayed(_InMemory):
         return data
 
     def readinto(self, buffer: Any) -> int:
-        """Read as the stream would have."""
+        """Read like the stream."""
         size_bytes = super().readinto(buffer)
         if self.error is not None and len(buffer) and not size_bytes:
             raise self.error
@@ -398,26 +508,26 @@ class _Replayed(_InMemory):
 
 
 class _Body(io.RawIOBase):
-    """A large object's body, as botocore reads one; what fails is an error that it knows."""
+    """The body of a large object, for botocore. It raises errors that botocore handles."""
 
     fp = _NoSocket()
 
     def __init__(self, file: ObjectFile) -> None:
-        self._file = file
+        self.file = file
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         with _as_urllib3_error():
-            return self._file.readinto(buffer)
+            return self.file.readinto(buffer)
 
     def readall(self) -> bytes:
         with _as_urllib3_error():
-            return self._file.read()
+            return self.file.read()
 
     def close(self) -> None:
-        self._file.close()
+        self.file.close()
         super().close()
 
 
@@ -429,28 +539,28 @@ def _as_urllib3_error() -> Iterator[None]:
         raise ProtocolError(str(error)) from error
 
 
-class _ReadToTheEnd:
-    """S3's body on its way to the caller; `finished` gets it whole when its last byte has been read.
+class _RecordingStream:
+    """A stream of S3's body that records the bytes read. `on_complete` gets the whole body after its last byte.
 
-    Only `read` and `readinto` are followed, which is what botocore's `StreamingBody` uses for all but lines.
+    Only `read` and `readinto` are recorded. botocore's `StreamingBody` uses them for everything except lines.
     """
 
-    def __init__(self, stream: Any, length_bytes: int, finished: Callable[[bytes], None]) -> None:
+    def __init__(self, stream: Any, length_bytes: int, on_complete: Callable[[bytes], None]) -> None:
         self._stream = stream
         self._left_bytes = length_bytes
-        self._finished: Callable[[bytes], None] | None = finished
+        self._on_complete: Callable[[bytes], None] | None = on_complete
         self._chunks: list[bytes] = []
 
     def read(self, *arguments: Any, **named: Any) -> bytes:
-        """Read as the stream does."""
+        """Read from the stream."""
         chunk: bytes = self._stream.read(*arguments, **named)
-        self._follow(chunk)
+        self._record(chunk)
         return chunk
 
     def readinto(self, buffer: Any) -> int:
-        """Read as the stream does."""
+        """Read from the stream."""
         size_bytes: int = self._stream.readinto(buffer)
-        self._follow(bytes(memoryview(buffer)[:size_bytes]))
+        self._record(bytes(memoryview(buffer)[:size_bytes]))
         return size_bytes
 
     def __iter__(self) -> Iterator[bytes]:
@@ -459,45 +569,45 @@ class _ReadToTheEnd:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _follow(self, chunk: bytes) -> None:
-        if self._finished is None:
+    def _record(self, chunk: bytes) -> None:
+        if self._on_complete is None:
             return
         self._chunks.append(chunk)
         self._left_bytes -= len(chunk)
         if self._left_bytes == 0:
-            finished, self._finished = self._finished, None
-            finished(b"".join(self._chunks))
+            on_complete, self._on_complete = self._on_complete, None
+            on_complete(b"".join(self._chunks))
 
 
-def _checked(body: Any) -> Callable[[bytes], bool]:
-    """Return what shows whether bytes have the checksum that S3 sent with a body, if any; it does not keep the body.
+def _checksum_check(body: Any) -> Callable[[bytes], bool]:
+    """Return a function that checks bytes against the checksum that S3 sent with a body, if any.
 
-    botocore itself looks when it has passed all on.
+    The function has no reference to the body. botocore itself checks only after it has returned all bytes.
     """
-    if (expected := getattr(body, "_expected", None)) is None:  # of a StreamingChecksumBody alone
+    if (expected := getattr(body, "_expected", None)) is None:  # only a StreamingChecksumBody has it
         return lambda read: True
     checksum = getattr(body, "checksum", None) or getattr(body, "_checksum", None)  # private before botocore 1.41
-    if checksum is None:  # what cannot be checked is not kept
+    if checksum is None:  # bodies that cannot be checked are not cached
         return lambda read: False
     make, digest = type(checksum), base64.b64decode(expected)
 
-    def has_it(read: bytes) -> bool:
+    def is_intact(read: bytes) -> bool:
         checksum = make()
         checksum.update(read)
         return bool(checksum.digest() == digest)
 
-    return has_it
+    return is_intact
 
 
-def _has_parameters_of_s3(request: Mapping[str, Any], wants_checksum: bool) -> bool:
-    """Whether a GET or HEAD asks for more than HTTP's own parameters, or a handler has added a header."""
+def _needs_s3(request: Mapping[str, Any], wants_checksum: bool) -> bool:
+    """Return True if a GET or HEAD has a query string, or headers that the cache does not support."""
     names = {name.lower() for name in request["headers"]} - _WITHOUT_EFFECT
     if not wants_checksum:
         names.discard(_CHECKSUM_MODE)
-    return bool(request["query_string"]) or not names <= _UNDERSTOOD
+    return bool(request["query_string"]) or not names <= _SUPPORTED
 
 
 def _keys(parameters: Mapping[str, Any]) -> list[str]:
-    """Return the keys of the objects that a call may change."""
+    """Return the keys of all objects that a call may change."""
     objects = parameters.get("Delete", {}).get("Objects", [])
     return [each["Key"] for each in (parameters, *objects) if "Key" in each]

@@ -1,8 +1,7 @@
-"""The client for synchronous code; any number of threads may share one."""
+"""The client for synchronous code. It is thread-safe."""
 
 from __future__ import annotations
 
-import asyncio
 import difflib
 import inspect
 import os
@@ -22,17 +21,19 @@ from botocore.exceptions import BotoCoreError
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.object_store import Written
 from burstcache.adapters.single_flight import never
-from burstcache.client.configuration import Configuration, configure, local_run, with_pool
-from burstcache.client.keeping import MAX_STALE_MS, MEMORY_BYTES, Bounds, Freshness, Keeping, is_number
-from burstcache.client.large import LargeObjects
+from burstcache.client.backend import Backend
+from burstcache.client.bounds import MAX_STALE_MS, MEMORY_BYTES, BoundArguments, Bounds, Freshness, is_number
+from burstcache.client.configuration import ClientConfiguration, configure, local_run, with_pool
 from burstcache.client.objects import Object, object_in
-from burstcache.client.parts import Parts
 from burstcache.client.pool import PoolOpener
-from burstcache.client.requests import Requests, checked_body, checked_key, checked_write
-from burstcache.client.streams import ObjectFile
+from burstcache.client.requests import RequestBuilder, checked_body, checked_key, checked_write
+from burstcache.client.streams import ObjectFile, open_object
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, WrongTypeError, in_one_line
 from burstcache.forks import Lock
-from burstcache.serve.reader import Reader, question
+from burstcache.serve.large_objects import LargeObjects
+from burstcache.serve.read_stats import PROCESS, ReadCounter, ReadStats
+from burstcache.serve.reader import Reader
+from burstcache.serve.shared_reads import flight_key
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 
@@ -45,7 +46,7 @@ Answer = TypeVar("Answer")
 HIT_VALUE_USD_PER_MILLION = 10.0
 
 
-class Arguments(Keeping, total=False):
+class Arguments(BoundArguments, total=False):
     """All arguments of `Client`."""
 
     stack_name: str
@@ -59,13 +60,13 @@ class Arguments(Keeping, total=False):
 
 
 class Client:
-    """Reads and writes the objects of one bucket.
+    """A client for the objects of one bucket.
 
-    With a stack it asks the stack's tiers and S3; with a bucket alone it is a memory over S3. A cache that is out of
-    reach never breaks a read: S3 serves, and one warning per cause on the logger `burstcache` names what is missing.
+    With a stack it reads the stack's tiers and S3. With only a bucket it caches S3 in memory. An unreachable cache
+    never breaks a read: S3 serves it, and the logger `burstcache` warns once per cause.
 
-    Threads may share a client, and after a fork the child makes connections of its own. Close it, or use it in a
-    `with`: that sends the last reports of what was read.
+    A client is thread-safe. After a fork, the child opens its own connections. Close the client or use it in a `with`
+    statement, so that it sends its last reports of reads.
     """
 
     def __init__(
@@ -82,28 +83,33 @@ class Client:
         freshness: Freshness = "bounded",
         max_stale_ms: int = MAX_STALE_MS,
         memory_bytes: int = MEMORY_BYTES,
+        disk: str | os.PathLike[str] | None = None,
+        disk_bytes: int | None = None,
     ) -> None:
-        """Make a client; without `stack_name` and `bucket` from the environment (variable BURSTCACHE_READER).
+        """Create a client. Without `stack_name` and `bucket`, the variable BURSTCACHE_READER configures it.
 
         Args:
-            stack_name: The stack whose tiers to read; its outputs are read once (cloudformation:DescribeStacks).
-            bucket: The bucket to read without any stack.
-            express_bucket: A directory bucket of S3 Express for copies of objects of `bucket`, which must then never
-                change: `freshness` has to be `immutable`. A stack has its own.
-            hit_value_usd_per_million: What a million saved waits for S3 are worth, >= 0: it weighs copies [USD].
-            session: A boto3 session; None for a new one from the environment.
-            endpoint_urls: By service, or by the empty text for all; without an entry AWS's own.
-            s3: boto3's client of S3 to read with; None for a new one.
-            pool: Whether objects above the stack's limit are read through its pool; None: if it has one. Or what opens
-                a pool of the caller's own, without a stack for objects above 4 MiB.
-            freshness: `bounded`: nothing served is older than `max_stale_ms` after S3's event of the change (with a
-                bucket alone: after S3 confirmed it). `strong`: S3 confirms every read. `immutable`: objects never
-                change under their keys, so nothing is asked again.
-            max_stale_ms: The bound [ms], above 0.
-            memory_bytes: What objects kept in this process take at most [bytes]; 0 keeps none.
+            stack_name: The stack whose tiers to read. Its outputs are read once (cloudformation:DescribeStacks).
+            bucket: The bucket to read without a stack.
+            express_bucket: Your S3 Express directory bucket for copies of the objects of `bucket`. The objects must
+                never change: `freshness` has to be `immutable`. A stack has its own directory bucket.
+            hit_value_usd_per_million: Value of a million saved waits for S3 [USD], >= 0. It decides which copies pay.
+            session: A boto3 session. None: a new one from the environment.
+            endpoint_urls: Endpoint URLs by service, or by the empty string for all services. Default: AWS's endpoints.
+            s3: The boto3 S3 client to read with. None: a new one.
+            pool: Whether to read objects above the stack's size limit through its pool. None: if it has one. Or pass a
+                function that opens your own pool. Without a stack, the size limit is then 4 MiB.
+            freshness: `bounded`: an object is stale for at most `max_stale_ms` after S3's event of a write or, with
+                only a bucket, after S3 last confirmed it. `strong`: S3 confirms every read. `immutable`: objects never
+                change under their keys, so copies are never revalidated.
+            max_stale_ms: Maximum staleness [ms], above 0.
+            memory_bytes: Maximum size of the cache in this process [bytes]. 0: no cache.
+            disk: A directory for parts of large objects, on a local disk. All processes of this machine and user may
+                share it, and it outlives them. None: the variable BURSTCACHE_DISK, if it is set. Empty: no directory.
+            disk_bytes: Maximum size of that directory [bytes]. None: the variable BURSTCACHE_DISK_BYTES, or 10 GiB.
 
         Raises:
-            InvalidSettingError: An argument or the environment does not say what to read.
+            InvalidSettingError: An argument has an invalid value, or nothing names a stack or a bucket.
         """
         names = {"stack_name": stack_name, "bucket": bucket, "express_bucket": express_bucket}
         _check_types(names, session=session, endpoint_urls=endpoint_urls, s3=s3, pool=pool)
@@ -114,7 +120,7 @@ class Client:
             )
         if not (is_number(hit_value_usd_per_million) and hit_value_usd_per_million >= 0):
             raise InvalidSettingError(f"hit_value_usd_per_million={hit_value_usd_per_million!r}; accepted: 0 or more")
-        bounds = Bounds.of(freshness, max_stale_ms, memory_bytes)
+        bounds = Bounds.of(freshness, max_stale_ms, memory_bytes, disk, disk_bytes)
         with _settings_checked():
             configuration = configure(
                 stack_name=stack_name,
@@ -129,23 +135,24 @@ class Client:
             self._open(replace(configuration, s3=s3), bounds)
 
     @classmethod
-    def local(cls, folder: str | os.PathLike[str] = ".burstcache", **keeping: Unpack[Keeping]) -> Self:
-        """Return a client of the local run that `burstcache local up` started in this directory.
+    def local(cls, folder: str | os.PathLike[str] = ".burstcache", **bounds: Unpack[BoundArguments]) -> Self:
+        """Return a client for the local run that `burstcache local up` started in this directory.
 
         Raises:
-            InvalidSettingError: Nothing runs there, or an argument has a value that is not accepted.
+            InvalidSettingError: No local run is active there, or an argument has an invalid value.
         """
         client = cls.__new__(cls)
-        client._open(local_run(Path(folder)), Bounds.of(**keeping))
+        client._open(local_run(Path(folder)), Bounds.of(**bounds))
         return client
 
-    def _open(self, configuration: Configuration, bounds: Bounds) -> None:
+    def _open(self, configuration: ClientConfiguration, bounds: Bounds) -> None:
         self.bucket_name = configuration.settings.bucket_name
-        self.requests = Requests(SystemClock())
-        self._make_parts = partial(Parts, configuration, bounds)
+        self.requests = RequestBuilder(SystemClock())
+        self._counter = ReadCounter(PROCESS)
+        self._make_backend = partial(Backend, configuration, bounds, self._counter)
         self._lock = Lock()
-        self._parts = self._make_parts()
-        self._finalizer = weakref.finalize(self, self._parts.close)
+        self._backend = self._make_backend()
+        self._finalizer = weakref.finalize(self, self._backend.close)
 
     def get(
         self,
@@ -158,24 +165,25 @@ class Client:
         if_unmodified_since: datetime | None = None,
         max_age_s: int | None = None,
     ) -> Object:
-        """Return an object, or with a range a part of it.
+        """Return an object, or the requested range of it.
 
         Args:
             key: The object's key.
-            range: As HTTP and boto3 write it: `bytes=0-499`, `bytes=500-` or `bytes=-500`.
+            range: The range, as in HTTP and boto3: `bytes=0-499`, `bytes=500-` or `bytes=-500`.
             if_match: Only if the object has this ETag.
             if_none_match: Only if the object has another ETag.
-            if_modified_since: Only if it was written later; with a time zone.
-            if_unmodified_since: Only if it was not written later; with a time zone.
-            max_age_s: Only a copy that S3 gave or confirmed within this time [s]; 0: what S3 gives now.
+            if_modified_since: Only if the object was written after this time, which must have a time zone.
+            if_unmodified_since: Only if the object was not written after this time, which must have a time zone.
+            max_age_s: Maximum time since S3 sent or confirmed a copy [s]. 0: read from S3.
 
         Raises:
             ObjectNotFoundError: S3 has no such object.
-            NotModifiedError: It is the one of `if_none_match`, or not newer than `if_modified_since`.
-            PreconditionFailedError: It is not the one of `if_match`, or newer than `if_unmodified_since`.
-            RangeNotSatisfiableError: It has no byte of the range.
-            AccessDeniedError: S3 refuses the read.
-            OriginUnavailableError: S3 cannot be reached or fails.
+            NotModifiedError: The object has the ETag `if_none_match`, or is not newer than `if_modified_since`.
+            PreconditionFailedError: The object has another ETag than `if_match`, or is newer than
+                `if_unmodified_since`.
+            RangeNotSatisfiableError: No byte of the object is in the range.
+            AccessDeniedError: S3 denies the read.
+            OriginUnavailableError: S3 is unreachable or fails.
             RefusedRequestError: The key, the range or a condition is malformed.
         """
         request = self.requests.make(
@@ -191,22 +199,23 @@ class Client:
         return object_in(key, self.read(request))
 
     def open(self, key: str, *, range: str | None = None, if_match: str | None = None) -> ObjectFile:
-        """Return an object, or a part of it, as a file that is read as it is used.
+        """Open an object, or a range of it, as a file that is read lazily.
 
-        What it holds of a large object is bounded, whatever the size; all that is read is of one version.
+        The file buffers a bounded part of a large object. All bytes that it returns belong to one version.
 
         Args:
             key: The object's key.
-            range: As for `get`; the file begins and ends with it.
+            range: As for `get`. The file begins and ends with the range.
             if_match: Only if the object has this ETag.
 
         Raises:
-            BurstcacheError: As `get` does.
+            BurstcacheError: As for `get`.
         """
         request = self.requests.make("GET", key, range=range, if_match=if_match)
-        response, file = self.large.open(request)
+        backend = self._current
+        response, file = open_object(backend.reader, backend.large, request)
         file.head = object_in(key, replace(response, body=b""))
-        file.client = self  # which must not be closed while the file is read, even if nobody else has it
+        file.client = self  # keeps the client open while the file is in use
         return file
 
     def head(
@@ -219,7 +228,7 @@ class Client:
         if_unmodified_since: datetime | None = None,
         max_age_s: int | None = None,
     ) -> Object:
-        """Return an object without its body; arguments and errors are those of `get`."""
+        """Return an object without its body. See `get` for arguments and errors."""
         request = self.requests.make(
             "HEAD",
             key,
@@ -240,19 +249,19 @@ class Client:
     def get_many(
         self, keys: Iterable[str], *, return_errors: bool = False
     ) -> dict[str, Object] | dict[str, Object | BurstcacheError]:
-        """Return objects by key, in the order of `keys`; those that are not in memory are read in parallel.
+        """Return objects by key, in the order of `keys`. Objects that are not in memory are read in parallel.
 
         Args:
-            keys: Keys; one that is named twice is read once.
-            return_errors: Give the error of a key that cannot be read in the place of its object. Otherwise the error
-                of the first such key is raised, when all reads have ended.
+            keys: Keys. Duplicates are read once.
+            return_errors: Whether to return an error in place of an object that cannot be read. If False, raise the
+                error of the first such key once all reads have ended.
 
         Raises:
-            BurstcacheError: As `get` does.
+            BurstcacheError: As for `get`.
         """
-        found = {key: self._recalled(key) or self.submit(self._get_or_error, key) for key in distinct(keys)}
+        reads = {key: self._recall(key) or self.submit(self._get_or_error, key) for key in distinct(keys)}
         return outcomes(
-            {key: each.result() if isinstance(each, Future) else each for key, each in found.items()},
+            {key: each.result() if isinstance(each, Future) else each for key, each in reads.items()},
             return_errors=return_errors,
         )
 
@@ -265,46 +274,51 @@ class Client:
         if_match: str | None = None,
         if_none_match: str | None = None,
     ) -> Written:
-        """Write an object; when this returns, no reader of the stack gets the former one from a tier.
+        """Write an object to S3 and invalidate all its copies in the stack before returning.
 
-        What another process keeps in its memory may be older by its `max_stale_ms`.
+        Reads that start afterwards see the new object in every tier. Copies in the memory of other processes may be
+        stale for up to their `max_stale_ms`.
 
         Args:
             key: The object's key.
-            data: Its bytes.
-            content_type: Its media type; None: S3's own.
-            if_match: Only over the object with this ETag.
-            if_none_match: `*`: only if there is no object.
+            data: The object's bytes.
+            content_type: The media type. None: S3's default.
+            if_match: Only overwrite if the object has this ETag.
+            if_none_match: `*`: only write if there is no object.
 
         Raises:
-            PreconditionFailedError: The condition does not hold: nothing is written.
-            WriteConflictError: S3 has another write of the object under way: nothing is written. Write again.
-            AccessDeniedError: S3 refuses the write.
-            CopiesNotDroppedError: S3 has the new object, but a service of AWS failed while copies were let go: some
-                readers may see the former one until S3's event has come through. To write again asks again.
-            OriginUnavailableError: S3 does not answer: it may have the new object or not.
-            ObjectNotFoundError: There is no object for `if_match` to match.
+            PreconditionFailedError: The condition is not met. Nothing is written.
+            WriteConflictError: S3 is processing another write of the object. Nothing is written. Retry the write.
+            AccessDeniedError: S3 denies the write.
+            CopiesNotDroppedError: S3 has the new object, but an AWS service failed during the invalidation. Readers may
+                see the old object until S3's event has arrived. Another write retries the invalidation.
+            OriginUnavailableError: S3 does not respond. The outcome of the write is unknown.
+            ObjectNotFoundError: `if_match` is given, but the object does not exist.
             RefusedRequestError: The key, the type or a condition is malformed.
-            TypeError: `data` is no bytes.
+            TypeError: `data` is not bytes-like.
         """
         headers = checked_write(key, content_type=content_type, if_match=if_match, if_none_match=if_none_match)
         return self._current.writer.put(key, checked_body(data), **headers)
 
     def delete(self, key: str, *, if_match: str | None = None) -> Written:
-        """Delete an object, whether or not there is one; argument, promise and errors are those of `put`."""
+        """Delete an object, whether it exists or not. See `put` for the argument, guarantee and errors."""
         return self._current.writer.delete(key, if_match=checked_write(key, if_match=if_match).get("if_match", ""))
 
     def purge(self, key: str) -> None:
-        """Let every copy of an object go, for a write of which the stack was not told.
+        """Invalidate every copy of an object, after a write that the stack does not know about.
 
         Raises:
-            CopiesNotDroppedError: A service of AWS failed while copies were let go.
+            CopiesNotDroppedError: An AWS service failed during the invalidation.
             RefusedRequestError: The key is malformed.
         """
         self._current.writer.purge(checked_key(key))
 
+    def stats(self) -> ReadStats:
+        """Return where this client's reads were served, and what was not cached, and why."""
+        return self._counter.stats()
+
     def close(self) -> None:
-        """Send what is waiting to be reported, and close the connections. A later read opens new ones."""
+        """Send pending reports, and close all connections. A later read opens new ones."""
         self._finalizer()
 
     def __reduce__(self) -> NoReturn:
@@ -323,63 +337,68 @@ class Client:
 
     @property
     def reader(self) -> Reader:
-        """What reads: this process's own, for code that wraps another interface around it."""
+        """The reader of this process, for adapters such as the boto3 wrapper."""
         return self._current.reader
 
     @property
     def large(self) -> LargeObjects:
-        """What reads objects of any size."""
+        """The reader of objects of any size."""
         return self._current.large
 
     def read(self, request: Request) -> Response:
-        """Return the answer to a GET or HEAD."""
-        return self._current.read(request)
+        """Return the response to a GET or HEAD."""
+        return self._current.reader.read(request)
 
     async def read_in_thread(self, request: Request) -> Response:
-        """Return the answer to a GET or HEAD of a task: equal reads share one, and only that one holds a thread."""
-        parts = self._current
-        reader = parts.reader
-        since = reader.own.ticket()
+        """Return the response to an asyncio task's GET or HEAD. Identical reads in flight share one thread."""
+        backend = self._current
+        reader = backend.reader
+        since = reader.local_cache.ticket()
         is_plain = "cache-control" not in request.headers
-        answer, shared = await parts.task_reads.run_in_thread(
-            (question(request), request.headers.get("cache-control")),
+        answer, shared = await backend.task_reads.run_in_thread(
+            (flight_key(request), request.headers.get("cache-control")),
             partial(self.read, request),
             partial(self.submit, _called),
-            may_follow=reader.own.fresh_tickets(request.hash) if is_plain else never,
+            may_follow=reader.local_cache.fresh_tickets(request.hash) if is_plain else never,
         )
         if shared is None:
             return answer
-        if (given := reader.shared(request, answer, shared, since=since)) is not None:
-            return given
+        if (usable := reader.shared.follow(request, answer, shared, since=since)) is not None:
+            return usable
+        import asyncio  # lazy import: only async programs need it
+
         return await asyncio.wrap_future(self.submit(self.read, request))
 
     def submit(self, call: Callable[[Argument], Answer], argument: Argument) -> Future[Answer]:
-        """Begin a call in one of this process's threads for reads in parallel."""
+        """Run a call in one of the threads for parallel reads."""
         while True:
-            parts = self._current
+            backend = self._current
             try:
-                return parts.threads.submit(call, argument)
+                return backend.threads.submit(call, argument)
             except RuntimeError:
-                if parts.is_usable:  # this process ends
+                if backend.is_usable:  # the interpreter is exiting
                     raise
 
     @property
-    def _current(self) -> Parts:
-        parts = self._parts
-        return parts if parts.is_usable else self._renewed()
+    def _current(self) -> Backend:
+        backend = self._backend
+        return backend if backend.is_usable else self._renew_backend()
 
-    def _renewed(self) -> Parts:
+    def _renew_backend(self) -> Backend:
         with self._lock:
-            if not self._parts.is_usable:
-                self._parts = self._make_parts()
+            if not self._backend.is_usable:
+                self._backend = self._make_backend()
                 self._finalizer.detach()
-                self._finalizer = weakref.finalize(self, self._parts.close)
-            return self._parts
+                self._finalizer = weakref.finalize(self, self._backend.close)
+            return self._backend
 
-    def _recalled(self, key: str) -> Object | BurstcacheError | None:
+    def _recall(self, key: str) -> Object | BurstcacheError | None:
         try:
-            response = self.reader.own.recall(self.requests.make("GET", key))
-            return None if response is None else object_in(key, response)
+            request = self.requests.make("GET", key)
+            if (response := self.reader.local_cache.recall(request)) is None:
+                return None
+            self.large.count(request, response)
+            return object_in(key, response)
         except BurstcacheError as error:
             return error
 
@@ -392,7 +411,7 @@ class Client:
 
 @contextmanager
 def _settings_checked() -> Iterator[None]:
-    """Raise InvalidSettingError where boto3 cannot make a client: no such profile, no region, no endpoint."""
+    """Raise InvalidSettingError if boto3 cannot create a client, for lack of a profile, region or endpoint."""
     try:
         yield
     except (BotoCoreError, ValueError) as error:
@@ -400,7 +419,7 @@ def _settings_checked() -> Iterator[None]:
 
 
 def _check_types(names: Mapping[str, object], **parts: Any) -> None:
-    """Raise WrongTypeError for an argument of `Client` that would fail later, where nobody knows it any more."""
+    """Raise WrongTypeError now for an argument of `Client` that would fail later, with a less helpful error."""
     for name, text in names.items():
         if not isinstance(text, str):
             raise WrongTypeError.of(name, text, "str")
@@ -417,38 +436,43 @@ def _check_types(names: Mapping[str, object], **parts: Any) -> None:
 
 
 def distinct(keys: Iterable[str]) -> list[str]:
-    """Return keys once each, in their order.
+    """Return the keys in order, without duplicates.
 
     Raises:
-        WrongTypeError: It is one text, or has what is no text.
+        WrongTypeError: `keys` is a single string, or one of its items is not a string.
     """
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
         raise WrongTypeError.of("keys", keys, "an iterable of str")
-    wanted = list(keys)
-    for key in wanted:
+    items = list(keys)
+    for key in items:
         if not isinstance(key, str):
             raise WrongTypeError.of("one of keys", key, "str")
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(items))
 
 
 def check_arguments(call: str, arguments: Iterable[str]) -> None:
-    """Raise TypeError in the name of a call for an argument that `Client` does not have."""
-    known = Arguments.__annotations__ | Keeping.__annotations__
+    """Raise TypeError for an argument that `Client` does not have.
+
+    Args:
+        call: The call to name in the message.
+        arguments: Names of arguments.
+    """
+    accepted = Arguments.__annotations__ | BoundArguments.__annotations__
     for name in arguments:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"accepted: {', '.join(sorted(known))}"
+        if name not in accepted:
+            near = difflib.get_close_matches(name, accepted, 1)
+            hint = f"did you mean {near[0]}?" if near else f"accepted: {', '.join(sorted(accepted))}"
             raise TypeError(f"{call} got an unexpected argument {name}; {hint}")
 
 
 def outcomes(
-    found: dict[str, Object | BurstcacheError], *, return_errors: bool
+    results: dict[str, Object | BurstcacheError], *, return_errors: bool
 ) -> dict[str, Object] | dict[str, Object | BurstcacheError]:
-    """Return what was read by key; raise the first error unless errors are to be returned."""
+    """Return the results of reads by key. Raise the first error, unless `return_errors` is True."""
     if return_errors:
-        return found
+        return results
     objects = {}
-    for key, outcome in found.items():
+    for key, outcome in results.items():
         if isinstance(outcome, BurstcacheError):
             raise outcome
         objects[key] = outcome

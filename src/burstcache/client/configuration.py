@@ -1,9 +1,8 @@
-"""Where a client learns what it reads: from the environment, from a stack's outputs, from a local run's file."""
+"""The configuration of a client, from the environment, a stack's outputs, or a local run's file."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -28,28 +27,31 @@ if TYPE_CHECKING:
     from burstcache.client.pool import PoolOpener
     from burstcache.pool.open_pool import OpenPool
 
-_LIMIT_BYTES = 4 << 20  # what a stack's tiers take, behind its own front door
+_LIMIT_BYTES = 4 << 20  # size limit of objects in the tiers of a stack without an ALB
+_WHOLE_BYTES = 8 << 20  # size limit of objects that memory keeps whole. Larger ones are kept in slices
 VARIABLE = "BURSTCACHE_READER"
 OUTPUT = "ReaderSettings"
 POOL_VARIABLE = "BURSTCACHE_POOL"
 POOL_OUTPUT = "PoolSettings"
+ZONE_VARIABLE = "BURSTCACHE_ZONE"
 _ACCEPTED = (
     f"accepted: stack_name=..., bucket=..., or the environment variable {VARIABLE} (the stack's output {OUTPUT})"
 )
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """What to read, and how to reach AWS."""
+class ClientConfiguration:
+    """The bucket and tiers to read, and how to reach AWS."""
 
     settings: ReaderSettings
     session: Any
     endpoint_urls: Mapping[str, str] = field(default_factory=dict)
     s3: S3Client | None = None
-    pool: PoolOpener | None = None  # None: objects above the limit come from S3 alone
+    pool: PoolOpener | None = None  # None: S3 alone serves objects above the limit
+    has_slices_on_nodes: bool = False  # whether slices of large objects are kept on the stack's Redis nodes
 
     def make_clients(self) -> Clients:
-        """Return new clients for a reader in the caller's process, and the one of S3 that it was given."""
+        """Return new AWS clients for a reader in the caller's process, with the caller's S3 client if there is one."""
         clients = Clients("caller", session=self.session, endpoint_urls=self.endpoint_urls)
         if self.s3 is not None:
             clients.s3 = self.s3
@@ -64,11 +66,11 @@ def configure(
     endpoint_urls: Mapping[str, str] | None,
     express_bucket: str = "",
     hit_value_usd_per_million: float = 0,
-) -> Configuration:
-    """Return what the arguments name, or without one of them the environment.
+) -> ClientConfiguration:
+    """Return the configuration from the arguments, or from the environment if they name no source.
 
     Raises:
-        InvalidSettingError: Nothing is named, or too much, or there is no such stack.
+        InvalidSettingError: No source is named, arguments contradict each other, or there is no such stack.
     """
     if stack_name and bucket:
         raise InvalidSettingError(f"stack_name={stack_name!r} and bucket={bucket!r} exclude each other; {_ACCEPTED}")
@@ -78,7 +80,7 @@ def configure(
     if bucket:
         session = session or boto3.Session()
         express = ExpressAccess(express_bucket, f"{hit_value_usd_per_million:f}", session.region_name or "")
-        return Configuration(_without_stack(bucket, express), session, urls)
+        return ClientConfiguration(_without_stack(bucket, express), session, urls)
     if stack_name:
         session = session or boto3.Session()
         texts = outputs_with(OUTPUT, stack_name, session, urls)
@@ -88,11 +90,15 @@ def configure(
     raise InvalidSettingError(f"nothing says what to read; {_ACCEPTED}")
 
 
-def with_pool(configuration: Configuration, pool: PoolOpener | bool) -> Configuration:
-    """Return a configuration whose large objects are read through another pool, or False: from S3 alone.
+def with_pool(configuration: ClientConfiguration, pool: PoolOpener | bool) -> ClientConfiguration:
+    """Return a configuration with another pool for large objects.
+
+    Args:
+        configuration: The current configuration.
+        pool: Opens the pool. False: S3 alone serves large objects. True: require the stack's pool.
 
     Raises:
-        InvalidSettingError: The stack's own is wanted, and it has none.
+        InvalidSettingError: The stack's pool is required, but the stack has none.
     """
     if pool is False:
         return replace(configuration, pool=None)
@@ -108,23 +114,23 @@ def with_pool(configuration: Configuration, pool: PoolOpener | bool) -> Configur
     return replace(configuration, pool=pool, settings=replace(settings, max_object_bytes=limit))
 
 
-def local_run(folder: Path) -> Configuration:
-    """Return what `burstcache local up` runs from a directory, described in its `folder`.
+def local_run(folder: Path) -> ClientConfiguration:
+    """Return the configuration of the local run described in `folder`, which `burstcache local up` writes.
 
     Raises:
-        InvalidSettingError: Nothing runs there.
+        InvalidSettingError: No local run is active there.
     """
     run = stack_outputs.local_run(folder)
     session = boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=run["region"])
     return _of_stack(run["outputs"], f"output {{}} in {folder}", session, {"": run["endpoint_url"]})
 
 
-def _of_stack(texts: Mapping[str, str], source: str, session: Any, urls: Mapping[str, str]) -> Configuration:
-    """Return what a stack says of itself.
+def _of_stack(texts: Mapping[str, str], source: str, session: Any, urls: Mapping[str, str]) -> ClientConfiguration:
+    """Return the configuration in a stack's outputs.
 
     Args:
-        texts: Its outputs by name.
-        source: Where they come from, for errors: formatted with the name of an output and of its variable.
+        texts: The outputs by name.
+        source: Their source, for error messages: a format string that takes the names of an output and its variable.
         session: As for `Client`.
         urls: As for `Client`.
     """
@@ -134,14 +140,36 @@ def _of_stack(texts: Mapping[str, str], source: str, session: Any, urls: Mapping
     if text := texts.get(POOL_OUTPUT, ""):
         access = PoolAccess.read(variables_in(text, source.format(POOL_OUTPUT, POOL_VARIABLE), POOL_OUTPUT))
         pool = partial(_open_pool, access, settings.express, session, urls)
-    return Configuration(settings, session, urls, pool=pool)
+    return ClientConfiguration(
+        settings, session, urls, pool=pool, has_slices_on_nodes=_slices_pay_on_nodes(settings, variables)
+    )
+
+
+def _slices_pay_on_nodes(settings: ReaderSettings, variables: Mapping[str, str]) -> bool:
+    """Return True if slices pay on the stack's nodes for this reader. An older stack does not name their type and zone.
+
+    Only the environment knows the reader's zone. Without it, the reader counts as in another zone than the nodes.
+    """
+    node_type, zone = variables.get("REDIS_INSTANCE_TYPE", ""), variables.get("REDIS_ZONE", "")
+    if not (settings.takes_guests and settings.redis_nodes and node_type):
+        return False
+    # Lazy imports: only readers of nodes need the price sheets.
+    from burstcache.core.slice_worth import slice_pays
+    from burstcache.core.worth import sheet_of_region, wait_usd_from_text
+
+    return slice_pays(
+        node_type,
+        is_same_zone=bool(zone) and os.environ.get(ZONE_VARIABLE) == zone,
+        wait_usd=wait_usd_from_text(settings.express.hit_value_usd_per_million),
+        sheet=sheet_of_region(settings.express.region),
+    )
 
 
 def _open_pool(
     access: PoolAccess, worth: ExpressAccess, session: Any, urls: Mapping[str, str]
 ) -> AbstractAsyncContextManager[OpenPool]:
     clients = Clients("control", session=session, endpoint_urls=urls)
-    # With codes and checksums: the extra `pool`.
+    # Lazy imports: erasure codes and checksums need the extra `pool`.
     if access.hub == "none":
         from burstcache.client.stack_pool import open_stack_pool
 
@@ -160,7 +188,7 @@ def _without_stack(bucket: str, express: ExpressAccess) -> ReaderSettings:
         relay=RelayAccess(""),
         redis=RedisAccess(),
         redis_nodes=(),
-        max_object_bytes=sys.maxsize,  # no tier has to hold them, and memory has a bound of its own
+        max_object_bytes=_WHOLE_BYTES,
         express=express,
         takes_guests=False,
         origin_function_name="",

@@ -1,4 +1,4 @@
-"""A directory bucket of one's own for copies, next to a client without a stack."""
+"""Expiry of the copies in your own directory bucket, for clients without a stack."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ def expire_copies(
     session: Any = None,
     endpoint_urls: Mapping[str, str] | None = None,
 ) -> None:
-    """Have S3 delete copies from a directory bucket some days after they were put: once, for all who read it.
+    """Make S3 expire the copies in a directory bucket some days after they were written.
 
-    It replaces the bucket's lifecycle rules. The bucket's policy must let S3's lifecycle service create sessions.
+    Call it once per bucket. It replaces the bucket's lifecycle rules. The bucket's policy must allow S3's lifecycle
+    service to create sessions.
 
     Args:
         express_bucket: The directory bucket.
-        hit_value_usd_per_million: As for `Client`, with which it must agree [USD].
-        session: A boto3 session; None for a new one from the environment.
+        hit_value_usd_per_million: The same value as for `Client` [USD].
+        session: A boto3 session. None: a new one from the environment.
         endpoint_urls: As for `Client`.
 
     Raises:
-        InvalidSettingError: The value is not accepted.
-        ServiceError: S3 does not accept the rules (s3express:PutLifecycleConfiguration).
+        InvalidSettingError: `hit_value_usd_per_million` is invalid.
+        ServiceError: S3 rejects the rules (s3express:PutLifecycleConfiguration).
     """
-    # Price sheets, which a client without copies never needs.
+    # Lazy imports (price sheets): a client without copies never needs them.
     from burstcache.adapters.express_bucket import ExpressBucket
     from burstcache.core.express import express_rule
     from burstcache.core.worth import sheet_of_region, wait_usd_from_text
@@ -41,4 +42,4 @@ def expire_copies(
     worth_usd = wait_usd_from_text(f"{hit_value_usd_per_million:f}")
     rule = express_rule(sheet_of_region(session.region_name or ""), hit_value_usd=float(worth_usd))
     client = Clients("control", session=session, endpoint_urls=endpoint_urls).express
-    ExpressBucket(express_bucket, client).let_expire(rule)
+    ExpressBucket(express_bucket, client).set_expiry(rule)

@@ -1,15 +1,19 @@
-"""An object open for reading: whole, or as it is used."""
+"""Files of the file system, open for reading: loaded entirely, or read lazily."""
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from botocore.exceptions import BotoCoreError
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+
+from burstcache.client.streams import ObjectFile
+from burstcache.core.errors import BurstcacheError
 
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class WholeFile(io.BytesIO):
-    """An object of which all bytes are here."""
+    """An object that is entirely in memory."""
 
     mode = "rb"
 
@@ -27,15 +31,15 @@ class WholeFile(io.BytesIO):
         self.fs, self.path, self.details, self.size = fs, details["name"], details, details["size"]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path and the position: another process opens it anew."""
+        """Pickle the path and the position. Unpickling reopens the object."""
         return _reopen, (self.fs, self.path, self.tell())
 
     def info(self) -> Info:
-        """Return what was known of the object when it was opened."""
+        """Return the object's details at the time of opening."""
         return self.details
 
     def writable(self) -> bool:
-        """Return False, which `BytesIO` does not."""
+        """Return False, unlike `BytesIO`."""
         return False
 
     def _refuse(self, *_: Any) -> NoReturn:
@@ -45,49 +49,72 @@ class WholeFile(io.BytesIO):
 
 
 class LargeFile(AbstractBufferedFile):
-    """An object that is read as it is used: from the stream that opening it began, or by ranges once a reader seeks."""
+    """An object that is read lazily: from a cached object's file, or from the stream of the opening GET.
+
+    Without a cached object's file, range requests follow a seek.
+    """
 
     def __init__(
         self,
         fs: AbstractFileSystem,
         details: Info,
-        body: StreamingBody,
+        body: StreamingBody | ObjectFile,
         read_range: Callable[[str], bytes],
         block_size: int,
         **options: Any,
     ) -> None:
-        """Begin at the start.
+        """Open at the start of the object.
 
         Args:
-            fs: The file system, by which the file is opened anew when it has been pickled.
-            details: What is known of the object.
-            body: The stream that opening it began.
-            read_range: Returns a range of the same object, written as HTTP does: `bytes=0-499`.
-            block_size: How much is read at a time once a reader seeks [bytes].
-            options: fsspec's own.
+            fs: The file system, which reopens the file when it is unpickled.
+            details: The object's details.
+            body: The cached object's file, or the stream of the opening GET.
+            read_range: Returns a range of the same version, given in HTTP's syntax: `bytes=0-499`.
+            block_size: Size of a range request after a seek [bytes].
+            options: fsspec's own options.
         """
-        self._stream: StreamingBody | None = body
+        self._stream: StreamingBody | ObjectFile | None = body
         self._read_range = read_range
         self._streamed_bytes = 0
+        self._is_read = threading.Lock()  # DuckDB reads one file in several threads
         self._pid = os.getpid()
         super().__init__(fs, details["name"], "rb", block_size, **options | {"size": details["size"]})
         self.details = details
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the path, the position and the cache options, as fsspec itself does since 2024.12."""
+        cache_type = "none" if self.cache is None else self.cache.name  # an empty cache is falsy
+        return _reopen, (self.fs, self.path, self.tell(), {"block_size": self.blocksize, "cache_type": cache_type})
+
     def close(self) -> None:
-        """Close the stream, too."""
+        """Close the file and its stream."""
         self._close_stream()
         super().close()
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        if self._pid != os.getpid():  # the stream is the parent's
+        if self._pid != os.getpid():  # the stream belongs to the parent process
             self._stream = None
-        if self._stream is not None and start == self._streamed_bytes:
-            with suppress(BotoCoreError, OSError):
+        if self._stream is not None and self._is_read.acquire(blocking=False):
+            try:
+                if (data := self._read_stream(start, end)) is not None:
+                    return data
+            finally:
+                self._is_read.release()
+        return self._read_range(f"bytes={start}-{end - 1}")
+
+    def _read_stream(self, start: int, end: int) -> bytes | None:
+        """Return a range from the stream, or close the stream and return None."""
+        with suppress(BotoCoreError, BurstcacheError, OSError):  # a range request raises S3's own error
+            if isinstance(self._stream, ObjectFile):
+                self._stream.seek(start)
+                return self._stream.read(end - start)
+            if self._stream is not None and start == self._streamed_bytes:
                 data = self._stream.read(end - start)
                 self._streamed_bytes += len(data)
-                return data
+                if len(data) == end - start:  # botocore reports a stream that breaks off at the next read only
+                    return data
         self._close_stream()
-        return self._read_range(f"bytes={start}-{end - 1}")
+        return None
 
     def _close_stream(self) -> None:
         if self._stream is not None:
@@ -95,7 +122,7 @@ class LargeFile(AbstractBufferedFile):
             self._stream = None
 
 
-def _reopen(fs: AbstractFileSystem, path: str, position: int) -> io.IOBase:
-    file: io.IOBase = fs.open(path)
+def _reopen(fs: AbstractFileSystem, path: str, position: int, options: Mapping[str, Any] | None = None) -> io.IOBase:
+    file: io.IOBase = fs.open(path, **options or {})
     file.seek(position)
     return file

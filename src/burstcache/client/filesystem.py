@@ -1,9 +1,9 @@
-"""The file system `burstcache://BUCKET/KEY`, by which users of fsspec read through the cache: pandas, pyarrow, dask.
+"""The filesystem `burstcache://BUCKET/KEY`: pandas, pyarrow, dask and other users of fsspec read through the cache.
 
-Paths are those of s3fs with another protocol, so a program changes by one word. It reads only. Listings come from S3,
-bodies from wherever the cache has them. An object of up to one block is read whole by one request. Of a larger one a
-sequential reader gets one stream, and one that seeks gets ranges, each on the condition that the object is still the
-one that was opened.
+Only the protocol of a path differs from s3fs, so you change one word of your program. The file system is read-only.
+Listings come from S3, and bodies through the cache. An object of up to one block is read with one request. A larger
+object is streamed to a sequential reader. After a seek, a reader sends range requests, each on the condition that the
+object is still the version that was opened.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from datetime import datetime
@@ -21,17 +22,18 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from fsspec.asyn import AsyncFileSystem, get_loop, get_running_loop
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
-from fsspec.utils import isfilelike, stringify_path
+from fsspec.utils import isfilelike, merge_offset_ranges, stringify_path
 
 from burstcache.adapters.clock import Instant, SystemClock, instant
 from burstcache.adapters.single_flight import PATIENT_NEXT_AFTER_S, SingleFlight
-from burstcache.client.boto3_wrapper import wrap
+from burstcache.client.boto3_wrapper import cached_bucket, object_file, wrap
+from burstcache.client.bounds import MAX_STALE_MS, MEMORY_BYTES, BoundArguments, Bounds, Freshness, is_number
 from burstcache.client.client import Client
 from burstcache.client.configuration import VARIABLE
 from burstcache.client.files import LargeFile, WholeFile
-from burstcache.client.keeping import MAX_STALE_MS, MEMORY_BYTES, Bounds, Freshness, is_number
 from burstcache.client.paths import (
     Info,
+    Listing,
     as_os_errors,
     directory_info,
     file_info,
@@ -42,40 +44,37 @@ from burstcache.client.paths import (
 from burstcache.client.storage_options import REFUSED, StorageOptions
 from burstcache.core.errors import InvalidSettingError, WrongTypeError
 from burstcache.forks import Lock
+from burstcache.serve.read_stats import ReadStats, total
 from burstcache.web.ranges import ByteRange, is_part_sent, parse_range
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
-    from types_boto3_s3.type_defs import GetObjectOutputTypeDef
+    from types_boto3_s3.type_defs import GetObjectOutputTypeDef, ListObjectsV2OutputTypeDef
+
+    from burstcache.client.boto3_wrapper import CachedBucket
 
 T = TypeVar("T")
 
-_REQUESTS = 32  # of one call that are under way at a time
+_REQUESTS = 32  # parallel requests of one call
 _CHUNK_BYTES = 1 << 20
+_MERGED_GAP_BYTES = 256 << 10  # S3 sends as many in 3 ms, and a request of their own takes 25 ms
+_MOST_CACHED_IN_TREE = 10_000  # objects of one listing of all levels
 _OK, _PARTIAL, _RANGE_NOT_SATISFIABLE = 200, 206, 416
-_HEAD_REFUSED = (403, 405, 501)  # by stores and policies that do let objects be read
-
-
-class _Keeping(TypedDict):
-    """What is kept of a bucket: arguments of `Client`."""
-
-    freshness: Freshness
-    max_stale_ms: int
-    memory_bytes: int
+_HEAD_REFUSED = (403, 405, 501)  # by stores and policies that nevertheless allow a GET
 
 
 class _Conditions(TypedDict, total=False):
-    """What of an object is read, and on which condition."""
+    """The range and the condition of a GET."""
 
     Range: str
     IfMatch: str
 
 
 class BurstcacheFileSystem(AsyncFileSystem):
-    """Objects in S3 as files, read through the cache.
+    """S3 objects as files, read through the cache.
 
-    A program's own calls run in its thread. fsspec's asynchronous methods, by which it reads many files at a time, run
-    them in threads of a pool.
+    Synchronous calls run in the caller's thread. fsspec's asynchronous methods, which read many files in parallel, run
+    in a thread pool.
     """
 
     protocol = "burstcache"
@@ -88,6 +87,8 @@ class BurstcacheFileSystem(AsyncFileSystem):
         freshness: Freshness = "bounded",
         max_stale_ms: int = MAX_STALE_MS,
         memory_bytes: int = MEMORY_BYTES,
+        disk: str | os.PathLike[str] | None = None,
+        disk_bytes: int | None = None,
         pool: bool = True,
         use_listings_cache: bool = True,
         listings_expiry_time: float | None = None,
@@ -100,31 +101,32 @@ class BurstcacheFileSystem(AsyncFileSystem):
         default_fill_cache: bool = True,
         **storage_options: Any,
     ) -> None:
-        """Make a file system; AWS is asked when something is read.
+        """Create a file system. The first read connects to AWS.
 
         Args:
-            stack_name: The stack through whose tiers its bucket is read; empty for that of the environment (variable
-                BURSTCACHE_READER), if it has one. Every other bucket is read through memory over S3.
-            freshness: As for `Client`. Under `strong` no listing is remembered.
+            stack_name: The stack to read through. Empty: the stack of the variable BURSTCACHE_READER, if it is set.
+                Buckets other than the stack's are cached in memory only.
+            freshness: As for `Client`. With `strong`, listings are not cached.
             max_stale_ms: As for `Client` [ms].
-            memory_bytes: As for `Client`, of each bucket [bytes].
-            pool: Whether large objects are read through the stack's pool, if it has one.
-            use_listings_cache: Whether listings are remembered.
-            listings_expiry_time: For how long [s]; None for as long as `max_stale_ms`.
-            max_paths: How many of them; None for all.
-            asynchronous, loop, batch_size: fsspec's own.
-            default_block_size: How much of a larger file is read at a time [bytes]; as s3fs has it.
-            default_cache_type, default_fill_cache: As s3fs has them.
-            storage_options: How to reach S3, as s3fs has it: `key`, `secret`, `token`, `profile`, `anon`,
-                `endpoint_url`, `use_ssl`, `client_kwargs`, `config_kwargs`.
+            memory_bytes: As for `Client`, per bucket [bytes].
+            disk, disk_bytes: As for `Client`. All buckets share the directory.
+            pool: Whether to read large objects through the stack's pool, if it has one.
+            use_listings_cache: Whether to cache listings, and which paths are absent or directories.
+            listings_expiry_time: Lifetime of a cached listing [s]. None: `max_stale_ms`.
+            max_paths: Maximum number of cached listings. None: unlimited.
+            asynchronous, loop, batch_size: As in fsspec.
+            default_block_size: Block size of lazily read files [bytes], as in s3fs.
+            default_cache_type, default_fill_cache: As in s3fs.
+            storage_options: How to reach S3, as in s3fs: `key`, `secret`, `token`, `profile`, `anon`, `endpoint_url`,
+                `use_ssl`, `client_kwargs`, `config_kwargs`.
 
         Raises:
-            InvalidSettingError: An option has no meaning for a cache.
-            TypeError: There is no such option.
+            InvalidSettingError: An option makes no sense for a cache.
+            TypeError: An option is unknown.
         """
         self._pid = os.getpid()
         self._options = StorageOptions.of(storage_options)
-        Bounds.of(freshness, max_stale_ms, memory_bytes)
+        Bounds.of(freshness, max_stale_ms, memory_bytes, disk, disk_bytes)
         if default_block_size is not None and not (is_number(default_block_size) and default_block_size > 0):
             raise InvalidSettingError(f"default_block_size={default_block_size!r}; accepted: above 0 (bytes)")
         if listings_expiry_time is not None and not is_number(listings_expiry_time):
@@ -139,33 +141,38 @@ class BurstcacheFileSystem(AsyncFileSystem):
         )
         self._stack_name = stack_name
         self._pool = None if pool else False
-        self._keeping = _Keeping(freshness=freshness, max_stale_ms=max_stale_ms, memory_bytes=memory_bytes)
+        self._bounds = BoundArguments(
+            freshness=freshness,
+            max_stale_ms=max_stale_ms,
+            memory_bytes=memory_bytes,
+            disk=disk,
+            disk_bytes=disk_bytes,
+        )
         self._block_size = default_block_size
         self._file_options = {"cache_type": default_cache_type, "fill_cache": default_fill_cache}
         self._lock = Lock()
         self._client: S3Client | None = None
-        self._cached: set[str] = set()  # buckets
+        self._cached_buckets: set[str] = set()
         self._listings: SingleFlight[Any, Instant] = SingleFlight(
             SystemClock(), partial(instant, SystemClock()), next_after_s=PATIENT_NEXT_AFTER_S
         )
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        given = stringify_path(path)
-        if not isinstance(given, str | list):
+        if not isinstance(stringify_path(path), str | list):
             raise WrongTypeError.of("path", path, "str")
         return super()._strip_protocol(path)
 
     def info(self, path: str, refresh: bool = False, **options: Any) -> Info:
-        """Return what is known of an object, or of a directory: what keys have in common up to a slash.
+        """Return the details of an object, or of a directory: a common prefix of keys up to a slash.
 
         Args:
-            path: Its path.
-            refresh: Whether remembered listings are passed over; a copy in memory is as fresh as `freshness` says.
-            options: s3fs's own; a version is refused.
+            path: The path.
+            refresh: Whether to ignore cached listings. The bound `freshness` still applies to objects in memory.
+            options: As in s3fs. A version is rejected.
 
         Raises:
-            FileNotFoundError: There is neither.
+            FileNotFoundError: There is neither an object nor a directory.
         """
         _check_version(options)
         path = self._strip_protocol(path)
@@ -174,14 +181,16 @@ class BurstcacheFileSystem(AsyncFileSystem):
         listed = [each for each in self._listing(self._parent(path)) if each["name"] == path]
         if listed:  # an object, and perhaps a directory of the same name
             return next(filter(is_file, listed), listed[0])
-        return self._info_in_s3(path)
+        if (kind := self._known_kind(path)) == "absent":
+            raise _not_found(path)
+        return directory_info(path) if kind else self._info_in_s3(path)
 
     def isfile(self, path: str) -> bool:
-        """Whether a path is an object's; False if S3 refuses to say so. Raises OSError if S3 fails."""
+        """Return True if a path is an object. False if S3 denies access. Raises OSError if S3 fails."""
         return self._is_of_type("file", path)
 
     def isdir(self, path: str) -> bool:
-        """Whether a path is a directory's; False if S3 refuses to say so. Raises OSError if S3 fails."""
+        """Return True if a path is a directory. False if S3 denies access. Raises OSError if S3 fails."""
         return self._is_of_type("directory", path)
 
     def _is_of_type(self, type_: str, path: str) -> bool:
@@ -194,18 +203,44 @@ class BurstcacheFileSystem(AsyncFileSystem):
         bucket, key = split_path(path)
         if not key:
             if bucket:
-                self._has_keys(bucket, "")  # raises if there is no such bucket
+                self._has_keys(bucket, "")  # raises if the bucket does not exist
             return directory_info(path)
         try:
             with as_os_errors(path):
                 return file_info(path, self._described(bucket, key))
         except FileNotFoundError:
-            if not self._has_keys(bucket, key + "/"):
+            if self._look_below(path).kind == "absent":
                 raise
             return directory_info(path)
 
+    def _known_kind(self, path: str) -> str:
+        """Return `absent` or `directory` if S3 has reported so within the staleness bound, else an empty string."""
+        bucket, key = split_path(path)
+        if not key:
+            return ""
+        beside, below = self._listing(self._parent(path)), self._listing(path)
+        is_listed = not beside.is_complete or any(each["name"] == path for each in beside)
+        if not is_listed and beside.ticket is not None and self._bucket(bucket).is_absent(key, beside.ticket):
+            return "absent"
+        return below.kind if below.kind and self._bucket(bucket).is_absent(key) else ""
+
+    def _look_below(self, path: str) -> Listing:
+        """List the first keys below a path that is no object, and cache its kind, and its contents if they are few."""
+        bucket, key = split_path(path)
+
+        def list_first() -> Listing:
+            ticket = self._bucket(bucket).ticket()
+            with as_os_errors(path):
+                page = self._s3(bucket).list_objects_v2(Bucket=bucket, Prefix=key + "/", Delimiter="/")
+            infos = _listed(bucket, page)
+            return Listing([] if page.get("IsTruncated") else infos, ticket, "directory" if infos else "absent")
+
+        listing: Listing = self._listings.run(("below", bucket, key), list_first)[0]
+        self.dircache[path] = listing
+        return listing
+
     def _described(self, bucket: str, key: str) -> Mapping[str, Any]:
-        """Return what the store says of an object."""
+        """Return the attributes of an object, by a GET if the store rejects HEAD."""
         s3 = self._s3(bucket)
         try:
             return s3.head_object(Bucket=bucket, Key=key)
@@ -220,14 +255,14 @@ class BurstcacheFileSystem(AsyncFileSystem):
             return answer
 
     def ls(self, path: str, detail: bool = True, refresh: bool = False, **_: Any) -> list[Info] | list[str]:
-        """Return what lies in a directory, or the object of that path; `refresh` asks S3 in any case."""
+        """Return the contents of a directory, or the object at the path. `refresh` ignores cached listings."""
         if refresh:
             self.invalidate_cache(path)
         infos = self._entries(self._strip_protocol(path))
         return infos if detail else [info["name"] for info in infos]
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
-        """Return an object's bytes, or a slice of them by Python's rules."""
+        """Return an object's bytes, or a slice of them with Python's semantics."""
         _check_version(options)
         path = self._strip_protocol(path)
         start = start or 0
@@ -237,13 +272,13 @@ class BurstcacheFileSystem(AsyncFileSystem):
             return self._read(path, ByteRange(None, -start) if start < 0 else ByteRange(start, None))
         if start < 0 or end < 0:
             size_bytes = self.info(path)["size"]
-            if size_bytes is None:  # the store says it when it has sent the object
+            if size_bytes is None:  # unknown until the store has sent the object
                 return self._read(path)[start:end]
             start, end, _step = slice(start, end).indices(size_bytes)
         return self._read(path, ByteRange(start, end - 1)) if start < end else b""
 
     def get_file(self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, **options: Any) -> None:
-        """Copy an object to a local path or into a file open for writing; for a directory, make one."""
+        """Copy an object to a local path or into a file open for writing. For a directory, create a local one."""
         _check_version(options)
         rpath = self._strip_protocol(rpath)
         is_open = isfilelike(lpath)
@@ -251,7 +286,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
             return
         try:
             with as_os_errors(rpath):
-                answer = self._ask(rpath)
+                answer = self._get_object(rpath)
         except FileNotFoundError:
             if is_open or self.info(rpath)["type"] != "directory":
                 raise
@@ -264,29 +299,35 @@ class BurstcacheFileSystem(AsyncFileSystem):
                     file.write(chunk)
                     callback.relative_update(len(chunk))
         except BaseException:
-            if not is_open and os.path.isfile(lpath):  # nobody may take a part for the object
+            if not is_open and os.path.isfile(lpath):  # a partial file could be mistaken for the object
                 os.remove(lpath)
             raise
 
+    def stats(self) -> ReadStats:
+        """Return where reads of files were served, and what was not cached, and why."""
+        s3: Any = self._s3()
+        return s3.stats() if self._cached_buckets else total(())
+
     def modified(self, path: str) -> datetime:
-        """Return when an object was written."""
+        """Return the time of an object's last write."""
         info = self.info(path)
         if info["type"] == "directory":
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if "LastModified" not in info:
-            raise OSError(errno.ENODATA, "the store does not say when it was written", path)
+            raise OSError(errno.ENODATA, "the store does not report when it was written", path)
         return info["LastModified"]
 
     def invalidate_cache(self, path: str | None = None) -> None:
-        """Forget all listings, or those that a path is in: its own, and those of the directories above it."""
+        """Invalidate all cached listings, or those of a path and the directories above it."""
         if path is None:
             self.dircache.clear()
         else:
-            path = listed = self._strip_protocol(path)
-            while listed:
-                self.dircache.pop(listed, None)
-                listed = self._parent(listed)
-            self.dircache.pop("", None)  # of all buckets
+            path = directory = self._strip_protocol(path)
+            while directory:
+                self.dircache.pop(directory, None)
+                self.dircache.pop((directory, "all levels"), None)
+                directory = self._parent(directory)
+            self.dircache.pop("", None)  # the list of buckets
         super().invalidate_cache(path)
 
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **options: Any) -> io.IOBase:
@@ -295,17 +336,17 @@ class BurstcacheFileSystem(AsyncFileSystem):
         _check_version(options)
         options.pop("version_id", None)
         with as_os_errors(path):
-            answer = self._ask(path)
+            answer = self._get_object(path)
             details = file_info(path, answer)
             size_bytes, etag = details["size"], details.get("ETag", "")
             is_identified = bool(etag) and not etag.startswith("W/")
-            # fsspec's `blockcache::` reads with cache_type "none": it keeps the blocks itself.
+            # fsspec's `blockcache::` reads with cache_type "none", because it caches the blocks itself.
             is_small = size_bytes is not None and size_bytes <= self.blocksize and options.get("cache_type") != "none"
             if size_bytes is None or not is_identified or is_small:
                 try:
                     body = answer["Body"].read()
-                except (BotoCoreError, OSError):  # it broke off
-                    answer, body = self._ask_whole(path)
+                except (BotoCoreError, OSError):  # the body was truncated
+                    answer, body = self._read_object(path)
                     details = file_info(path, answer)
                 details["size"] = len(body)
                 return WholeFile(self, details, body)
@@ -315,7 +356,9 @@ class BurstcacheFileSystem(AsyncFileSystem):
 
         block_size = block_size or self._block_size or self.blocksize
         options = {name: value for name, value in self._file_options.items() if value is not None} | options
-        return LargeFile(self, details, answer["Body"], read_range, block_size, **options)
+        if (file := object_file(answer["Body"])) is not None:
+            options = {"cache_type": "none"} | options  # the file reads ahead, and the client caches its slices
+        return LargeFile(self, details, file or answer["Body"], read_range, block_size, **options)
 
     async def _info(self, path: str, **options: Any) -> Info:
         return await self._in_thread(self.info, path, **options)
@@ -331,6 +374,32 @@ class BurstcacheFileSystem(AsyncFileSystem):
 
     async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
         return await self._in_thread(self.cat_file, path, start, end, **options)
+
+    async def _cat_ranges(
+        self,
+        paths: list[str],
+        starts: int | Sequence[int | None] | None,
+        ends: int | Sequence[int | None] | None,
+        max_gap: int | None = None,
+        batch_size: int | None = None,
+        on_error: str = "return",
+        **options: Any,
+    ) -> list[Any]:
+        """Read ranges of files. Requests merge ranges of a file that are at most `max_gap` apart [bytes]."""
+        firsts, lasts = ([each] * len(paths) if isinstance(each, int | None) else list(each) for each in (starts, ends))
+        read = partial(super()._cat_ranges, batch_size=batch_size, **options)
+        if len(paths) > 1 and all(position is None or position >= 0 for position in (*firsts, *lasts)):
+            gap_bytes = _MERGED_GAP_BYTES if max_gap is None else max_gap
+            blocks = merge_offset_ranges(paths, firsts, lasts, gap_bytes, self.blocksize)
+            bodies = await read(*blocks)
+            if not any(isinstance(body, Exception) for body in bodies):
+                block_starts = list(zip(*blocks[:2], strict=True))
+                return [
+                    _part_of_blocks(path, first or 0, last, block_starts, bodies)
+                    for path, first, last in zip(paths, firsts, lasts, strict=True)
+                ]
+        plain: list[Any] = await read(paths, firsts, lasts, on_error=on_error)
+        return plain
 
     async def _get_file(self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, **options: Any) -> None:
         await self._in_thread(self.get_file, rpath, lpath, callback, **options)
@@ -351,10 +420,13 @@ class BurstcacheFileSystem(AsyncFileSystem):
         if not bucket or maxdepth not in (None, 1):
             found = await self._walked(path, maxdepth, withdirs, **options)
             return {name: info for name, info in found.items() if name.startswith(f"{path}/{prefix}") or not prefix}
-        if prefix or maxdepth is None:
-            # One listing of what starts so, or of all levels, where fsspec would list directory after directory.
+        # One listing of the prefix, or of all levels. fsspec would list each directory.
+        infos: Sequence[Info]
+        if prefix:
             stem = (key and key + "/") + prefix
             infos = await self._in_thread(self._list, bucket, stem, delimiter="" if maxdepth is None else "/")
+        elif maxdepth is None:
+            infos = await self._in_thread(self._list_tree, path)
         else:
             infos = []
         if not infos and not prefix:
@@ -363,7 +435,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         return self._tree(path, infos) if withdirs else {each["name"]: each for each in infos if is_file(each)}
 
     async def _walked(self, path: str, maxdepth: int | None, withdirs: bool, **options: Any) -> dict[str, Info]:
-        """Return what fsspec's walk finds; of an object and a directory of the same name the object."""
+        """Return the results of fsspec's walk. If an object and a directory share a name, the object wins."""
         found: dict[str, Info] = {}
         if withdirs and path and await self._isdir(path):
             found[path] = await self._info(path)
@@ -386,33 +458,36 @@ class BurstcacheFileSystem(AsyncFileSystem):
     rmdir = touch = _refuse
 
     def _s3(self, bucket: str = "") -> S3Client:
-        """Return boto3's client with the cache in front of this bucket, and of all that were read before."""
-        self._follow_fork()
+        """Return the boto3 client, with a cache in front of this and all previously read buckets."""
+        self._reset_after_fork()
         with self._lock:
             if self._client is None:
                 self._client = self._connect()
-            if bucket and bucket not in self._cached:
-                self._client = wrap(self._client, bucket=bucket, **self._keeping)
-                self._cached.add(bucket)
+            if bucket and bucket not in self._cached_buckets:
+                self._client = wrap(self._client, bucket=bucket, **self._bounds)
+                self._cached_buckets.add(bucket)
             return self._client
+
+    def _bucket(self, name: str) -> CachedBucket:
+        return cached_bucket(self._s3(name), name)
 
     def _connect(self) -> S3Client:
         s3 = self._options.connect(max_pool_connections=_REQUESTS)
         if not self._stack_name and VARIABLE not in os.environ:
             return s3
-        of_stack = Client(
+        stack_client = Client(
             stack_name=self._stack_name,
             s3=s3,
             pool=self._pool,
             session=self._options.make_session(),
             endpoint_urls=self._options.endpoint_urls,
-            **self._keeping,
+            **self._bounds,
         )
-        self._cached.add(of_stack.bucket_name)
-        return wrap(s3, client=of_stack)
+        self._cached_buckets.add(stack_client.bucket_name)
+        return wrap(s3, client=stack_client)
 
-    def _ask(self, path: str, part: ByteRange | None = None, if_match: str = "") -> GetObjectOutputTypeDef:
-        """Begin to read an object or a part of it; a store that sends another part is found out."""
+    def _get_object(self, path: str, part: ByteRange | None = None, if_match: str = "") -> GetObjectOutputTypeDef:
+        """Send the GET of an object or a part of it. Raise OSError if the store sends a different part."""
         bucket, key = split_path(path)
         if not key:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -421,6 +496,8 @@ class BurstcacheFileSystem(AsyncFileSystem):
             conditions["Range"] = str(part)
         if if_match:
             conditions["IfMatch"] = if_match
+        if not if_match and self._known_kind(path) == "absent":
+            raise _not_found(path)
         answer = self._s3(bucket).get_object(Bucket=bucket, Key=key, **conditions)
         sent = answer.get("ContentRange", "")
         if sent and not is_part_sent(part, sent):
@@ -428,31 +505,31 @@ class BurstcacheFileSystem(AsyncFileSystem):
             raise OSError(errno.EIO, f"the store sends {sent} for {part or 'the whole object'}", path)
         return answer
 
-    def _ask_whole(self, path: str, part: ByteRange | None = None) -> tuple[GetObjectOutputTypeDef, bytes]:
-        """Return an answer and its body, and ask once more if that breaks off."""
-        answer = self._ask(path, part)
+    def _read_object(self, path: str, part: ByteRange | None = None) -> tuple[GetObjectOutputTypeDef, bytes]:
+        """Return a response and its body. Retry once if the body is truncated."""
+        answer = self._get_object(path, part)
         try:
             return answer, answer["Body"].read()
         except (BotoCoreError, OSError):
-            answer = self._ask(path, part)
+            answer = self._get_object(path, part)
             return answer, answer["Body"].read()
 
     def _read(self, path: str, part: ByteRange | None = None) -> bytes:
         with as_os_errors(path):
             try:
-                answer, body = self._ask_whole(path, part)
+                answer, body = self._read_object(path, part)
                 if part is None or answer["ResponseMetadata"]["HTTPStatusCode"] != _OK:
                     return body
-                return body[slice(*(part.within(len(body)) or (0, 0)))]  # the store does not know Range
+                return body[slice(*(part.within(len(body)) or (0, 0)))]  # the store ignores Range
             except ClientError as error:
                 if http_status(error) != _RANGE_NOT_SATISFIABLE:
                     raise
-                return b""  # as a slice behind the end is
+                return b""  # like a slice beyond the end
 
     def _read_part(self, path: str, range_: str, etag: str) -> bytes:
-        """Return a range of one version; a store that ignores conditions or ranges is found out."""
+        """Return a range of one version. Raise OSError if the store ignores the condition or the range."""
         with as_os_errors(path):
-            answer = self._ask(path, parse_range(range_), etag)
+            answer = self._get_object(path, parse_range(range_), etag)
             if answer.get("ETag", etag) != etag:
                 raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
             if answer["ResponseMetadata"]["HTTPStatusCode"] != _PARTIAL:
@@ -461,56 +538,65 @@ class BurstcacheFileSystem(AsyncFileSystem):
 
     def _entries(self, path: str) -> list[Info]:
         bucket, key = split_path(path)
-        infos = self._listing(path)
+        infos: list[Info] = self._listing(path)
         if not infos:
             infos = self._list(bucket, key and key + "/", delimiter="/") if bucket else self._buckets()
             if key and not infos:
-                infos = [self._info_in_s3(path)]
-            else:
-                self.dircache[path] = infos
+                return [self.info(path)]
+            self.dircache[path] = infos
         return [info for info in infos if info["name"] != path or is_file(info)]
 
-    def _listing(self, path: str) -> list[Info]:
-        """Return the listing of a directory if it is remembered, else nothing."""
-        listing: list[Info] = self.dircache.get(path, [])
+    def _listing(self, path: Hashable) -> Listing:
+        """Return the cached listing of a directory, or an empty list."""
+        listing = self.dircache.get(path, ())
+        return listing if isinstance(listing, Listing) else Listing(listing, None)
+
+    def _list(self, bucket: str, prefix: str, delimiter: str = "") -> Listing:
+        """Return a listing, shared with identical concurrent calls (single flight)."""
+        list_in_s3 = partial(self._list_in_s3, bucket, prefix, delimiter)
+        listing: Listing = self._listings.run((bucket, prefix, delimiter), list_in_s3)[0]
         return listing
 
-    def _list(self, bucket: str, prefix: str, delimiter: str = "") -> list[Info]:
-        """Return a listing, which equal calls that wait for it share."""
-        listing = partial(self._list_in_s3, bucket, prefix, delimiter)
-        infos, _ = self._listings.run((bucket, prefix, delimiter), listing)
-        return list(infos)
-
-    def _list_in_s3(self, bucket: str, prefix: str, delimiter: str) -> list[Info]:
+    def _list_in_s3(self, bucket: str, prefix: str, delimiter: str) -> Listing:
+        ticket = self._bucket(bucket).ticket()
         pages = self._s3(bucket).get_paginator("list_objects_v2")
-        infos = []
         with as_os_errors(f"{bucket}/{prefix}"):
-            for page in pages.paginate(Bucket=bucket, Prefix=prefix, Delimiter=delimiter):
-                for common in page.get("CommonPrefixes", ()):
-                    infos.append(directory_info(f"{bucket}/{common['Prefix'][:-1]}"))
-                for item in page.get("Contents", ()):
-                    name = f"{bucket}/{item['Key']}"
-                    if name.endswith("/"):  # so consoles make an empty directory
-                        infos.append(directory_info(name[:-1]))
-                    else:
-                        infos.append(file_info(name, item))
-        return sorted(infos, key=lambda info: info["name"])
+            infos = [
+                info
+                for page in pages.paginate(Bucket=bucket, Prefix=prefix, Delimiter=delimiter)
+                for info in _listed(bucket, page)
+            ]
+        return Listing(sorted(infos, key=lambda info: info["name"]), ticket)
+
+    def _list_tree(self, path: str) -> Listing:
+        """Return all levels below a path, and cache them unless they are many."""
+        directory = self._listing(path)
+        if directory and all(map(is_file, directory)):
+            return directory
+        tree = (path, "all levels")
+        listing = self._listing(tree)
+        if not listing:
+            bucket, key = split_path(path)
+            listing = self._list(bucket, key and key + "/")
+            if len(listing) <= _MOST_CACHED_IN_TREE:
+                self.dircache[tree] = listing
+        return listing
 
     def _buckets(self) -> list[Info]:
         with as_os_errors(""):
             return [directory_info(bucket["Name"]) for bucket in self._s3().list_buckets()["Buckets"]]
 
     def _has_keys(self, bucket: str, prefix: str) -> bool:
-        def ask() -> bool:
+        def list_one() -> bool:
             with as_os_errors(f"{bucket}/{prefix}"):
                 answer = self._s3(bucket).list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
             return bool(answer.get("Contents"))
 
-        has_keys, _ = self._listings.run((bucket, prefix), ask)
+        has_keys, _ = self._listings.run((bucket, prefix), list_one)
         return bool(has_keys)
 
-    def _tree(self, path: str, infos: list[Info]) -> dict[str, Info]:
-        """Return objects with the directories between them and `path`, itself included."""
+    def _tree(self, path: str, infos: Sequence[Info]) -> dict[str, Info]:
+        """Return the objects with all directories between them and `path`, including `path`."""
         found: dict[str, Info] = {}
         for info in infos:
             parent = self._parent(info["name"])
@@ -522,24 +608,24 @@ class BurstcacheFileSystem(AsyncFileSystem):
 
     @property
     def loop(self) -> Any:
-        """The event loop of fsspec's thread, in a forked child a new one."""
-        self._follow_fork()
+        """The event loop of fsspec's thread, or a new one in a forked child."""
+        self._reset_after_fork()
         return self._loop
 
-    def _follow_fork(self) -> None:
-        """Begin anew in the child of a fork: the parent's threads, loop and connections are not its own."""
+    def _reset_after_fork(self) -> None:
+        """Drop the parent's threads, loop and connections in a forked child."""
         if self._pid == os.getpid():
             return
         with self._lock:
             if self._pid != os.getpid():
                 self._client = None
-                self._cached = set()
+                self._cached_buckets = set()
                 self.__dict__.pop("_threads", None)
                 self._loop = None if self.asynchronous else get_loop()
                 self._pid = os.getpid()
 
     async def _in_thread(self, call: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        self._follow_fork()
+        self._reset_after_fork()
         answer: T = await get_running_loop().run_in_executor(self._threads, partial(call, *arguments, **options))
         return answer
 
@@ -548,7 +634,30 @@ class BurstcacheFileSystem(AsyncFileSystem):
         return ThreadPoolExecutor(_REQUESTS, thread_name_prefix="burstcache-fsspec")
 
 
+def _part_of_blocks(
+    path: str, start: int, end: int | None, block_starts: Sequence[tuple[str, int]], bodies: Sequence[bytes]
+) -> bytes:
+    """Return a range of a file from the sorted block that contains it."""
+    number = bisect_right(block_starts, (path, start)) - 1
+    offset = block_starts[number][1]
+    return bodies[number][start - offset : None if end is None else max(end - offset, 0)]
+
+
+def _listed(bucket: str, page: ListObjectsV2OutputTypeDef) -> list[Info]:
+    """Return the directories and objects of a page of a listing."""
+    infos = [directory_info(f"{bucket}/{common['Prefix'][:-1]}") for common in page.get("CommonPrefixes", ())]
+    for item in page.get("Contents", ()):
+        name = f"{bucket}/{item['Key']}"
+        # An empty directory, as created by S3's console, ends with a slash.
+        infos.append(directory_info(name[:-1]) if name.endswith("/") else file_info(name, item))
+    return infos
+
+
+def _not_found(path: str) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+
 def _check_version(options: Mapping[str, Any]) -> None:
-    """Raise InvalidSettingError where s3fs would read an older version: the cache has current ones alone."""
+    """Raise InvalidSettingError if a version is requested: the cache only has current versions."""
     if options.get("version_id") is not None:
         raise InvalidSettingError(f"version_id={options['version_id']!r}; accepted: none, {REFUSED['version_aware']}")

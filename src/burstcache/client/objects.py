@@ -1,4 +1,4 @@
-"""What a client hands out: an object, or an error that says why not."""
+"""The objects that a client returns, and the exceptions that it raises for S3's errors."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _OK, _PARTIAL = 200, 206
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """One object, or the part of it that was asked for.
+    """One object, or the requested range of it.
 
-    `body` is empty for `head`. `headers` are S3's with names in lower case, and those that name the tier.
+    `body` is empty for `head`. `headers` are S3's and the cache's headers, with names in lower case.
     """
 
     key: str
@@ -40,53 +40,53 @@ class Object:
 
     @property
     def etag(self) -> str:
-        """S3's ETag with its quotes, as `if_match` and `if_none_match` take it."""
+        """S3's ETag with its quotes, as `if_match` and `if_none_match` accept it."""
         return self.headers.get("etag", "")
 
     @property
     def size_bytes(self) -> int:
-        """Size of the whole object, also if `body` is a part of it; 0 if the store does not say."""
+        """Size of the whole object, even if `body` is a part of it. 0 if unknown."""
         return object_size_bytes(self.headers)
 
     @property
     def content_type(self) -> str:
-        """The media type, empty if S3 gives none."""
+        """The media type, or empty if S3 sends none."""
         return self.headers.get("content-type", "")
 
     @property
     def last_modified(self) -> datetime | None:
-        """When the object was written, in UTC; None if S3 does not say."""
+        """Time of the last write in UTC, or None if unknown."""
         return parse_http_date(self.headers.get("last-modified", ""))
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The user's metadata, names without `x-amz-meta-`."""
+        """User metadata, by name without `x-amz-meta-`."""
         start = len(_USER_METADATA)
         return {name[start:]: value for name, value in self.headers.items() if name.startswith(_USER_METADATA)}
 
     @property
     def tier(self) -> str:
-        """What served it: memory, redis, lambda or s3."""
+        """The tier that served the object: memory, redis, lambda, express, pool or s3."""
         return self.headers["x-cache-tier"]
 
     @property
     def age_s(self) -> int:
-        """How long ago S3 gave or confirmed it [s], 0 if just now."""
+        """Seconds since S3 sent or confirmed this copy."""
         return int(self.headers.get("age", 0))
 
     @property
     def bound_ms(self) -> int:
-        """How long ago a write may have been announced that it does not show, at most [ms]."""
+        """Bound of staleness: the copy includes every write announced more than this many milliseconds ago."""
         return int(self.headers.get("x-cache-bound", 0))
 
     @property
     def is_hit(self) -> bool:
-        """Whether a cache served it, not S3."""
+        """True if a cache served the object instead of S3."""
         return self.headers["x-cache"] == "hit"
 
 
 def object_in(key: str, response: Response) -> Object:
-    """Return the object in an answer, or raise the error that the answer stands for."""
+    """Return the object in a response, or raise the corresponding error."""
     if response.status in (_OK, _PARTIAL):
         return Object(key, response.body, response.headers)
     raise _error_in(key, response)
@@ -95,7 +95,7 @@ def object_in(key: str, response: Response) -> Object:
 def _error_in(key: str, response: Response) -> BurstcacheError:
     status, etag = response.status, response.headers.get("etag", "")
     if response.cause is not None:
-        error = copy.copy(response.cause)  # another caller may have got the same answer
+        error = copy.copy(response.cause)  # other callers may share the response
         if repr(key) not in str(error):
             error.args = (f"{key!r}: {error}",)
         return error
@@ -113,7 +113,7 @@ def _error_in(key: str, response: Response) -> BurstcacheError:
             )
         case 416:
             size = response.headers.get("content-range", "").rpartition("/")[2]
-            size_bytes = int(size) if size.isdigit() else None
+            size_bytes = int(size) if size.isdecimal() else None
             return RangeNotSatisfiableError(
                 f"{key!r} has no byte of the range; its size: {size or 'unknown'}", etag=etag, size_bytes=size_bytes
             )
@@ -125,7 +125,7 @@ def _error_in(key: str, response: Response) -> BurstcacheError:
 
 
 def _details(response: Response) -> tuple[str, str]:
-    """Return the code and message of an error; both are empty for an answer to HEAD."""
+    """Return the code and message of an error. Both are empty for a response to HEAD."""
     try:
         error = json.loads(response.body)["error"]
         return error["code"], error["message"]

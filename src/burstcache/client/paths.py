@@ -1,24 +1,27 @@
-"""Paths of the file system as `BUCKET/KEY`, what is known of them, and S3's errors as those of files."""
+"""Paths of the file system (`BUCKET/KEY`): their details, and S3's errors as OSErrors."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.core.errors import in_one_line
 
+if TYPE_CHECKING:
+    from burstcache.serve.memory_tier import Ticket
+
 _ERRNO_BY_STATUS = {403: errno.EACCES, 404: errno.ENOENT, 412: errno.ESTALE}
 
 
 class Info(TypedDict, total=False):
-    """What is known of a path. `ETag`, in S3's quotes, and `LastModified` are an object's alone.
+    """The details of a path. Only objects have `LastModified` and `ETag` (with S3's quotes).
 
-    The size is None where a store does not say it before it has sent the object.
+    The size is None if the store does not report it before sending the object.
     """
 
     name: str
@@ -28,49 +31,70 @@ class Info(TypedDict, total=False):
     LastModified: datetime
 
 
+class Listing(list[Info]):
+    """The contents of a directory, as cached.
+
+    Attributes:
+        ticket: Taken before the request to S3. None: unknown, so the listing proves nothing about other names.
+        kind: If S3 has no object at the directory's own path: `directory` if keys are below it, else `absent`. Empty:
+            an object may be there. The contents of a `directory` without entries are unknown.
+    """
+
+    def __init__(
+        self, infos: Iterable[Info], ticket: Ticket | None, kind: Literal["", "directory", "absent"] = ""
+    ) -> None:
+        super().__init__(infos)
+        self.ticket, self.kind = ticket, kind
+
+    @property
+    def is_complete(self) -> bool:
+        """True if no other name is in the directory."""
+        return bool(self) or self.kind == "absent"
+
+
 def split_path(path: str) -> tuple[str, str]:
-    """Return bucket and key of a path without protocol; either may be empty."""
+    """Return the bucket and key of a path without protocol. Either may be empty."""
     bucket, _, key = path.partition("/")
     return bucket, key
 
 
-def file_info(path: str, said: Mapping[str, Any]) -> Info:
-    """Return what is known of an object.
+def file_info(path: str, attributes: Mapping[str, Any]) -> Info:
+    """Return the details of an object.
 
     Args:
-        path: Its path.
-        said: What the store says of it, by boto3's names; some stores leave out one or the other.
+        path: The object's path.
+        attributes: The object's attributes under boto3's names. Some stores omit some of them.
     """
-    size_bytes = said.get("ContentLength", said.get("Size"))
+    size_bytes = attributes.get("ContentLength", attributes.get("Size"))
     info = Info(name=path, size=size_bytes, type="file")
     for name in ("ETag", "LastModified"):
-        if said.get(name) is not None:
-            info[name] = said[name]
+        if attributes.get(name) is not None:
+            info[name] = attributes[name]
     return info
 
 
 def directory_info(path: str) -> Info:
-    """Return what is known of a directory."""
+    """Return the details of a directory."""
     return Info(name=path, size=0, type="directory")
 
 
 def is_file(info: Info) -> bool:
-    """Whether a path is an object's."""
+    """Return True for the details of an object."""
     return info["type"] == "file"
 
 
 @contextmanager
 def as_os_errors(path: str) -> Iterator[None]:
-    """Raise what S3 answers as Python's own errors of files."""
+    """Raise S3's errors as OSErrors."""
     try:
         yield
     except ClientError as error:
         number = _ERRNO_BY_STATUS.get(http_status(error), errno.EIO)
         raise OSError(number, in_one_line(error), path) from error
-    except (BotoCoreError, ValueError) as error:  # boto3 cannot read the answer: a date that is none
+    except (BotoCoreError, ValueError) as error:  # boto3 cannot parse the response, such as a malformed date
         raise OSError(errno.EIO, in_one_line(error), path) from error
 
 
 def http_status(error: ClientError) -> int:
-    """Return the status of S3's answer; 0 if there was none."""
+    """Return the status of S3's response, or 0 if there is none."""
     return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)

@@ -1,4 +1,4 @@
-"""The pool of a stack, with its hub on Fargate: for programs that its members cannot dial."""
+"""The pool of a stack with a remote hub on Fargate, for programs that members cannot dial."""
 
 from __future__ import annotations
 
@@ -12,170 +12,172 @@ from burstcache.access import ExpressAccess
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.adapters.functions import invoke_by_name
-from burstcache.client.stack_pool import READ_LIMIT_S, what_pays_within_s
-from burstcache.core.messages.pool_control import HubTotals, KnownHub, Leave, PoolPlan, Reader
+from burstcache.client.pool_limits import READ_LIMIT_S, pool_pays_within_s
+from burstcache.core.messages.pool_control import HubTotals, KnownHub, LeavePool, PoolPlan, ReportReader
 from burstcache.logs import logger
-from burstcache.pool.heartbeat import Control, Seen, in_turn, redundancies_of
-from burstcache.pool.link import Link
+from burstcache.pool.channel import ConnectionChannel
+from burstcache.pool.heartbeat import Control, HubCounters, redundancies_of, send_last_report, serialized
 from burstcache.pool.open_pool import OpenPool
 from burstcache.pool.reader import PoolReader
 from burstcache.pool.remote_hub import Address, RemoteHub
-from burstcache.pool.tls import member_tls
 from burstcache.settings.pool import PoolAccess
 
-_LOST_REPORT_S = 10.0  # between two reports while a hub is needed and none is reached: another one may be there
-_LOOK_EVERY_S = 1.0
-_NEW_AFTER_S = 120.0  # pool control adds up what a reader has seen that is silent, and then it must not report it again
+_LOST_REPORT_S = 10.0  # report interval while a needed hub is missing, since another one may have started
+_POLL_S = 1.0
+# Pool control knows for a day which totals of a silent reader it has added up. Later it would add them up again.
+_NEW_AFTER_S = 12 * 3600.0
 
 
 @contextlib.asynccontextmanager
 async def open_remote_pool(
     access: PoolAccess, worth: ExpressAccess, clients: Clients, clock: Clock
 ) -> AsyncIterator[OpenPool]:
-    """Open the pool of a stack through its hub, which starts if it does not run; meanwhile nothing is in the pool.
+    """Open the pool of a stack through its hub, which starts on demand. Until the hub runs, all reads miss.
 
     Args:
         access: The pool's functions.
-        worth: What a saved wait is worth, and the region whose prices count.
-        clients: Reaches Lambda.
-        clock: What says whether the program was frozen.
+        worth: Value of a saved wait for S3, and the pricing region.
+        clients: AWS clients, for Lambda.
+        clock: Detects that the program was frozen.
 
     Raises:
-        ServiceError: Lambda refuses, or cannot be asked.
-        FunctionFailedError: Pool control fails, or the stack has no such hub.
+        ServiceError: Lambda rejects a call, or is unreachable.
+        FunctionFailedError: Pool control fails, or the stack has no remote hub.
     """
-    seen = Seen(is_asked=True)  # the first read opens it
-    way = _Way(Reports(invoke_by_name(clients.functions, access.control_function_name), seen, clock))
+    counters = HubCounters(has_demand=True)  # the first read opens the pool
+    hub = _PlannedHub(HubReports(invoke_by_name(clients.functions, access.control_function_name), counters, clock))
     try:
-        await way.report()
-        pays_within_s = what_pays_within_s(access, worth, redundancies_of(way.plan)[0])
-        following = asyncio.create_task(way.run())
+        await hub.report()
+        pays_within_s = pool_pays_within_s(access, worth, redundancies_of(hub.plan)[0])
+        reports = asyncio.create_task(hub.run())
         try:
-            yield OpenPool(way.reader, lambda: redundancies_of(way.plan), seen, pays_within_s)
+            yield OpenPool(hub.reader, lambda: redundancies_of(hub.plan), counters, pays_within_s)
         finally:
-            following.cancel()
-            await way.leave()
+            reports.cancel()
+            await hub.leave()
     finally:
-        await way.stop()
+        await hub.stop()
 
 
-class Reports:
+class HubReports:
     """A reader's reports to pool control.
 
-    A program that was frozen goes on under another id: what it reported before has been added up.
+    Reports are totals under one id, so a report that arrives without its response counts once. After a freeze of half
+    a day the program continues under a new id: pool control may have forgotten what it has added up of the former one.
 
     Args:
-        control: Invokes pool control with a payload and returns its answer; it may block its thread.
-        seen: What the reader sees.
-        clock: What says whether the program was frozen.
+        control: Invokes pool control with a payload, and returns its response. May block the calling thread.
+        counters: The reader's counters.
+        clock: Detects that the program was frozen.
     """
 
-    def __init__(self, control: Control, seen: Seen, clock: Clock) -> None:
-        self._control = in_turn(control)
-        self._seen = seen
+    def __init__(self, control: Control, counters: HubCounters, clock: Clock) -> None:
+        self._control = serialized(control)
+        self._counters = counters
         self._clock = clock
         self._id = secrets.token_hex(8)
-        self._base = self._last = seen.totals()
+        self._base = self._last = counters.totals()
         self._at = instant(clock)
 
     @property
-    def are_wanted(self) -> bool:
-        """Whether readers asked for something since the last report."""
-        return self._seen.is_asked
+    def has_demand(self) -> bool:
+        """True if readers have requested slices since the last report."""
+        return self._counters.has_demand
 
     def report(self) -> PoolPlan:
         """Report once, and return the plan.
 
         Raises:
-            ServiceError: Lambda refuses, or cannot be asked.
+            ServiceError: Lambda rejects a call, or is unreachable.
             FunctionFailedError: Pool control fails.
         """
-        now, totals = instant(self._clock), self._seen.totals()
+        now, totals = instant(self._clock), self._counters.totals()
         if seconds_since(self._clock, self._at) > _NEW_AFTER_S:
-            self._id, self._base = secrets.token_hex(8), self._last
-        is_reading, self._seen.is_asked = self._seen.is_asked, False
-        asked = Reader(op="reader", id=self._id, totals=_since(self._base, totals), is_reading=is_reading)
+            self._id, self._base, self._at = secrets.token_hex(8), self._last, now
+        is_reading, self._counters.has_demand = self._counters.has_demand, False
+        report = ReportReader(op="reader", id=self._id, totals=_since(self._base, totals), is_reading=is_reading)
         try:
-            plan = self._control(asked)
+            plan = self._control(report)
         except Exception:
-            self._seen.is_asked = self._seen.is_asked or is_reading
+            self._counters.has_demand = self._counters.has_demand or is_reading
             raise
         self._at, self._last = now, totals
         return cast(PoolPlan, plan)
 
     def leave(self) -> None:
-        """Say that the reader ends.
+        """Report that the reader is leaving.
 
         Raises:
-            BurstcacheError: Pool control does not take note.
+            BurstcacheError: Pool control does not acknowledge the report.
         """
-        self._control(Leave(op="leave", id=self._id, totals=_since(self._base, self._seen.totals())))
+        self._control(LeavePool(op="leave", id=self._id, totals=_since(self._base, self._counters.totals())))
 
 
-class _Way:
-    """The way to members through the hub of the newest plan."""
+class _PlannedHub:
+    """The hub in the latest plan, and a reader of its members.
 
-    def __init__(self, reports: Reports) -> None:
+    Attributes:
+        reader: Reads and writes slices.
+        plan: The latest plan.
+    """
+
+    def __init__(self, reports: HubReports) -> None:
         self.reader = PoolReader(self, (), READ_LIMIT_S)
         self.plan: PoolPlan
         self._reports = reports
         self._hub: RemoteHub | None = None
         self._known: KnownHub | None = None
 
-    def link(self, member: str) -> Link | None:
-        """Return what a member is asked over; None: there is no hub."""
-        return self._hub.link(member) if self._hub else None
+    def find_channel(self, member: str) -> ConnectionChannel | None:
+        """Return the channel to a member. None: the plan has no hub, or the hub is unreachable."""
+        return self._hub.find_channel(member) if self._hub else None
 
     async def report(self) -> None:
-        """Report, and follow the plan.
+        """Report, and apply the plan.
 
         Raises:
-            BurstcacheError: Pool control does not answer; the last plan holds.
+            BurstcacheError: Pool control does not respond. The last plan remains in effect.
         """
         self.plan = await asyncio.to_thread(self._reports.report)
         known = next(iter(self.plan["hubs"]), None)
         if known != self._known:
             await self.stop()
-            self._known, self._hub = known, _remote(known) if known else None
+            self._known, self._hub = known, _remote_hub(known) if known else None
         self.reader.members = tuple(self.plan["members"]) if known else ()
 
     async def run(self) -> None:
-        """Report for as long as the pool is open, sooner if a hub is needed and there is none."""
+        """Report periodically until cancelled, and more often while a needed hub is missing."""
         loop = asyncio.get_running_loop()
         reported_at_s = loop.time()
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_POLL_S)
             if loop.time() < reported_at_s + (_LOST_REPORT_S if self._lacks_hub else self.plan["report_s"]):
                 continue
             reported_at_s = loop.time()
             try:
                 await self.report()
-            except Exception as error:  # whatever it is, there is no other to report
+            except Exception as error:  # any error: nothing else would restart the reports
                 logger().warning("pool control does not answer, the last plan holds", reason=repr(error))
 
     @property
     def _lacks_hub(self) -> bool:
         if self._hub:
             return not self._hub.is_reachable
-        return bool(self.plan["members"]) and self._reports.are_wanted  # without members the stack is paused
+        return bool(self.plan["members"]) and self._reports.has_demand  # no members: the stack is paused
 
     async def leave(self) -> None:
-        """Say that the reader ends; if that fails, pool control finds out by itself."""
-        try:
-            await asyncio.to_thread(self._reports.leave)
-        except Exception as error:
-            logger().warning("pool control does not answer", reason=repr(error))
+        """Report that the reader is leaving. If the report fails, pool control notices the silence."""
+        await send_last_report(self._reports.leave)
 
     async def stop(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         hub, self._hub, self._known = self._hub, None, None
         if hub:
             await hub.stop()
 
 
-def _remote(hub: KnownHub) -> RemoteHub:
-    tls = member_tls(hub["certificate"]) if hub["certificate"] else None
-    return RemoteHub(Address(hub["host"], hub["port"], tls), bytes.fromhex(hub["token"]))
+def _remote_hub(hub: KnownHub) -> RemoteHub:
+    return RemoteHub(Address.of(hub), bytes.fromhex(hub["token"]))
 
 
 def _since(base: HubTotals, totals: HubTotals) -> HubTotals:

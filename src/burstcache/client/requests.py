@@ -1,4 +1,4 @@
-"""From the arguments of a call to the request that every tier understands."""
+"""Requests to the tiers, built from the arguments of a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burstcache.core.errors import RefusedRequestError, WrongTypeError
 from burstcache.core.keys import key_hash
 from burstcache.web.headers import is_safe
 from burstcache.web.keys import check_key
-from burstcache.web.ranges import parse_range
+from burstcache.web.ranges import ByteRange, parse_range
 from burstcache.web.request import Request
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _RANGES = "accepted: bytes=first-last, bytes=first- or bytes=-length, for example bytes=0-499"
 
 
-class Requests:
-    """Makes requests, each with an id of its own, so that a repeated report of it counts once."""
+class RequestBuilder:
+    """A builder of requests. Each request has a unique id, the idempotency key of its report."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -43,10 +43,10 @@ class Requests:
         if_unmodified_since: datetime | None = None,
         max_age_s: int | None = None,
     ) -> Request:
-        """Return the read that a call asks for.
+        """Build a request from the arguments of a call.
 
         Raises:
-            RefusedRequestError: An argument is malformed; the message says what is accepted.
+            RefusedRequestError: An argument is malformed. The message names the accepted values.
         """
         headers: dict[str, str] = {}
         if if_match is not None:
@@ -63,52 +63,56 @@ class Requests:
             if not max_age_s >= 0:
                 raise RefusedRequestError(400, "MalformedHeader", f"max_age_s={max_age_s!r}; accepted: 0 or more")
             headers["cache-control"] = f"max-age={max_age_s:.0f}"
-        if range is not None and parse_range(_checked("range", range)) is None:  # S3 would send the whole object
+        part = None if range is None else parse_range(_checked("range", range))
+        if range is not None and part is None:  # S3 would return the whole object
             message = f"range={range[:100]!r} is not one range of bytes; {_RANGES}"
             raise RefusedRequestError(400, "MalformedRange", message)
-        return self.read(method, key, headers, range=range)
+        return self._request(method, key, headers, part)
 
     def read(self, method: str, key: str, conditions: Mapping[str, str], *, range: str | None) -> Request:
-        """Return the read that HTTP headers ask for, names in lower case.
+        """Build a request from HTTP headers with lower-case names.
 
         Raises:
             RefusedRequestError: The key is malformed.
         """
+        return self._request(method, key, conditions, None if range is None else parse_range(range))
+
+    def _request(self, method: str, key: str, headers: Mapping[str, str], range: ByteRange | None) -> Request:
         checked_key(key)
         return Request(
             method=method,
             key=key,
             hash=key_hash(key),
-            headers=conditions,
-            range=parse_range(range) if range is not None else None,
+            headers=headers,
+            range=range,
             request_id=f"{self._prefix}{next(self._numbers):x}",
             at_us=self._clock.now_us(),
         )
 
 
 def checked_write(key: str, **headers: str | None) -> WriteHeaders:
-    """Return the headers of a write that are given.
+    """Return the headers of a write, without those that are None.
 
     Raises:
         RefusedRequestError: The key or a header is malformed.
     """
     checked_key(key)
-    if headers.get("if_none_match") not in (None, "*"):  # S3 knows no other, and not all that speak S3 refuse it
+    if headers.get("if_none_match") not in (None, "*"):  # S3 accepts no other value, but some S3-compatible stores do
         message = f"if_none_match={headers['if_none_match']!r}: a write accepts '*' only"
         raise RefusedRequestError(400, "MalformedHeader", message)
-    given = {name: _checked(name, value) for name, value in headers.items() if value is not None}
-    return cast("WriteHeaders", given)
+    present = {name: _checked(name, value) for name, value in headers.items() if value is not None}
+    return cast("WriteHeaders", present)
 
 
 def checked_body(data: object) -> bytes:
-    """Return what is to be written, or raise TypeError: S3's client would send the characters of a text as it likes."""
+    """Return the bytes to write, or raise TypeError. boto3 would silently encode a string."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"data is of type {type(data).__name__}; accepted: bytes, bytearray, memoryview")
     return bytes(data)
 
 
 def checked_key(key: object) -> str:
-    """Return a key that may exist, or raise RefusedRequestError; WrongTypeError if it is no text."""
+    """Return the key if it is valid. Raise WrongTypeError if it is not a string, else RefusedRequestError."""
     if not isinstance(key, str):
         raise WrongTypeError.of("key", key, "str")
     check_key(key)

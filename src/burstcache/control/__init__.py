@@ -1,1 +1,1 @@
-"""The control plane: what the scheduler, the cache function, Redis control and the janitor do."""
+"""The control plane: scheduler, cache function, Redis control, janitor, origin writes, self-tests and the pool."""

@@ -1,4 +1,4 @@
-"""What outlives an invocation of the cache function: the connection to the relay and warm copies of objects."""
+"""The environment of a cache function: its relay connection and warm copies, which outlive an invocation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 
 from cachetools import LRUCache
 
-from burstcache.adapters.calls import passing_failures_named
+from burstcache.adapters.calls import translated_transient_errors
 from burstcache.control.cache_life import KeyCache
 from burstcache.control.cache_tools import CacheTask, CacheTools, End, Relay
 from burstcache.core.errors import (
@@ -26,19 +26,19 @@ from burstcache.core.rows import KeyRow
 from burstcache.logs import logger
 from burstcache.web.entry import Entry
 
-_PAUSES_S = (1, 2, 4, 8)  # below the heartbeat's 60 s, also if each attempt takes its time
-_AHEAD_S = 3  # of the ten seconds that Lambda gives INIT
-_LEAVE_BEFORE_US = 10_000_000  # of the invocation's end: for the last writes and the drain
+_PAUSES_S = (1, 2, 4, 8)  # even slow attempts stay below the heartbeat timeout of 60 s
+_AHEAD_S = 3  # connect timeout, within the 10 s of Lambda's INIT phase
+_LEAVE_BEFORE_US = 10_000_000  # reserved at the invocation's end for the last writes and the drain
 
 
 def warm_copies(max_bytes: int) -> LRUCache[str, Entry]:
-    """Return a store of entries that forgets the least recently used ones beyond `max_bytes`."""
+    """Return an LRU cache of entries with a capacity of `max_bytes`."""
     return LRUCache(maxsize=max_bytes, getsizeof=lambda entry: len(entry.body) + 1)
 
 
 @dataclass(slots=True)
 class CacheEnvironment:
-    """One execution environment; it runs one life after the other."""
+    """One execution environment, which runs one life after another."""
 
     tools: CacheTools
     relay: Relay
@@ -49,12 +49,12 @@ class CacheEnvironment:
         self._loop = self.tools.clock.new_event_loop()
 
     def connect_ahead(self) -> None:
-        """Be connected to the relay before the first life needs it; a failure is left to that life."""
+        """Connect to the relay before the first life needs it. Ignore failures, since each life connects if needed."""
         with suppress(Exception):
             self._loop.run_until_complete(asyncio.wait_for(self.relay.open(), _AHEAD_S))
 
     def run(self, task: CacheTask, *, remaining_ms: int) -> End:
-        """Hold the key of `task` until the life is over; report to its token whatever happens."""
+        """Serve the key of `task` until its life is over, and report the end to Step Functions."""
         end: End = "failed"
         began_us = self.tools.clock.now_us()
         try:
@@ -64,49 +64,49 @@ class CacheEnvironment:
             self.tools.meter.cache_ran(end, self.tools.clock.now_us() - began_us)
 
     def close(self) -> None:
-        """Leave the relay."""
+        """Close the relay connection and the event loop."""
         self._loop.run_until_complete(self.relay.close())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
     async def live(self, task: CacheTask, *, remaining_ms: int) -> End:
-        """Run a life on the running loop."""
+        """Run a life on the current event loop."""
         began_us = self.tools.clock.now_us()
         end_by_us = began_us + remaining_ms * 1000 - _LEAVE_BEFORE_US
         try:
-            with passing_failures_named():
-                if await self._may_not_follow(task):
-                    await self._complete(task, _without_a_request("idle"))
+            with translated_transient_errors():
+                if await self._is_barred(task):
+                    await self._complete(task, _unserved("idle"))
                     return "idle"
                 await self.relay.open()
                 cache = KeyCache(task, self.tools, partial(self._load, task.key), began_us, end_by_us)
                 end = await cache.serve(self.relay)
         except Exception as error:
-            return await asyncio.to_thread(self._end_badly, task, error)
+            return await asyncio.to_thread(self._report_failure, task, error)
         if end == "idle" or end == "gone":
             await self._complete(task, cache.over(end))
         elif end == "superseded":
-            await asyncio.to_thread(self._leave, task)
+            await asyncio.to_thread(self._fail_if_superseded, task)
         return end
 
-    async def _may_not_follow(self, task: CacheTask) -> bool:
-        """Whether the stack is paused, so that no cache function takes the place of another."""
+    async def _is_barred(self, task: CacheTask) -> bool:
+        """Return whether this invocation would replace an earlier invocation while the stack is paused."""
         return bool(task.attempt and task.token) and await asyncio.to_thread(self.tools.pauses.read) is not None
 
     async def _complete(self, task: CacheTask, over: LambdaOver) -> None:
-        """Complete the task, also after a spell in which Step Functions does not answer."""
+        """Complete the task. Retry while Step Functions is unreachable."""
         for pause_s in _PAUSES_S:
             try:
                 await asyncio.to_thread(self.tools.executions.succeed, task.token, over)
                 return
             except ServiceTransientError:
-                logger().warning("the end of the life cannot be reported yet", exc_info=True)
+                logger().warning("cannot report the end of the life yet", exc_info=True)
                 await asyncio.sleep(pause_s)
         await asyncio.to_thread(self.tools.executions.succeed, task.token, over)
 
-    def _load(self, key: str, known: Entry | None) -> Entry:
-        """Return the object: the one that is known, or a warm copy, if S3 confirms it, or a new one."""
-        copy, objects, max_bytes = known or self.warm.get(key), self.tools.objects, self.tools.max_object_bytes
+    def _load(self, key: str, last: Entry | None) -> Entry:
+        """Return the current object. Reuse the last or the warm copy if S3 confirms that this copy is current."""
+        copy, objects, max_bytes = last or self.warm.get(key), self.tools.objects, self.tools.max_object_bytes
         if copy is None:
             entry = objects.fetch(key, max_bytes=max_bytes)
         else:
@@ -114,28 +114,31 @@ class CacheEnvironment:
         self.warm[key] = entry
         return entry
 
-    def _end_badly(self, task: CacheTask, error: Exception) -> End:
-        """Fail the task, unless another invocation has its token, too; without its object the life is just over."""
+    def _report_failure(self, task: CacheTask, error: Exception) -> End:
+        """Fail the task unless another invocation of the same attempt holds the key.
+
+        A missing or too large object ends the life normally.
+        """
         row = self._row(task)
         if row is not None and row.holder not in ("", task.holder) and _is_same_attempt(row, task):
             return "failed"
         if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError)):
-            self.tools.executions.succeed(task.token, _without_a_request("gone"))
+            self.tools.executions.succeed(task.token, _unserved("gone"))
             return "gone"
         self.tools.executions.fail(task.token, error)
         if isinstance(error, BurstcacheError):
             return "failed"
         raise error
 
-    def _leave(self, task: CacheTask) -> None:
-        """Fail the task at once if another life or attempt holds the key: nobody else has its token."""
+    def _fail_if_superseded(self, task: CacheTask) -> None:
+        """Fail the task if another life or attempt holds the key. No other invocation would complete the task."""
         row = self._row(task)
         if row is not None and not _is_same_attempt(row, task):
             error = SupersededError(f"{task.key!r} belongs to attempt {row.attempt} of the life {row.epoch}")
             self.tools.executions.fail(task.token, error)
 
     def _row(self, task: CacheTask) -> KeyRow | None:
-        """Return the key's row; None if there is none, or DynamoDB does not give it."""
+        """Return the key's row, or None if it is missing or DynamoDB fails."""
         try:
             return self.tools.keys.read(task.hash)
         except ServiceError:
@@ -144,12 +147,12 @@ class CacheEnvironment:
 
 
 def _is_same_attempt(row: KeyRow, task: CacheTask) -> bool:
-    """Whether the row's holder and this task have one token."""
+    """Return whether the row has this task's life and attempt, so that the row's holder has the same token."""
     return (row.epoch, row.attempt) == (task.epoch, task.attempt)
 
 
-def _without_a_request(outcome: Literal["idle", "gone"]) -> LambdaOver:
-    """Return the end of a life whose object is not held."""
+def _unserved(outcome: Literal["idle", "gone"]) -> LambdaOver:
+    """Return the result of a life that has served no request."""
     return LambdaOver(
         outcome=outcome,
         served=0,

@@ -1,7 +1,7 @@
-"""One life of the cache function: it holds an object, serves it over the relay, and decides when it is over.
+"""The life of a key in a cache function, which holds the object, serves it over the relay, and decides when to end.
 
-Nothing else sees the key's requests while it serves, so it runs the policy itself: it completes the task of its state
-as `idle` or `promoted`. One event loop; calls to AWS go to threads.
+No other component sees the key's requests meanwhile, so the function runs the policy itself. It completes its Step
+Functions task as `idle`, `gone` or `promoted`. It has one event loop, and calls AWS in threads.
 """
 
 from __future__ import annotations
@@ -12,58 +12,66 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from burstcache.adapters.calls import passing_failures_named
+from burstcache.adapters.calls import translated_transient_errors
+from burstcache.control.cache_lease import CacheLease
 from burstcache.control.cache_requests import LifeRequests
-from burstcache.control.cache_title import Title
 from burstcache.control.cache_tools import CacheTask, CacheTools, End, Relay, Respond
 from burstcache.control.held_copy import HeldCopy
 from burstcache.core.cache_lives import CacheLife, new_life
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, ObjectTooLargeError, ServiceError
 from burstcache.core.messages.answers import CACHE_FUNCTION, LambdaOver
 from burstcache.core.messages.encoding import encode, iso
-from burstcache.core.messages.relay import NOT_HERE, Ended, Get, Order, ServedElsewhere, control_subject, get_subject
+from burstcache.core.messages.relay import (
+    NOT_HERE,
+    FunctionEnded,
+    Get,
+    Order,
+    ServedElsewhere,
+    control_subject,
+    get_subject,
+)
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import NodeRow
 from burstcache.logs import logger
 from burstcache.web import entry as wire
 from burstcache.web.entry import Entry
 
-_REPORT_S = 5  # each is an event and a run of the scheduler
+_REPORT_S = 5  # each report costs an event and a scheduler run
 
 
 @dataclass(slots=True)
 class KeyCache:
-    """Serves one key until it is idle, is stopped by a message, or no longer owns the key."""
+    """The cache of one key. It serves until the key is idle, an order stops it, or its lease is lost."""
 
     task: CacheTask
     tools: CacheTools
-    load: Callable[[Entry | None], Entry]  # returns the object as S3 has it, given the one that is known
+    load: Callable[[Entry | None], Entry]  # fetches S3's current object, given the last copy
     began_us: int  # when the invocation began
-    end_by_us: int  # a little before its end
+    end_by_us: int  # shortly before the invocation ends
     copy: HeldCopy = field(init=False)
     life: CacheLife = field(init=False)
     requests: LifeRequests = field(init=False)
-    title: Title = field(init=False)
+    lease: CacheLease = field(init=False)
     node: str = ""  # the key's Redis node, from the row
     _end: End = "idle"
     _over: asyncio.Event = field(default_factory=asyncio.Event)
-    _sooner: asyncio.Event = field(default_factory=asyncio.Event)  # over, or the deadline has come closer
+    _sooner: asyncio.Event = field(default_factory=asyncio.Event)  # set when the life ends or gets an earlier deadline
     _is_promoting: bool = False
-    _not_promoted_before_us: int = 0  # the node cools down after a failed boot
+    _not_promoted_before_us: int = 0  # end of the node's cool-down after a failed boot
     _work: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.copy = HeldCopy(self.tools.clock)
         self.life = new_life(self.tools.policy)
         self.requests = LifeRequests(self.life)
-        self.title = Title(self.task, self.tools, self.life, self.requests, self._finish)
+        self.lease = CacheLease(self.task, self.tools, self.life, self.requests, self._finish)
 
     async def serve(self, relay: Relay) -> End:
-        """Hear orders, load, subscribe, announce, serve until the end, drain; return how it ended."""
-        hash_ = self.task.hash  # its queue group, too: of an old and a new cache exactly one answers
-        relay.follow_connection(self.copy.follow_connection)
-        orders = await relay.listen(control_subject(hash_), queue="", answer=self._on_control)  # both have a copy
+        """Subscribe to orders, load, subscribe to GETs, announce, serve and drain. Return the life's outcome."""
+        hash_ = self.task.hash  # also the queue group, so that exactly one of an old and a new cache answers a GET
+        relay.on_connection_change(self.copy.set_connected)
+        orders = await relay.listen(control_subject(hash_), queue="", answer=self._on_order)  # goes to every cache
         subscriptions = [orders]
         try:
             await relay.flush()
@@ -73,26 +81,26 @@ class KeyCache:
             await relay.flush()
             if not await self._announce():
                 return "superseded"
-            self._spawn(self.title.keep())
-            self._spawn(self.title.hand_over(self.end_by_us, self._outlives_the_invocation))
+            self._spawn(self.lease.renew())
+            self._spawn(self.lease.hand_over(self.end_by_us, self._outlives_invocation))
             self._spawn(self._follow_writes())
             if self.life.is_reported:
-                self._spawn(self._report_now_and_then())
+                self._spawn(self._report_regularly())
             await self._until_over()
             try:
-                await asyncio.to_thread(self.title.give_up)
+                await asyncio.to_thread(self.lease.release)
             except ServiceError:
-                logger().warning("the route stays in the row until the next step takes it off", exc_info=True)
+                logger().warning("the route stays in the row until the next step removes it", exc_info=True)
             await self._report()
         finally:
-            for subscription in subscriptions:  # orders are heard for as long as GETs are answered
+            for subscription in subscriptions:  # GETs first, because a cache needs orders as long as it answers
                 await relay.drain(subscription)
             for work in self._work:
                 work.cancel()
         return self._end
 
     def over(self, outcome: Literal["idle", "promoted", "gone"]) -> LambdaOver:
-        """Return how the life has ended, as its execution shows it."""
+        """Return the life's result, which becomes the output of its state."""
         ran_us = self.tools.clock.now_us() - self.began_us
         first_us, last_us = self.requests.first_us, self.requests.last_us
         return LambdaOver(
@@ -105,8 +113,8 @@ class KeyCache:
         )
 
     async def _announce(self) -> bool:
-        """Begin the life with what the row has of it; False if the key is held otherwise."""
-        row = await self.title.claim()
+        """Acquire the lease and begin the life from the key's row. Return False if another invocation holds the key."""
+        row = await self.lease.acquire()
         if row is None:
             return False
         self.node = row.node
@@ -117,9 +125,9 @@ class KeyCache:
         if not self.task.token:
             self.life.promote()
         self.requests.count_early()
-        self._may_ask_for_redis()
+        self._promote_if_due()
         if self.life.is_reported and (await self._node()).phase_at(self.tools.clock.now_us()) == "running":
-            self._finish("idle")  # the node takes the key as a guest
+            self._finish("idle")  # the node holds the key as a read-through entry
         return True
 
     async def _until_over(self) -> None:
@@ -133,21 +141,21 @@ class KeyCache:
             try:
                 await asyncio.wait_for(self._sooner.wait(), left_s)
             except TimeoutError:
-                continue  # GETs may have put the deadline off meanwhile
+                continue  # GETs may have extended the deadline
 
-    def _outlives_the_invocation(self) -> bool:
-        """Whether the next invocation has to go on with the life."""
-        asks_for_redis = self.life.is_promoted or self._is_promoting
-        return self.life.deadline_us > self.end_by_us and not asks_for_redis and not self._over.is_set()
+    def _outlives_invocation(self) -> bool:
+        """Return whether the life must continue in the next invocation."""
+        is_promoted = self.life.is_promoted or self._is_promoting
+        return self.life.deadline_us > self.end_by_us and not is_promoted and not self._over.is_set()
 
     async def _bridges(self) -> bool:
-        """Whether the life goes on because its node boots."""
+        """Return whether the life continues because its node is booting."""
         if not self.life.is_reported:
             return False
         try:
             return self.life.bridges(await self._node(), self.tools.clock.now_us())
         except ServiceError:
-            logger().warning("the node's row cannot be read, the life ends", exc_info=True)
+            logger().warning("cannot read the node's row, the life ends", exc_info=True)
             return False
 
     async def _node(self) -> NodeRow:
@@ -157,52 +165,52 @@ class KeyCache:
         request: Get | ServedElsewhere = json.loads(message)
         if "served" in request:
             await respond(b"")
-            return self._count([Request.decode(text) for text in request["served"]])
+            return self._count([RecordedRequest.decode(text) for text in request["served"]])
         self.copy.see_fence(request.get("fence_us", 0))
         left_s = request.get("within_us", 0) / US_PER_S - waited_s
         if "within_us" in request and left_s <= 0:
-            return  # its reader is with S3 by now
-        # In half of its time, so that the reader gets the answer in the other half.
+            return  # the reader has fallen back to S3
+        # Half of the remaining time is for a reload, the other half for sending the response.
         entry = await self.copy.get(within_s=left_s / 2)
         if entry is None:
             return await respond(NOT_HERE)
-        if request["method"] == "HEAD":  # costs no body, so it does not count as use
+        if request["method"] == "HEAD":  # sends no body, so it does not count as use
             return await respond(wire.encode(entry.without_body()))
         await respond(wire.encode(entry))
-        self._count([Request(request["at_us"], request["request_id"])])
+        self._count([RecordedRequest(request["at_us"], request["request_id"])])
 
-    def _count(self, requests: Iterable[Request]) -> None:
+    def _count(self, requests: Iterable[RecordedRequest]) -> None:
         former_deadline_us = self.life.deadline_us
         if self.requests.count(requests):
             if self.life.deadline_us < former_deadline_us:
                 self._sooner.set()
-            self._may_ask_for_redis()
+            self._promote_if_due()
 
-    def _may_ask_for_redis(self) -> None:
-        is_barred = self.title.is_handed_over or self.tools.clock.now_us() < self._not_promoted_before_us
+    def _promote_if_due(self) -> None:
+        is_barred = self.lease.is_handed_over or self.tools.clock.now_us() < self._not_promoted_before_us
         if self.life.wants_promotion() and not self._is_promoting and not is_barred:
             self._is_promoting = True
             self._spawn(self._promote())
 
-    async def _on_control(self, message: bytes, respond: Respond, _: float) -> None:
+    async def _on_order(self, message: bytes, respond: Respond, _: float) -> None:
         order: Order = json.loads(message)
         if order.get("epoch", self.task.epoch) != self.task.epoch:
             return
         if order["op"] == "refresh":
             self.copy.drop()
         elif order["op"] == "stop":
-            await respond(encode(Ended(window=[request.encode() for request in self.requests.newest()])))
+            await respond(encode(FunctionEnded(window=[request.encode() for request in self.requests.newest()])))
             self._finish("idle" if not self.life.is_promoted else "stopped")
 
     async def _promote(self) -> None:
-        """Ask for Redis if there is any; a later GET asks again while its node may not boot or the stack is paused."""
+        """Promote the key to Redis if its node may boot and the stack is not paused. Later GETs retry."""
         try:
             if self.node and await self._may_promote():
-                self.life.promote()  # at once: it may not end while it asks
+                self.life.promote()  # first, because the life must not end during the call
                 await self._complete_as_promoted()
         except ServiceError:
             self.life.unpromote()
-            logger().warning("promotion failed; the next GET asks again", exc_info=True)
+            logger().warning("promotion failed, the next GET tries again", exc_info=True)
         finally:
             self._is_promoting = False
 
@@ -217,37 +225,37 @@ class KeyCache:
 
     async def _complete_as_promoted(self) -> None:
         if not await asyncio.to_thread(self.tools.executions.succeed, self.task.token, self.over("promoted")):
-            await self.title.check()
+            await self.lease.check()
 
-    async def _report_now_and_then(self) -> None:
+    async def _report_regularly(self) -> None:
         while True:
             await asyncio.sleep(_REPORT_S)
             await self._report()
 
     async def _report(self) -> None:
-        """Report what was served since the last time; what cannot be is lost."""
-        served = None if self.copy.known is None else self.requests.report(self.task.key, self.copy.known)
+        """Report the requests served since the last report. Failed reports are not retried."""
+        served = None if self.copy.last is None else self.requests.report(self.task.key, self.copy.last)
         if self.tools.reports is not None and served is not None:
             report = self.tools.reports.start(served)
             await asyncio.to_thread(self.tools.reports.finish, report)
 
     async def _follow_writes(self) -> None:
-        """Load the object again after a write to it; a write during the load starts another."""
+        """Reload the object after each write to it, and again if a write arrives during the load."""
         while True:
             await self.copy.is_due.wait()
             self.copy.is_due.clear()
             try:
-                with passing_failures_named():
+                with translated_transient_errors():
                     await self.copy.load(self._fetch)
             except (ObjectNotFoundError, ObjectTooLargeError):
                 return self._finish("gone")
-            except BurstcacheError as error:  # unreadable now: S3 itself answers from here on
+            except BurstcacheError as error:  # the object is unreadable, so readers get S3's own response
                 self._finish("failed")
                 await asyncio.to_thread(self.tools.executions.fail, self.task.token, error)
                 return
 
-    async def _fetch(self, known: Entry | None) -> Entry:
-        return await asyncio.to_thread(self.load, known)
+    async def _fetch(self, last: Entry | None) -> Entry:
+        return await asyncio.to_thread(self.load, last)
 
     def _finish(self, end: End) -> None:
         if not self._over.is_set():
@@ -263,4 +271,4 @@ class KeyCache:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._work.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            logger().error("the cache function goes on without a part of its work", exc_info=error)
+            logger().error("a background task of the cache function failed", exc_info=error)

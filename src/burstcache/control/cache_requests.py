@@ -1,4 +1,4 @@
-"""The requests of one life of a cache function: which it knows of, and what it tells of those that it served."""
+"""The requests of a life in a cache function: a window for the policy, and the unreported requests."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 
 from burstcache.core.cache_lives import CacheLife
 from burstcache.core.messages.events import KeyServed, RequestsServed
-from burstcache.core.policy import Request, remember
+from burstcache.core.policy import RecordedRequest, remember
 from burstcache.core.rows import KeyRow
 from burstcache.web.entry import Entry
 
-_MOST_REPORTED = 8  # the newest requests, by name: the others only count
-_TRIM_FACTOR = 4  # of the window's useful length: what a quarter of an hour's load would remember fills the memory
+_MOST_REPORTED = 8  # newest requests, with their IDs; older requests are only counted
+_TRIM_FACTOR = 4  # times the length that the policy uses, since all requests of 15 busy minutes would fill the memory
 
 
 @dataclass(slots=True)
 class LifeRequests:
-    """What is asked for in a life. Before it has begun, requests wait."""
+    """The requests of a life. Requests that arrive before the life begins are queued."""
 
     life: CacheLife
-    window: set[Request] = field(default_factory=set)  # from the row, and what the life served
+    window: set[RecordedRequest] = field(default_factory=set)  # requests from the row, and requests served by the life
     served: int = 0
     first_us: int = 0
     last_us: int = 0
-    _early: list[Request] | None = field(default_factory=list)  # served before the life began; None: it has
-    _unreported: list[Request] = field(default_factory=list)
+    _early: list[RecordedRequest] | None = field(default_factory=list)  # queued requests; None once the life has begun
+    _unreported: list[RecordedRequest] = field(default_factory=list)
 
     def take_over(self, row: KeyRow, *, is_first: bool) -> None:
-        """Know what the row has of the life, and of the invocations before this one unless it is the first."""
+        """Load the row's window and, unless this invocation is the first, the count of earlier invocations."""
         assert row.trigger is not None, "every life has a trigger"
         self.window.update(row.window)
         self.first_us = self.last_us = row.trigger.at_us
@@ -36,12 +36,12 @@ class LifeRequests:
             self.served = row.served
 
     def count_early(self) -> None:
-        """Count what came between the row's write, which leads readers here, and its answer: the life has begun."""
+        """Count the queued requests. Readers may send requests as soon as the row names this function."""
         early, self._early = self._early, None
         self.count(early or ())
 
-    def count(self, requests: Iterable[Request]) -> bool:
-        """Count requests that were served; False if the life has not begun, so that they have to wait."""
+    def count(self, requests: Iterable[RecordedRequest]) -> bool:
+        """Count served requests. Queue them and return False if the life has not begun."""
         if self._early is not None:
             self._early += requests
             return False
@@ -52,16 +52,16 @@ class LifeRequests:
             self.life.serve(request)
             if self.life.is_reported:
                 self._unreported.append(request)
-        if len(self.window) > _TRIM_FACTOR * self.life.keeps:
-            self.window = set(remember(self.window, (), self.life.keeps))
+        if len(self.window) > _TRIM_FACTOR * self.life.kept_requests:
+            self.window = set(remember(self.window, (), self.life.kept_requests))
         return True
 
-    def newest(self) -> list[Request]:
-        """Return those that the next invocation, or the next tier, has to know of."""
-        return sorted(self.window)[-self.life.keeps :]
+    def newest(self) -> list[RecordedRequest]:
+        """Return the newest requests, for the next invocation or tier."""
+        return sorted(self.window)[-self.life.kept_requests :]
 
     def report(self, key: str, entry: Entry) -> RequestsServed | None:
-        """Return what was served since the last report, for the use of the key's node; None: nothing."""
+        """Return a report of unreported requests, which count for the key's node, or None if there are none."""
         requests, self._unreported = self._unreported, []
         if not requests:
             return None

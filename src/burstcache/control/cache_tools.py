@@ -1,4 +1,4 @@
-"""What the life of a cache function is given: its task, its connections, and what it works with."""
+"""The tools of a life in a cache function: its task, its connections and its dependencies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.control.meter import Meter
 from burstcache.core.messages.events import RequestsServed
 from burstcache.core.policies import LivePolicy
@@ -22,16 +22,16 @@ Respond = Callable[[bytes], Awaitable[None]]
 
 
 class Relay(Protocol):
-    """What the cache function needs of the relay. A subscription is whatever `listen` returns."""
+    """A cache function's view of the relay. A subscription is the value that `listen` returns."""
 
     async def open(self) -> None:
         """Connect, or raise RelayDownError."""
 
     async def close(self) -> None:
-        """Leave the relay."""
+        """Close the connection."""
 
-    def follow_connection(self, hears: Callable[[bool], None]) -> None:
-        """Call `hears` with False when messages may be missed, with True when none is any more, but some may be."""
+    def on_connection_change(self, hears: Callable[[bool], None]) -> None:
+        """Call `hears` with False when messages may get lost, and with True when they arrive again."""
 
     async def listen(
         self,
@@ -42,53 +42,56 @@ class Relay(Protocol):
         after: Any = None,
         busy: bytes | None = None,
     ) -> Any:
-        """Answer messages; of the listeners of one queue group exactly one gets each message, without one all do.
+        """Subscribe to a subject, and return the subscription.
 
-        What came before by the subscription `after`, whose `answer` never waits, is answered first. Where too many
-        messages wait, the foremost are answered with `busy` at once, if it is given. `answer` learns how long a message
-        has waited for those before it [s].
+        Args:
+            subject: The subject.
+            queue: The queue group, in which exactly one listener gets each message. If empty, every listener gets it.
+            answer: The handler. Its arguments are the message, a function that responds, and the time in the queue [s].
+            after: A subscription with precedence: its earlier messages are answered first. Its `answer` must not wait.
+            busy: The immediate answer to the oldest messages when too many are queued. If None, they stay queued.
         """
 
     async def flush(self) -> None:
-        """Return when the relay has processed what was sent."""
+        """Wait until the relay has processed all sent messages."""
 
     async def drain(self, subscription: Any) -> None:
-        """End a subscription so that no request is lost."""
+        """Unsubscribe without losing a request."""
 
 
-class Reports(Protocol):
-    """Where served requests are reported."""
+class EventReports(Protocol):
+    """A publisher of reports on served requests."""
 
     def start(self, event: RequestsServed) -> Any:
-        """Begin to report, and return what `finish` takes."""
+        """Start sending a report, and return a handle for `finish`."""
 
     def finish(self, report: Any) -> None:
-        """Return when the report has been sent; a failure is logged, never raised."""
+        """Wait until a report is sent. Log failures instead of raising them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheTask:
-    """What the state passes to the cache function."""
+    """The task that a state passes to the cache function."""
 
     key: str
     hash: str
     epoch: int
-    attempt: int  # how often it was started before: a later attempt takes the key over
-    token: str  # of the state; empty: that is over, and Redis is awaited
-    holder: str  # this invocation
+    attempt: int  # number of earlier starts; a later attempt takes the key over
+    token: str  # the state's task token; empty if the state is over and the key waits for Redis
+    holder: str  # ID of this invocation
 
 
 @dataclass(frozen=True, slots=True)
 class CacheTools:
-    """What a life works with."""
+    """The dependencies of a life."""
 
     keys: KeyTable
     nodes: NodeTable
     executions: Executions
     objects: ObjectStore
-    pauses: Pauses
+    pauses: PauseSwitch
     max_object_bytes: int
     policy: LivePolicy
     clock: Clock
     meter: Meter
-    reports: Reports | None = None  # where served requests are reported that count for the key's node
+    reports: EventReports | None = None  # publishes served requests, which count for the key's node

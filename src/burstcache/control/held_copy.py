@@ -1,8 +1,9 @@
-"""The copy of a cache function: it is here from a load until the next write, which takes it away at once.
+"""The copy that a cache function holds, from a load until the next write invalidates the copy.
 
-The fence of a load is that orders are heard: the function subscribes to them before it first asks S3, and an order that
-comes while S3 answers has that load accepted no more. While the relay is lost no order is heard, so no copy is here. A
-write whose order could not be sent raises the fence that readers carry along: the next GET has the copy loaded anew.
+Orders invalidate the copy and fence loads. The function subscribes to orders before its first read from S3, and
+discards a load if an order arrives during it. While the relay is unreachable no orders arrive, so the function holds no
+copy. If an order cannot be sent, the writer raises a fence. Readers send the fence with each GET, and a raised fence
+makes the function reload its copy.
 """
 
 from __future__ import annotations
@@ -14,63 +15,63 @@ from contextlib import suppress
 from burstcache.adapters.clock import Clock
 from burstcache.web.entry import Entry
 
-_AWAITED_S = 0.25  # after it has gone: S3 gives the new object sooner, and a reader that waits would ask it as well
-_CLOCKS_DIFFER_US = 10_000_000  # by less than this: a fence that is older than that was raised before the life began
+_RELOAD_S = 0.25  # longest wait of a GET for a reload; if a reload takes longer, the reader is better off with S3
+_MAX_SKEW_US = 10_000_000  # maximum clock skew; a fence that is older at the start of the life was raised before it
 
 
 class HeldCopy:
-    """One object in memory, on one event loop."""
+    """A copy of one object in memory, for one event loop."""
 
     def __init__(self, clock: Clock) -> None:
-        """Hold nothing yet."""
-        self.known: Entry | None = None  # what was here last, which S3 may confirm
-        self.is_due = asyncio.Event()  # the object has to be loaded again
+        """Start without a copy."""
+        self.last: Entry | None = None  # the last loaded copy, revalidated by the next load
+        self.is_due = asyncio.Event()  # set when a reload is due
         self._clock = clock
         self._entry: Entry | None = None
         self._drops = 0
-        self._gone_at_s = 0.0
-        self._hears = True
-        self._fence_us = clock.now_us() - _CLOCKS_DIFFER_US  # the highest that was seen
+        self._dropped_at_s = 0.0
+        self._is_connected = True
+        self._fence_us = clock.now_us() - _MAX_SKEW_US  # the highest fence seen
         self._is_here = asyncio.Event()
 
     def drop(self) -> None:
-        """Let the copy go: its object was written."""
-        if self._entry is not None:  # writes that follow one another would have readers wait for each
-            self._gone_at_s = self._clock.monotonic_s()
+        """Invalidate the copy after a write to its object."""
+        if self._entry is not None:  # otherwise a series of writes would extend the readers' wait each time
+            self._dropped_at_s = self._clock.monotonic_s()
         self._entry = None
         self._is_here.clear()
         self._drops += 1
-        if self._hears:
+        if self._is_connected:
             self.is_due.set()
 
     def see_fence(self, fence_us: int) -> None:
-        """Let the copy go if a write has raised the fence since it was loaded, and the order may not have come."""
+        """Invalidate the copy if a write has raised the fence, because the order for that write may have been lost."""
         if fence_us > self._fence_us:
             self._fence_us = fence_us
             self.drop()
 
-    def follow_connection(self, hears: bool) -> None:
-        """Let the copy go when orders are no longer heard, and when they are again: some may have been missed."""
-        self._hears = hears
+    def set_connected(self, is_connected: bool) -> None:
+        """Invalidate the copy when the relay connection is lost or restored, since orders may be lost."""
+        self._is_connected = is_connected
         self.is_due.clear()
         self.drop()
 
     async def load(self, fetch: Callable[[Entry | None], Awaitable[Entry]]) -> None:
-        """Load the object; it is not here if a write has come meanwhile.
+        """Load the object, and keep it unless a write arrives during the load.
 
         Args:
-            fetch: Returns the object as it is now, given the one that is known.
+            fetch: Returns the current object, given the last copy.
         """
         drops = self._drops
-        self.known = await fetch(self.known)
-        if drops == self._drops and self._hears:
-            self._entry = self.known
+        self.last = await fetch(self.last)
+        if drops == self._drops and self._is_connected:
+            self._entry = self.last
             self._is_here.set()
 
     async def get(self, *, within_s: float) -> Entry | None:
-        """Return the copy, after a moment but `within_s` if it is being loaded again; None if it is not here."""
+        """Return the copy, or None if it is missing. Wait briefly for a reload, at most `within_s`."""
         if self._entry is None:
-            left_s = min(self._gone_at_s + _AWAITED_S - self._clock.monotonic_s(), within_s)
+            left_s = min(self._dropped_at_s + _RELOAD_S - self._clock.monotonic_s(), within_s)
             if left_s > 0:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._is_here.wait(), left_s)

@@ -1,7 +1,7 @@
-"""The janitor finds what no longer has an owner and has it switched off: `docs/understand/lifecycle.md`, "The janitor".
+"""The janitor, which cleans up keys and nodes without an owner (`docs/understand/lifecycle.md`, "The janitor").
 
-A row is looked at twice, some seconds apart: between a row's write and its execution's start nothing is wrong. Each key
-and each node is cleaned by itself, so one that fails keeps nothing else from being switched off.
+It checks a row twice, 5 s apart, since a row is written a moment before its execution starts. It cleans up each key and
+node separately, so one failure does not affect the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.core.digest import RoutedKey, RunningNode
 from burstcache.core.errors import CleaningFailedError
 from burstcache.core.keys import node_execution_name
@@ -28,13 +28,13 @@ from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.logs import logger
 from burstcache.metrics import OVERDUE_NODES, put
 
-_LOOK_AGAIN_S = 5
-# An instance that runs while its row says `stopped` may be in its first boot: it installs Redis and shuts itself down.
+_CHECK_AGAIN_S = 5
+# An instance that runs while its row says `stopped` may be in its first boot, which installs Redis and shuts down.
 _FIRST_BOOT_US = 600 * US_PER_S
 
 
 class Cleaned(TypedDict):
-    """Keys that went back to S3, nodes that were stopped or whose stop was followed, nodes that a pause has ended."""
+    """The result of a run: keys returned to S3, nodes stopped or found off, and nodes stopped because of a pause."""
 
     keys: list[str]
     nodes: list[str]
@@ -43,21 +43,21 @@ class Cleaned(TypedDict):
 
 @dataclass(slots=True)
 class _Failures:
-    """What could not be cleaned, by its name, and why."""
+    """The failures of a run, by the name of the key or node."""
 
     reasons: dict[str, Exception] = field(default_factory=dict)
 
     @contextmanager
-    def noted(self, name: str) -> Iterator[None]:
-        """Keep whatever fails from ending the run."""
+    def recorded(self, name: str) -> Iterator[None]:
+        """Record a failure instead of raising it, so that the run continues."""
         try:
             yield
         except Exception as error:
             logger().exception("not cleaned", item=name)
             self.reasons.setdefault(name, error)
 
-    def end_the_run(self) -> None:
-        """Raise CleaningFailedError if anything has failed."""
+    def raise_if_any(self) -> None:
+        """Raise CleaningFailedError if there are failures."""
         if self.reasons:
             listed = "; ".join(f"{name}: {type(error).__name__}: {error}" for name, error in self.reasons.items())
             raise CleaningFailedError(f"could not clean {listed}")
@@ -65,46 +65,46 @@ class _Failures:
 
 @dataclass(frozen=True, slots=True)
 class Janitor:
-    """Compares rows, executions and instances."""
+    """A janitor that compares rows, executions and instances."""
 
     keys: KeyTable
     digest: DigestTable
     nodes: NodeTable
     executions: Executions
     instances: Instances
-    pauses: Pauses
+    pauses: PauseSwitch
     key_lifecycle_arn: str
     redis_node_arn: str
     node_names: Sequence[str]
-    always_on: Sequence[str]  # those of the nodes that never stop
+    always_on: Sequence[str]  # nodes that never stop
     redis_control: Callable[[Operation], object]
     clock: Clock
 
     def clean(self) -> Cleaned:
-        """Return keys and stop nodes that have lost their owner; name them.
+        """Move unowned keys back to S3, stop unowned nodes, and return the names of both.
 
         Raises:
-            CleaningFailedError: Some could not be; everything else has been.
+            CleaningFailedError: Some keys or nodes could not be cleaned up. All others have been cleaned up.
         """
         failures = _Failures()
         keys = self._unowned_keys(failures)
         nodes = self._unowned_nodes(self.node_names, failures)
         if keys or nodes:
-            self.clock.sleep(_LOOK_AGAIN_S)
+            self.clock.sleep(_CHECK_AGAIN_S)
         cleaned = Cleaned(
             keys=self._return_keys(keys, failures),
             nodes=self._release_nodes(nodes, failures),
             paused=self._stop_paused_nodes(failures),
         )
-        with failures.noted("the digest"):
-            self._mend_digest()
-        failures.end_the_run()
+        with failures.recorded("the digest"):
+            self._correct_digest()
+        failures.raise_if_any()
         return cleaned
 
-    def _mend_digest(self) -> None:
-        """Show what the digest lacks, and remove from it the keys that no tier serves any more.
+    def _correct_digest(self) -> None:
+        """Add missing keys and nodes to the digest, and remove keys that no tier serves.
 
-        It is read before the rows: what they say beyond it is newer, or was never shown.
+        Read the digest before the rows. A row that differs is then newer, or its last change never reached the digest.
         """
         digest = self.digest.read()
         rows = self.keys.read_many(self.keys.started() | digest.routes.keys())
@@ -119,27 +119,27 @@ class Janitor:
                 self.digest.show_node(node)
 
     def _unowned_keys(self, failures: _Failures) -> list[KeyRow]:
-        """Return keys that have a life without an owner.
+        """Return the keys whose life has no owner.
 
-        A full set of started keys lets go those past their deadline (`adapters/hot_keys.py`): if such a one is still
-        routed, the digest has it.
+        A full set of started keys evicts keys past their deadline (`adapters/hot_keys.py`). If such a key still has a
+        route, the digest lists it.
         """
         unowned = []
-        with failures.noted("the started keys"):
+        with failures.recorded("the started keys"):
             hashes = self.keys.started() | self.digest.read().routes.keys()
             rows = [row for row in self.keys.read_many(hashes).values() if row.phase != "s3"]
             running = self.executions.running(self.key_lifecycle_arn) if rows else frozenset[str]()
             for row in rows:
-                with failures.noted(f"key {row.key!r}"):
+                with failures.recorded(f"key {row.key!r}"):
                     if not self._is_owned(row, running):
                         unowned.append(row)
         return unowned
 
     def _unowned_nodes(self, names: Iterable[str], failures: _Failures) -> list[NodeRow]:
-        """Return nodes that have lost their owner; the instances of all others learn that they are looked after."""
+        """Return the nodes without an owner. Renew `attended_at_us` of the others, so that their instances stay on."""
         unowned = []
         for name in names:
-            with failures.noted(name):
+            with failures.recorded(name):
                 row = self.nodes.read(name)
                 if not self._is_node_owned(row):
                     unowned.append(row)
@@ -148,10 +148,10 @@ class Janitor:
         return unowned
 
     def _return_keys(self, suspects: Sequence[KeyRow], failures: _Failures) -> list[str]:
-        """Return the keys to S3 whose life is the same as before and still has no owner."""
+        """Return suspects to S3 if they are still in the same life and still have no owner."""
         returned = []
         for suspect in suspects:
-            with failures.noted(f"key {suspect.key!r}"):
+            with failures.recorded(f"key {suspect.key!r}"):
                 row = self.keys.read(suspect.hash)
                 if row is not None and row.phase != "s3" and row.epoch == suspect.epoch and not self._is_owned(row):
                     self._return_to_s3(row)
@@ -159,24 +159,24 @@ class Janitor:
         return returned
 
     def _release_nodes(self, suspects: Sequence[NodeRow], failures: _Failures) -> list[str]:
-        """Stop the nodes whose run is the same as before and still has no owner."""
+        """Stop suspects if they are still in the same run and still have no owner."""
         generations = {row.node: row.generation for row in suspects}
         released = []
         for row in self._unowned_nodes(generations, failures):
-            with failures.noted(row.node):
+            with failures.recorded(row.node):
                 if row.generation == generations[row.node]:
                     self._release(row)
                     released.append(row.node)
         return released
 
     def _stop_paused_nodes(self, failures: _Failures) -> list[str]:
-        """Stop the nodes that run while the stack is paused. One that boots gets ready first: its keys wait for it."""
+        """Stop running nodes while the stack is paused. Let booting nodes get ready first, since keys wait for them."""
         stopped: list[str] = []
-        with failures.noted("the pause"):
+        with failures.recorded("the pause"):
             if self.pauses.read() is None:
                 return stopped
             for row in self.nodes.read_many(self.node_names):
-                with failures.noted(row.node):
+                with failures.recorded(row.node):
                     if row.phase == "running":
                         self.redis_control(Release(op="release", node=row.node))
                         stopped.append(row.node)
@@ -187,19 +187,22 @@ class Janitor:
         if is_over and self.instances.has_stopped(row.node):  # EC2's event was lost, or the node is always on
             self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))
         else:
-            put((OVERDUE_NODES, 1))  # also if it cannot be stopped
+            put((OVERDUE_NODES, 1))  # counted even if the stop fails
             self.redis_control(Release(op="release", node=row.node))
 
     def _is_owned(self, row: KeyRow, running: Container[str] = ()) -> bool:
-        """Whether a key is within its deadline and has an execution: one of `running`, or one that is asked for."""
+        """Return whether a key is within its deadline and its execution is in `running` or runs in Step Functions."""
         return row.is_live(self.clock.now_us()) and (
             row.execution_name in running or self.executions.is_running(self.key_lifecycle_arn, row.execution_name)
         )
 
     def _is_node_owned(self, row: NodeRow) -> bool:
-        """Whether a stopped node is off and may be, and any other is on and has an execution within its deadline.
+        """Return whether a node needs no cleanup because its instance matches its phase and an execution owns it.
 
-        A stopping one needs none once its instance stops, for as long as that may take.
+        In phase `stopped` the instance must be off, except in its first boot. An always-on node may be off only while
+        the stack is paused. In any other phase the instance must not be off, the deadline must not have passed, and an
+        execution must be running. A stopping node needs no execution while its instance is stopping, until the stop is
+        late.
         """
         state, started_at_us = self.instances.state_since(row.node)
         age_us = self.clock.now_us() - started_at_us
@@ -216,7 +219,7 @@ class Janitor:
     def _has_execution(self, row: NodeRow) -> bool:
         return any(
             self.executions.is_running(self.redis_node_arn, node_execution_name(row.node, row.generation, part))
-            for part in (row.part, row.part - 1)  # the row is ahead while a successor starts
+            for part in (row.part, row.part - 1)  # the row may name a successor before the successor starts
             if part > 0
         )
 
@@ -237,7 +240,7 @@ class Janitor:
 
 
 def _differs(row: KeyRow, shown: RoutedKey | None) -> bool:
-    """Whether the digest shows a key otherwise than its row has it."""
+    """Return whether the digest disagrees with a key's row."""
     return shown is None or (shown.epoch, shown.phase_rank, shown.tier) != (
         row.epoch,
         KEY_PHASE_RANK[row.phase],
@@ -246,6 +249,6 @@ def _differs(row: KeyRow, shown: RoutedKey | None) -> bool:
 
 
 def _shows_wrong_run(node: NodeRow, shown: RunningNode | None) -> bool:
-    """Whether the digest shows a node otherwise than its row has it; one that never ran need not be shown."""
+    """Return whether the digest disagrees with a node's row. Only a running node has to be in the digest."""
     runs = node.phase == "running"
     return runs if shown is None else (shown.generation, shown.is_running) != (node.generation, runs)

@@ -1,4 +1,4 @@
-"""A key's way through Redis: it joins its node, is seeded, and leaves."""
+"""The steps of a key on its Redis node: join, seed and leave."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from burstcache.core.messages.answers import Done, Held, Left, NodeReady, Seeded
 from burstcache.core.messages.encoding import iso
 from burstcache.core.messages.relay import Order, Stop, window_of
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.policy import Request, cool_down_us
+from burstcache.core.policy import RecordedRequest, cool_down_us
 from burstcache.core.rows import BY_HAND, KeyRow, Lease
 from burstcache.core.table import KeyColumn, KeyColumns
 
-AskCache = Callable[[str, Order], bytes | None]  # the key's hash, an order: the answer, None if none holds the key
-
+# Takes a key's hash and an order. Returns the answer, or None if no cache function holds the key.
+RequestFromCache = Callable[[str, Order], bytes | None]
 
 _MOST_LOADS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
-    """Which life of which key a step belongs to."""
+class LifeOnNode:
+    """The key's life to which a step belongs."""
 
     key: str
     hash: str
@@ -48,19 +48,19 @@ class Life:
 
 
 def load(objects: ObjectStore, store: RedisObjects, hash_: str, key: str, *, max_bytes: int) -> bool:
-    """Copy an object from S3 into Redis; False if a write, or another load, has come meanwhile.
+    """Copy an object from S3 into Redis. Return False if a write or another load intervened.
 
     Raises:
-        ObjectNotFoundError, ObjectTooLargeError, OriginError: S3 does not give the object.
-        RedisDownError: The node does not take it.
+        ObjectNotFoundError, ObjectTooLargeError, OriginError: The object cannot be read from S3.
+        RedisDownError: The node's Redis does not answer.
     """
-    token = store.take_lease(hash_)  # before S3 is asked: a write takes it away
+    token = store.take_lease(hash_)  # before the read from S3, since a write revokes the lease
     return store.put(hash_, objects.fetch(key, max_bytes=max_bytes), token)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOnNode:
-    """What Redis control does for the keys of one node. Every step may run twice."""
+    """The lifecycle steps of keys on one node. Every step is idempotent."""
 
     node: str
     runs: NodeRuns
@@ -69,41 +69,41 @@ class KeyOnNode:
     executions: Executions
     objects: ObjectStore
     store: Callable[[], RedisObjects]
-    ask_cache: AskCache
+    request_from_cache: RequestFromCache
     max_object_bytes: int
     clock: Clock
     meter: Meter
 
-    def join(self, life: Life, token: str) -> Done:
-        """RedisBootup: take a lease on the node and make sure that it boots; its readiness completes the token."""
+    def join(self, life: LifeOnNode, token: str) -> Done:
+        """Run RedisBootup: lease the node and ensure that it boots. Complete the token once the node is ready."""
         deadline_us = self._in_s(BOOTUP_S)
         joined = KeyColumns(phase="redis_bootup", deadline_at_us=deadline_us, joined_at_us=self.clock.now_us())
         self._change(life, joined)
         row = self.nodes.join(Lease(self.node, life.hash, life.key, life.epoch, waiter=token))
-        running = self.runs.see_that_it_boots(row)
+        running = self.runs.ensure_booting(row)
         if running:
             self.executions.succeed(token, NodeReady(generation=running.generation))
         return Done()
 
     def hold(self, for_s: int) -> Held:
         """Keep the node running for a while without a key (development API)."""
-        self.store()  # raises NodeAbsentError: a lease on a node that does not exist would stay for ever
+        self.store()  # raises NodeAbsentError, since a lease on a missing node would stay forever
         held_until_us = self._in_s(for_s)
         row = self.nodes.join(Lease(self.node, BY_HAND, held_until_us=held_until_us))
-        row = self.runs.see_that_it_boots(row, by_hand=True) or self.nodes.read(self.node)
+        row = self.runs.ensure_booting(row, by_hand=True) or self.nodes.read(self.node)
         return Held(phase=row.phase, held_until_us=held_until_us)
 
-    def seed(self, life: Life, generation: int) -> Seeded:
-        """SeedRedis: put the object into Redis, then route to it, then stop the cache function.
+    def seed(self, life: LifeOnNode, generation: int) -> Seeded:
+        """Run SeedRedis: put the object into Redis, then add the route to Redis, then stop the cache function.
 
-        Without an object that fits, the lease is given back, which RedisRunning finds: the life ends there, and no
-        branch costs every life a transition.
+        If the object is gone or too large, drop the lease. RedisRunning detects the missing lease and ends the life,
+        because a branch in SeedRedis would cost every life a state transition.
 
         Raises:
-            OriginError: S3 does not give the object.
-            RedisDownError: The node does not take it.
+            OriginError: The object cannot be read from S3.
+            RedisDownError: The node's Redis does not answer.
             SupersededError: The key belongs to a newer life.
-            ContendedRowTransientError: Each copy came too late.
+            ContendedRowTransientError: A write arrived during every load.
         """
         try:
             self._load(life)
@@ -119,15 +119,15 @@ class KeyOnNode:
         self.meter.promoted()
         return Seeded(node=self.node, generation=generation)
 
-    def leave(self, life: Life, *, queue_us: Sequence[int], is_failed: bool, failures: int) -> Left:
-        """RedisShutdown: take the route off, forget the entry, drop the lease; S3 serves the key again.
+    def leave(self, life: LifeOnNode, *, queue_us: Sequence[int], is_failed: bool, failures: int) -> Left:
+        """Run RedisShutdown: remove the route, the entry and the lease. S3 serves the key again.
 
-        A life that has ended has nothing left to do, so a repeat is harmless.
+        Once the life has ended, a repeat has no effect.
         """
         leaving = KeyColumns(phase="redis_shutdown")
         row = self.keys.update(life.hash, epoch=life.epoch, set_=leaving, remove=["tier"])
         if row is not None:
-            with suppress(RedisDownError, NodeAbsentError):  # then the entry went with the node
+            with suppress(RedisDownError, NodeAbsentError):  # the entry is lost with the node
                 self.store().remove(life.hash)
         self.nodes.drop(Lease(self.node, life.hash, epoch=life.epoch))
         self._stop_cache(life)
@@ -136,19 +136,19 @@ class KeyOnNode:
             self.meter.left_redis(is_failed=is_failed)
         return _left(row, queue_us)
 
-    def _load(self, life: Life) -> None:
+    def _load(self, life: LifeOnNode) -> None:
         for _ in range(_MOST_LOADS):
             if load(self.objects, self.store(), life.hash, life.key, max_bytes=self.max_object_bytes):
                 return
         raise ContendedRowTransientError(f"{life.key!r} was written during each of {_MOST_LOADS} loads")
 
-    def _stop_cache(self, life: Life) -> list[Request]:
+    def _stop_cache(self, life: LifeOnNode) -> list[RecordedRequest]:
         try:
-            return window_of(self.ask_cache(life.hash, Stop(op="stop", epoch=life.epoch)))
+            return window_of(self.request_from_cache(life.hash, Stop(op="stop", epoch=life.epoch)))
         except RelayDownError:
-            return []  # without the relay no proxy reaches the cache function either; it ends by itself
+            return []  # without the relay, readers cannot reach the cache function either, and it ends by itself
 
-    def _return_to_s3(self, life: Life, queue_us: Sequence[int], *, failures: int | None) -> None:
+    def _return_to_s3(self, life: LifeOnNode, queue_us: Sequence[int], *, failures: int | None) -> None:
         now_us = self.clock.now_us()
         returned = KeyColumns(phase="s3", changed_at_us=now_us)
         remove: list[KeyColumn] = ["holder", "node", "generation", "deadline_at_us"]
@@ -157,10 +157,10 @@ class KeyOnNode:
         else:
             returned["failures"] = failures + 1
             returned["not_before_us"] = now_us + cool_down_us(failures)
-        served = [Request(at_us, f"redis-{at_us}") for at_us in queue_us]
+        served = [RecordedRequest(at_us, f"redis-{at_us}") for at_us in queue_us]
         self.keys.update(life.hash, epoch=life.epoch, set_=returned, remove=remove, append_window=served)
 
-    def _change(self, life: Life, columns: KeyColumns) -> KeyRow:
+    def _change(self, life: LifeOnNode, columns: KeyColumns) -> KeyRow:
         row = self.keys.update(life.hash, epoch=life.epoch, set_=columns)
         if row is None:
             raise SupersededError(f"{life.key!r}: epoch {life.epoch} is over")

@@ -1,4 +1,4 @@
-"""What cache functions and nodes take, and what that costs, as metrics."""
+"""A meter that publishes the running time and the cost of cache functions and nodes as metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burstcache.metrics import COST_USD, LIVES, NODE_SECONDS, PROMOTIONS, put
 
 
 class Sizes(Protocol):
-    """What prices go by."""
+    """The settings that determine prices."""
 
     @property
     def region(self) -> str: ...
@@ -23,33 +23,33 @@ class Sizes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """Counts by the list prices of a stack's region; free allowances are not deducted."""
+    """A meter that uses the list prices of a stack's region and ignores the free tier."""
 
     prices: TierPrices
 
     def node_ran(self, since_us: int, until_us: int) -> None:
-        """Count for how long the instance of a node ran; since 0 means that nobody knows."""
+        """Count the running time of a node's instance. A start of 0 means unknown, and nothing is counted."""
         if 0 < since_us < until_us:
             ran_s = (until_us - since_us) / US_PER_S
             put((NODE_SECONDS, ran_s))
             put((COST_USD, ran_s * float(self.prices.redis_usd_per_s)), Tier="redis")
 
     def cache_ran(self, end: str, ran_us: int) -> None:
-        """Count one run of the cache function, and its life by the end, which a run that was handed over is not."""
+        """Count a run of the cache function, and its life's outcome unless the life was handed over."""
         if end != "handed_over":
             put((LIVES, 1), Outcome={"stopped": "promoted"}.get(end, end))
         put((COST_USD, ran_us / US_PER_S * float(self.prices.lambda_usd_per_s)), Tier="lambda")
 
     def promoted(self) -> None:
-        """Count a key that was put into Redis."""
+        """Count a key that was promoted to Redis."""
         put((PROMOTIONS, 1))
 
     def left_redis(self, *, is_failed: bool) -> None:
-        """Count a life that ended in Redis, or on its way there."""
+        """Count a life that ended in Redis, or on its way to Redis."""
         put((LIVES, 1), Outcome="failed" if is_failed else "left_redis")
 
 
 def meter_of(sizes: Sizes) -> Meter:
-    """Return what counts by the prices of these sizes."""
+    """Return the meter for `sizes`."""
     sheet = sheet_of_region(sizes.region)
     return Meter(tier_prices(sheet, node_type=sizes.node_type, cache_memory_mb=sizes.cache_memory_mb))

@@ -1,4 +1,4 @@
-"""Copies on nodes, of keys with a life and of guests: a write removes them, and the right to store what is older."""
+"""The copies of objects on nodes, both seeded and read-through. A write removes them and revokes load leases."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from functools import partial
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.redis_objects import RedisObjects
-from burstcache.control.insisting import insist
-from burstcache.control.together import do_together
+from burstcache.control.concurrency import run_concurrently
+from burstcache.control.retry import retry_until_answered
 from burstcache.core.errors import RedisDownError
 from burstcache.core.rows import KeyRow, NodeRow
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What became of the copies of one object on nodes.
+    """The result of dropping an object's copies from nodes.
 
-    `of_life` are the nodes that were asked because of the key's life and have let it go. `lost` are the rows of those
-    that did not answer, from which no reader that learns of it now asks for anything. `copies` is the number of nodes
-    that had one.
+    Attributes:
+        of_life: The nodes of the key's life that have dropped its copy.
+        lost: The rows of nodes that did not answer. Readers with the corrected digest do not use these nodes.
+        copies: The number of nodes that had a copy.
     """
 
     of_life: set[str]
@@ -31,48 +32,48 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class NodeCopies:
-    """All nodes of the stack on which keys have copies."""
+    """The copies on all nodes of a stack."""
 
     node_names: Sequence[str]
     nodes: NodeTable
-    store: Callable[[str], RedisObjects]  # by the node's name
-    lose: Callable[[NodeRow], NodeRow]  # takes a node off the digest and has it stop, whatever it does; its row then
+    store: Callable[[str], RedisObjects]  # takes a node's name
+    lose: Callable[[NodeRow], NodeRow]  # removes a node from the digest, stops it, and returns its new row
     clock: Clock
 
     def drop(self, hash_: str, row: KeyRow | None = None) -> Dropped:
-        """Remove the copies of a written object, and the leases of all that load it, on all nodes at the same time.
+        """Drop the copies of a written object and revoke the leases of its loads, on all nodes concurrently.
 
         Args:
             hash_: The key's hash.
-            row: The key's, read after the write.
+            row: The key's row, read after the write, or None if the key has no row.
 
         Raises:
             ServiceError: DynamoDB fails.
         """
         now_us = self.clock.now_us()
-        asked = [node for node in self.nodes.read_many(self.node_names) if _may_hold(node, hash_, row, now_us)]
-        had_one = set[str]()
-        have_let_go = do_together(self.clock, *(partial(self._has_let_go, node, hash_, had_one) for node in asked))
+        holders = [node for node in self.nodes.read_many(self.node_names) if _may_hold(node, hash_, row, now_us)]
+        had_copy = set[str]()
+        all_dropped = run_concurrently(self.clock, *(partial(self._drop_on, node, hash_, had_copy) for node in holders))
         of_life, lost = set[str](), []
-        for node, has_let_go in zip(asked, have_let_go, strict=True):
-            if has_let_go and _has_life_on(node, row, now_us):
+        for node, is_dropped in zip(holders, all_dropped, strict=True):
+            if is_dropped and _has_life_on(node, row, now_us):
                 of_life.add(node.node)
-            elif not has_let_go and node.phase != "booting":  # there is nothing in it before its row says `running`
+            elif not is_dropped and node.phase != "booting":  # a booting node is empty until its row says `running`
                 lost.append(self.lose(node))
-        return Dropped(of_life, lost, len(had_one))
+        return Dropped(of_life, lost, len(had_copy))
 
     def note_unasked(self, lost: Sequence[NodeRow]) -> None:
-        """Note that no reader asks these nodes any more, so that later writes need not."""
+        """Record that no reader uses these nodes any more, so that later writes skip them."""
         for node in lost:
             if node.phase == "stopping":
                 self.nodes.change(node, unasked_in=node.generation)
 
-    def _has_let_go(self, node: NodeRow, hash_: str, had_one: set[str]) -> bool:
+    def _drop_on(self, node: NodeRow, hash_: str, had_copy: set[str]) -> bool:
         def drop() -> None:
             if self.store(node.node).drop(hash_):
-                had_one.add(node.node)
+                had_copy.add(node.node)
 
-        return insist(drop, RedisDownError, self.clock, once=node.phase != "running")
+        return retry_until_answered(drop, RedisDownError, self.clock, once=node.phase != "running")
 
 
 def _may_hold(node: NodeRow, hash_: str, row: KeyRow | None, now_us: int) -> bool:

@@ -1,7 +1,7 @@
-"""The life of a Redis node, step by step as `redis_node.asl.json` walks it. Every step may run twice.
+"""The lifecycle of a Redis node, in the steps of `redis_node.asl.json`. Every step is idempotent.
 
 No step waits for a boot or a stop. The instance itself completes the task of `BootNode` when its Redis answers, and
-EC2's event that it has stopped ends the stop.
+EC2's event about the stopped instance completes the stop.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.control.meter import Meter
-from burstcache.control.node_judge import NodeJudge
 from burstcache.control.node_runs import NodeRuns
+from burstcache.control.node_utilisation import UtilisationCheck
 from burstcache.core.deadlines import BOOT_S, SAVE_S, STOP_S
 from burstcache.core.errors import (
     BurstcacheError,
@@ -49,18 +49,18 @@ _ATTEMPTS = 10
 
 
 class _NodeUnused(Exception):
-    """Nobody uses the node any more, which is marked as stopping; the message says why, for the execution's output."""
+    """The node is unused and marked as stopping. The message is the reason in the execution's output."""
 
 
 def nothing_to_load(row: NodeRow) -> None:
-    """Load nothing: keys are seeded one by one when they join."""
+    """Load nothing, because each key is seeded when it joins."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLife:
-    """What Redis control does for one node.
+    """The lifecycle steps of one node.
 
-    `judge` decides who uses the running node. `load` fills it once its Redis answers, before readers are shown it.
+    `utilisation` decides whether the running node is used. `load` warms it up before it enters the digest.
     """
 
     node: str
@@ -70,47 +70,47 @@ class NodeLife:
     digest: DigestTable
     executions: Executions
     instances: Instances
-    pauses: Pauses
-    judge: NodeJudge
+    pauses: PauseSwitch
+    utilisation: UtilisationCheck
     clock: Clock
     meter: Meter
     load: Callable[[NodeRow], None] = nothing_to_load
-    hours_per_day: int = DAY_HOURS  # for which it may run on one day
-    is_always_on: bool = False  # boots again whenever it has stopped
-    is_saved: bool = False  # holds a database that is saved before it stops
+    hours_per_day: int = DAY_HOURS  # limit of running hours per day
+    is_always_on: bool = False  # boots again after every stop
+    is_saved: bool = False  # its database is saved before a stop
 
     def boot(self, generation: int, part: int, token: str, *, execution: str) -> Done:
-        """BootNode: hand the task's token to the instance and start it.
+        """Run BootNode: save the task's token for the instance, and start the instance.
 
-        A later part of a run that has long begun goes on at once.
+        In a later part of a run the node is already running, so complete the task immediately.
 
         Raises:
-            SupersededError: The run is over, or `execution` is a copy of the one that the row names.
+            SupersededError: The run is over, or `execution` is not the execution named in the row.
         """
         row = self._row(generation, part)
         if execution != row.execution_name:
             raise SupersededError(f"execution {execution} was started by hand: {row.execution_name} is the run's own")
         if row.phase == "running":
             self.executions.succeed(token, Done())
-        elif not self._expects(row, token):
-            raise ContendedRowTransientError(f"node {self.node} changed while it was to boot")
+        elif not self._expect_boot(row, token):
+            raise ContendedRowTransientError(f"node {self.node} changed before its boot")
         else:
             self.instances.start(self.node)
         return Done()
 
-    def _expects(self, row: NodeRow, token: str) -> bool:
-        """Write down who completes the boot, until when it may take; False if the row has changed."""
+    def _expect_boot(self, row: NodeRow, token: str) -> bool:
+        """Record the token and the deadline of a boot. Return False if the row has changed."""
         now_us = self.clock.now_us()
         deadline_us = now_us + BOOT_S * US_PER_S
-        expecting = self.nodes.change(row, boot_token=token, metered_at_us=now_us, deadline_at_us=deadline_us)
-        return expecting is not None
+        booting = self.nodes.change(row, boot_token=token, metered_at_us=now_us, deadline_at_us=deadline_us)
+        return booting is not None
 
     def ready(self, generation: int, part: int) -> NodePlan:
-        """NodeReady: mark the node running, fill it, show it to readers, complete the tasks of the waiting keys.
+        """Run NodeReady: mark the node running, warm it up, add it to the digest, and complete waiting keys' tasks.
 
-        The order closes the race with a join: first the row says `running`, then the leases are read; a later join
-        sees `running` and does not wait. A node that nobody waits for any more is checked at once, which ends its run:
-        a branch here would cost every run a transition.
+        This order prevents a race with a join. The row says `running` before the leases are read, so a later join sees
+        a running node and does not wait. If nobody waits for the node, its first check is due immediately and ends the
+        run, because a branch in NodeReady would cost every run a state transition.
         """
         try:
             return self._ready(generation, part)
@@ -120,27 +120,27 @@ class NodeLife:
 
     def _ready(self, generation: int, part: int) -> NodePlan:
         row = self._mark_running(self._row(generation, part))
-        self._see_that_it_runs(row)
+        self._require_running(row)
         self.load(row)
         self.digest.show_node(row)
         leases = self.nodes.leases(self.node)
         for lease in leases:
             if lease.waiter:
                 self.executions.succeed(lease.waiter, NodeReady(generation=generation))
-        return self._plan(row, self.judge.first_look_us(row, leases, after_us=row.ready_at_us), checks=0)
+        return self._plan(row, self.utilisation.first_check_us(row, leases, after_us=row.ready_at_us), checks=0)
 
     def check(self, generation: int, part: int, *, check_at_us: int, checks: int) -> NodePlan | RunEnds:
-        """CheckNodeUse: give back the keys that the judge releases, and plan the next check or end the run.
+        """Run CheckNodeUse: release keys that no longer use the node, and plan the next check or end the run.
 
         Args:
             generation: The run that the check belongs to.
             part: The part of the run.
-            check_at_us: The check's nominal instant, which decides; it runs a little later [us].
-            checks: How many checks this part has made before, or has had the time of.
+            check_at_us: The nominal time of the check, for which it decides [us]. The check runs slightly later.
+            checks: The number of earlier checks in this part. A long wait counts as several checks.
 
         Returns:
-            The next check; or why the run ends here: nobody uses the node, which is marked as stopping, or the run goes
-            on in its next part, since this one's history is full.
+            The plan of the next check, or the reason why the execution ends: the node is unused and now marked as
+            stopping, or the run continues in its next part because this execution's history is full.
         """
         try:
             return self._check(generation, part, check_at_us=check_at_us, checks=checks)
@@ -151,21 +151,21 @@ class NodeLife:
 
     def _check(self, generation: int, part: int, *, check_at_us: int, checks: int) -> NodePlan:
         row = self._row(generation, part)
-        self._see_that_it_runs(row)
+        self._require_running(row)
         leases = self._live_leases()
         try:
-            verdict = self.judge.look(row, leases, look_at_us=check_at_us)
+            verdict = self.utilisation.check_node(row, leases, check_at_us=check_at_us)
         except RedisDownError as error:
             logger().warning("the node is lost: its Redis does not answer", node=self.node, reason=str(error))
-            self._lose(row)
+            self._release_lost(row)
             raise _NodeUnused("its Redis did not answer any more") from error
         for lease, queue_us in verdict.released:
             self.executions.succeed(lease.running, RedisOver(outcome="idle", queue_us=list(queue_us)))
             self.nodes.drop(lease)
-        return self._plan(row, verdict.look_at_us, checks=checks_after(checks, check_at_us, verdict.look_at_us))
+        return self._plan(row, verdict.check_at_us, checks=checks_after(checks, check_at_us, verdict.check_at_us))
 
     def save(self, generation: int, token: str) -> Done:
-        """SaveNode: hand the task's token to the instance, which saves its database.
+        """Run SaveNode: store the task's token for the instance, which then saves its database.
 
         Raises:
             SupersededError: The run is over.
@@ -175,18 +175,19 @@ class NodeLife:
         if row.phase != "stopping":
             raise SupersededError(f"node {self.node} is {row.phase}: it was stopped by hand")
         if self.nodes.change(row, save_token=token, deadline_at_us=deadline_us) is None:
-            raise ContendedRowTransientError(f"node {self.node} changed while it was to be saved")
+            raise ContendedRowTransientError(f"node {self.node} changed before its database was saved")
         return Done()
 
     def stop(self, generation: int) -> RunOver:
-        """StopNode: take the node off the digest, then have its instance stop.
+        """Run StopNode: remove the node from the digest, then stop its instance.
 
-        Its Redis answers for some seconds more, until every reader knows (`template.yaml`, the unit's ExecStop).
+        Redis keeps answering for some seconds, until every reader has the new digest (`template.yaml`, the unit's
+        ExecStop).
         """
         row = self._row(generation)
         stopped = NodeStopped(phase=row.phase)
         if row.phase == "stopping":
-            if self.is_saved:  # saving it took its own time
+            if self.is_saved:  # the save had its own deadline
                 deadline_us = self.clock.now_us() + STOP_S * US_PER_S
                 row = self.nodes.change(row, deadline_at_us=deadline_us) or self._row(generation)
             self.digest.show_node(row)
@@ -201,9 +202,9 @@ class NodeLife:
         )
 
     def abandon(self, generation: int, *, force: bool = False) -> NodeStopped:
-        """AbandonNode: after a failure, fail the waiting keys, unroute the others, have the instance stop.
+        """Run AbandonNode: after a failure, fail the waiting keys, release the others, and stop the instance.
 
-        A boot that failed bars the next one for a cool-down.
+        A failed boot starts a cool-down, which bars the next boot.
         """
         row = self._row(generation)
         if row.phase in ("booting", "running"):
@@ -213,23 +214,23 @@ class NodeLife:
         return self._switch_off(row, force=force)
 
     def stop_by_hand(self) -> NodeStopped:
-        """Stop a node and end its execution, for a person or the janitor; one that hangs as it stops is forced to.
+        """Stop a node and end its execution, for a person or the janitor.
 
-        No other: a database of state is saved as its instance stops.
+        Force the stop only if the instance hangs while stopping, since a regular stop saves a state database.
         """
         row = self.nodes.read(self.node)
         if row.phase == "stopped":
-            self.instances.stop(self.node)  # a person may have started it elsewhere
+            self.instances.stop(self.node)  # a person may have started it outside Burstcache
             return NodeStopped(phase="stopped")
         self.executions.stop(self.runs.machine_arn, row.execution_name, cause="the node is stopped by hand")
         hangs = row.is_late_to_stop(self.clock.now_us()) and self.instances.state(self.node) == "stopping"
         return self.abandon(row.generation, force=hangs)
 
     def lose(self, seen: NodeRow) -> NodeRow:
-        """Take a node off the digest that did not let a copy go, then have it stop; return its row.
+        """Remove a node from the digest because it did not drop a copy, then stop it, and return its row.
 
-        Only the first is necessary for what asks: what fails of the rest the janitor does. A run that is over has left
-        nothing in Redis.
+        The caller depends only on the removal. If the stop fails, the janitor stops the node. A run that is already
+        over has left no copies in Redis.
         """
         row, is_marked = self.nodes.read(self.node), False
         while row.generation == seen.generation and row.phase == "running":
@@ -238,7 +239,7 @@ class NodeLife:
         if row.generation == seen.generation:
             self.digest.show_node(row)
         if is_marked:
-            logger().warning("a node does not let a copy go, so it stops", node=self.node)
+            logger().warning("a node did not drop a copy, so it stops", node=self.node)
             try:
                 self.executions.stop(self.runs.machine_arn, row.execution_name, cause="Redis does not answer a write")
                 self.abandon(row.generation)
@@ -247,13 +248,13 @@ class NodeLife:
         return row
 
     def instance_stopped(self) -> NodeStopped:
-        """Follow EC2's event that the instance has stopped, which may come late or twice.
+        """Handle EC2's event that the instance has stopped. Delivery is at-least-once and may be late.
 
-        A stop ends. A boot begins anew: the instance was still stopping when it was to start, or in its first boot,
-        which ends in a shutdown. A node that was running is lost.
+        A stopping node is now stopped. A booting node is started again, because its instance was still stopping at the
+        first attempt, or was in its first boot, which ends in a shutdown. A running node is lost.
 
         Raises:
-            NodeFailedError: A node that never stops has lost its instance for good; its keys are given back.
+            NodeFailedError: The instance of an always-on node no longer exists. Its keys are released.
         """
         row = self.nodes.read(self.node)
         if (row.phase == "stopped" and not self.is_always_on) or not self.instances.has_stopped(self.node):
@@ -262,49 +263,49 @@ class NodeLife:
             self.instances.start(self.node)
             return NodeStopped(phase="booting", generation=row.generation)
         if row.phase == "running":
-            row = self._lose(row)
+            row = self._release_lost(row)
         has_failed = row.phase == "stopping" and self.clock.now_us() < row.not_before_us  # the janitor tries again
         if not self.is_always_on or has_failed or self.pauses.read():
             return self._stopped_or_boot(row)
         try:
-            self.instances.see_that_it_exists(self.node)
+            self.instances.ensure_exists(self.node)
         except NodeFailedError:
             self._stopped_or_boot(row)
             raise
         return self._stopped_or_boot(row, boots=True)
 
     def _row(self, generation: int, part: int = 0) -> NodeRow:
-        """Return the row of a run, and of one of its parts; raise SupersededError if it is over."""
+        """Return the row of a run and part, or raise SupersededError if either is over."""
         row = self.nodes.read(self.node)
         if row.generation != generation:
             raise SupersededError(f"node {self.node}: generation {generation} is over, it is in {row.generation}")
         if part and row.part != part:
-            self.runs.start(row)  # the step that handed over may have died before it did this
+            self.runs.start(row)  # the step that planned the next part may have died before starting it
             raise SupersededError(f"node {self.node}: part {part} of {generation} is over, it is in {row.part}")
         return row
 
-    def _see_that_it_runs(self, row: NodeRow) -> None:
+    def _require_running(self, row: NodeRow) -> None:
         if row.phase != "running":
             raise _NodeUnused("nobody used it any more")
 
     def _mark_running(self, row: NodeRow) -> NodeRow:
-        """Return the row of a node that has booted: running, unless somebody stops it or nobody waits for it."""
+        """Mark a booted node as running unless it is stopping or unused, and return its row."""
         while row.phase == "booting":
             now_us = self.clock.now_us()
-            if self.judge.first_look_us(row, self._live_leases(), after_us=now_us) is None:
+            if self.utilisation.first_check_us(row, self._live_leases(), after_us=now_us) is None:
                 row = self._stop_unless_joined(row)
             else:
                 deadline_us = now_us + CHECK_LATENESS_US
                 marked = self.nodes.change(
                     row, phase="running", ready_at_us=now_us, deadline_at_us=deadline_us, failures=0, not_before_us=0
                 )
-                row = marked or self._row(row.generation)  # a repeat of this step was faster
+                row = marked or self._row(row.generation)  # this step ran twice, and the other attempt was faster
         return row
 
     def _live_leases(self) -> list[Lease]:
-        """Return the leases that still need the node; drop those whose execution died or whose hold ran out.
+        """Return the live leases, and drop leases with a dead execution or an expired hold.
 
-        One that has changed since it was read may be live again, so all are read anew.
+        A lease that has changed since the read may be live again, so read all leases again.
         """
         while True:
             leases = self.nodes.leases(self.node)
@@ -314,14 +315,14 @@ class NodeLife:
             if all(self.nodes.drop(lease, is_over=True) for lease in leases if lease not in live):
                 return live
 
-    def _plan(self, row: NodeRow, look_at_us: int | None, *, checks: int) -> NodePlan:
-        """Return when the node is looked at next; a node that nobody uses is marked as stopping."""
-        while look_at_us is None:
+    def _plan(self, row: NodeRow, check_at_us: int | None, *, checks: int) -> NodePlan:
+        """Return the plan of the next check, or mark an unused node as stopping."""
+        while check_at_us is None:
             row = self._stop_unless_joined(row)
-            self._see_that_it_runs(row)
-            look_at_us = self.judge.first_look_us(row, self._live_leases(), after_us=self.clock.now_us())
-        check = plan_check(look_at_us, checks=checks)
-        # The row names the successor before it starts: at any time the part in the row or the one before it is running.
+            self._require_running(row)
+            check_at_us = self.utilisation.first_check_us(row, self._live_leases(), after_us=self.clock.now_us())
+        check = plan_check(check_at_us, checks=checks)
+        # The row names the successor before its start, so either the row's part or the previous part is always running.
         part, now_us = row.part + check.is_in_successor, self.clock.now_us()
         planned = self.nodes.change(row, part=part, deadline_at_us=check.deadline_us, metered_at_us=now_us)
         if planned is not None:
@@ -334,15 +335,15 @@ class NodeLife:
         return NodePlan(
             outcome="used",
             wait_until=iso(check.wait_until_s * US_PER_S),
-            check_at_us=str(check.check_at_us),  # as text: JSONata writes only 15 digits of a number
+            check_at_us=str(check.check_at_us),  # as text, because JSONata writes only 15 digits of a number
             checks=checks,
         )
 
     def _stop_unless_joined(self, row: NodeRow) -> NodeRow:
-        """Mark an unused node as stopping, or return its row if a key has joined since the given one was read.
+        """Mark an unused node as stopping, or return its new row if a key has joined since `row` was read.
 
         Raises:
-            _NodeUnused: It is marked.
+            _NodeUnused: The node is now marked as stopping.
         """
         if self._mark_stopping(row, no_join_since=True) is not None:
             raise _NodeUnused("nobody used it any more")
@@ -364,10 +365,10 @@ class NodeLife:
             self.meter.node_ran(row.metered_at_us, now_us)
         return stopping
 
-    def _lose(self, row: NodeRow) -> NodeRow:
-        """Give all keys back: the node died.
+    def _release_lost(self, row: NodeRow) -> NodeRow:
+        """Release all keys of a node that died.
 
-        Its keys are unrouted once its row stops saying `running` (`docs/understand/lifecycle.md`, rule 4).
+        Routes to the node are invalid once its row no longer says `running` (`docs/understand/lifecycle.md`, rule 4).
         """
         row = self._mark_stopping(row) or self._row(row.generation)
         self.digest.show_node(row)
@@ -383,16 +384,16 @@ class NodeLife:
             self.nodes.drop(lease)
 
     def _switch_off(self, row: NodeRow, *, force: bool = False) -> NodeStopped:
-        """Have the instance stop; if it had stopped before, EC2 has nothing to tell, and the stop ends here."""
+        """Stop the instance. If it is off already, EC2 sends no event, so complete the stop here."""
         if self.instances.stop(self.node, force=force):
             return self._stopped_or_boot(row)
         return NodeStopped(phase="stopping")
 
     def _stopped_or_boot(self, row: NodeRow, *, boots: bool = False) -> NodeStopped:
-        """Mark the node stopped if no lease has come meanwhile, else start its next generation, as always if it boots.
+        """Mark the node as stopped, or start its next generation if `boots` is set or a lease was taken meanwhile.
 
-        After a failed boot an always-on node does not: the janitor tries again later. Leases that have come while a
-        node cools down are given up, unless a person's hold is among them, which no cool-down bars.
+        After a failed boot, an always-on node does not boot here, since the janitor retries later. Leases taken during
+        a cool-down fail, unless a person holds the node, because a cool-down does not bar a hold.
         """
         for _ in range(_ATTEMPTS):
             if row.phase == "stopped" and not boots:
@@ -412,7 +413,7 @@ class NodeLife:
 
 
 def _is_live(lease: Lease, row: KeyRow | None, now_us: int) -> bool:
-    """Whether a lease still needs its node: its key's execution lives, or its hold has not run out."""
+    """Return whether a lease still needs its node, for a live execution of its key or for an unexpired hold."""
     if lease.key:
         return row is not None and row.epoch == lease.epoch and row.is_live(now_us)
     return lease.held_until_us > now_us

@@ -1,4 +1,4 @@
-"""Runs of Redis nodes: anything that needs a node starts one, with or without a key that waits for it."""
+"""The runs of Redis nodes. Any caller that needs a node starts a run, with or without a waiting key."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class NodeRuns:
-    """Starts runs. Every step may run twice.
+    """The runs of all nodes. Every step is idempotent.
 
-    `peers` are the nodes among which keys have their homes in the runs to come: without any they take no guests.
+    `peers` are the nodes over which future runs distribute keys. Without peers, nodes hold no read-through entries.
     """
 
     nodes: NodeTable
@@ -31,19 +31,19 @@ class NodeRuns:
     clock: Clock
     peers: Sequence[str] = ()
 
-    def see_that_it_boots(self, row: NodeRow, *, by_hand: bool = False) -> NodeRow | None:
-        """Make sure that a node boots; return its row if it already runs.
+    def ensure_booting(self, row: NodeRow, *, by_hand: bool = False) -> NodeRow | None:
+        """Make sure that a node boots. Return its row if it is already running, else None.
 
-        A stopping node is left alone: once its instance has stopped, it boots again for the leases that wait. Without
-        a lease, ask again later.
+        Do nothing for a stopping node, since it boots again after the stop if there are leases. A caller without a
+        lease must call again later.
 
         Args:
             row: The node's row.
-            by_hand: A person wants it, whose attempt no cool-down bars.
+            by_hand: Whether a person requests the boot. A cool-down does not bar this boot.
 
         Raises:
-            NodeFailedError: Its last boot failed, and it cools down, or its hours of the day are used up.
-            ContendedRowTransientError: Others kept changing the row.
+            NodeFailedError: The node cools down after a failed boot, or has used up its daily hours.
+            ContendedRowTransientError: The row kept changing.
         """
         for _ in range(_ATTEMPTS):
             phase = row.phase_at(self.clock.now_us())
@@ -57,15 +57,16 @@ class NodeRuns:
                 if self.boot(row) is not None:
                     return None
             else:
-                self.start(row)  # what wrote the row may have died before it did this
+                self.start(row)  # the writer of the row may have died before starting the execution
                 return None
             row = self.nodes.read(row.node)
         raise ContendedRowTransientError(f"node {row.node} changed under {_ATTEMPTS} attempts to boot it")
 
     def boot(self, seen: NodeRow) -> NodeRow | None:
-        """Start a new generation of a stopped node; None if another writer has changed the row meanwhile.
+        """Start a new generation of a stopped node. Return None if another writer has changed the row meanwhile.
 
-        A start that Step Functions refuses leaves the row as it was: else the node would wait for the janitor.
+        If Step Functions rejects the start, roll the row back. Otherwise the node would be stuck until the janitor
+        runs.
         """
         now_us = self.clock.now_us()
         row = self.nodes.change(
@@ -80,25 +81,25 @@ class NodeRuns:
             try:
                 self.start(row)
             except ServiceError:
-                self._take_back(row, seen)
+                self._roll_back(row, seen)
                 raise
         return row
 
-    def _take_back(self, row: NodeRow, seen: NodeRow) -> None:
-        """Undo a boot, unless a key or a holder has joined it: either starts the run, too.
+    def _roll_back(self, row: NodeRow, seen: NodeRow) -> None:
+        """Roll a boot back, unless a key or a holder has joined the node, since a join starts the run as well.
 
-        Should it have started after all, its first step finds that it is superseded.
+        If the execution did start, its first step detects that it is superseded.
         """
         self.nodes.change(
             row,
             no_join_since=True,
             phase=seen.phase,
-            generation=seen.generation or row.generation,  # a row that has been numbered is no new one
+            generation=seen.generation or row.generation,  # a generation is never reset to 0
             part=seen.part,
             deadline_at_us=seen.deadline_at_us,
             peers=list(seen.peers),
         )
 
     def start(self, row: NodeRow) -> bool:
-        """Start the execution that the row names unless it runs; False if it has ended."""
+        """Start the execution named in the row unless it is running. Return False if it has ended."""
         return self.executions.start(self.machine_arn, row.execution_name, node_execution_input(row))

@@ -1,4 +1,4 @@
-"""The operations of Redis control: one typed operation, one call."""
+"""The operations of Redis control: each typed operation maps to one call."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
-from burstcache.control.guests import Guests
-from burstcache.control.key_on_node import KeyOnNode, Life
+from burstcache.control.key_on_node import KeyOnNode, LifeOnNode
 from burstcache.control.meter import Meter
 from burstcache.control.node_copies import NodeCopies
-from burstcache.control.node_judge import AlwaysOn, LeaseJudge, NodeJudge, WithinTheDay
 from burstcache.control.node_life import NodeLife
-from burstcache.control.node_looks import UseJudge
 from burstcache.control.node_runs import NodeRuns
-from burstcache.control.state_leases import HolderJudge
+from burstcache.control.node_utilisation import AlwaysOn, DailyLimit, LeaseUtilisation, UtilisationCheck
+from burstcache.control.read_through import ReadThroughLoader
+from burstcache.control.state_leases import HolderUtilisation
 from burstcache.control.tier_copies import TierCopies
+from burstcache.control.use_utilisation import UseUtilisation
 from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Answer, CacheStopped, Done, Held, Pong, Refused
@@ -39,46 +39,52 @@ from burstcache.core.rows import NodeRow
 from burstcache.logs import logger
 
 _ANSWER_WITHIN_S = 2.0
-_ENDS_CACHES_FOR_S = 10.0  # as long as guests are loaded: with them and an answer, well within the 60 s of NodeReady
+_STOP_CACHES_FOR_S = 10.0  # same as for loading entries; both limits and a last response fit into NodeReady's 60 s
 
 
-class Requests(Protocol):
-    """What Redis control needs of the relay."""
+class RelayCalls(Protocol):
+    """Redis control's view of the relay."""
 
-    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
-        """Return the answer of the process that holds `subject`, or None if none does; raise RelayDownError."""
+    def send_request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
+        """Send a request to the process that serves `subject`. Return the answer, or None if there is no such process.
 
-    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
-        """Return when all that hold `subject` get a message before anything later; raise RelayDownError."""
+        Raise RelayDownError if the request fails.
+        """
+
+    def send_order(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
+        """Send an order that all processes on `subject` get before any later message.
+
+        Raise RelayDownError if the order cannot be sent.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class RedisControl:
-    """What one environment of the Redis control function works with."""
+    """Redis control, in one environment of its function."""
 
     node_names: Sequence[str]
-    state_names: Sequence[str]  # of the nodes of databases, which no key has its home on
+    state_names: Sequence[str]  # nodes of state databases, which are never a key's home node
     saves_state: bool  # databases are saved before they stop
-    always_on: Sequence[str]  # those of the nodes that never stop
+    always_on: Sequence[str]  # nodes that never stop
     nodes: NodeTable
     keys: KeyTable
     uses: UseTable
     digest: DigestTable
     executions: Executions
     instances: Instances
-    pauses: Pauses
+    pauses: PauseSwitch
     objects: ObjectStore
-    relay: Requests
-    store: Callable[[str], RedisObjects]  # by the node's name; raises NodeAbsentError
+    relay: RelayCalls
+    store: Callable[[str], RedisObjects]  # takes a node's name; raises NodeAbsentError
     machine_arn: str
     max_object_bytes: int
     policy: LivePolicy
     clock: Clock
     meter: Meter
-    hours_per_day: int = DAY_HOURS  # for which a node may run on one day, unless it never stops
+    hours_per_day: int = DAY_HOURS  # limit of a node's running hours per day, unless it never stops
 
     def run(self, operation: Operation) -> Answer:
-        """Run one step of a state machine, or an operation by hand."""
+        """Run one step of a state machine, or a manual operation."""
         match operation["op"]:
             case "join":
                 return self.keys_on(operation["node"]).join(_life(operation), operation["token"])
@@ -116,7 +122,7 @@ class RedisControl:
             case "instance_stopped":
                 return self.node(operation["node"]).instance_stopped()
             case "follow_write":
-                return self.tier_copies.follow_write(operation["key"])
+                return self.tier_copies.apply_write(operation["key"])
             case "hold":
                 return self.hold(operation["node"], operation["for_s"])
             case "release":
@@ -136,12 +142,12 @@ class RedisControl:
         return self.keys_on(node).hold(for_s)
 
     def follow_instance(self, instance_id: str) -> Answer:
-        """Follow EC2's event that an instance has stopped; one that is no node's any more changes nothing."""
+        """Handle EC2's event that an instance has stopped. Ignore instances that belong to no node."""
         node = self.instances.node_of(instance_id)
         return Done() if node is None else self.node(node).instance_stopped()
 
     def node(self, name: str) -> NodeLife:
-        """Return the life of a node."""
+        """Return the lifecycle of a node."""
         return NodeLife(
             node=name,
             runs=self.runs(name),
@@ -151,54 +157,56 @@ class RedisControl:
             executions=self.executions,
             instances=self.instances,
             pauses=self.pauses,
-            judge=self._judge(name),
+            utilisation=self._utilisation(name),
             clock=self.clock,
             meter=self.meter,
-            load=self._fill,
+            load=self._warm_up,
             hours_per_day=DAY_HOURS if {name} & {*self.always_on, *self.state_names} else self.hours_per_day,
             is_always_on=name in self.always_on,
             is_saved=self.saves_state and name in self.state_names,
         )
 
-    def _judge(self, node: str) -> NodeJudge:
+    def _utilisation(self, node: str) -> UtilisationCheck:
         if node in self.state_names:
-            return HolderJudge(self.policy.parameters.redis_check_us, self.clock)
+            return HolderUtilisation(self.policy.parameters.redis_check_us, self.clock)
         store = partial(self.store, node)
-        judge: NodeJudge
+        check: UtilisationCheck
         if self.policy.use is None:
-            judge = LeaseJudge(self.nodes, store, self.policy.parameters, self.clock)
+            check = LeaseUtilisation(self.nodes, store, self.policy.parameters, self.clock)
         else:
-            judge = UseJudge(self.policy.use, self.uses, store, self.clock)
+            check = UseUtilisation(self.policy.use, self.uses, store, self.clock)
         if node in self.always_on:
-            return AlwaysOn(judge)
-        return WithinTheDay(judge, self.hours_per_day, self.clock) if self.hours_per_day < DAY_HOURS else judge
+            return AlwaysOn(check)
+        return DailyLimit(check, self.hours_per_day, self.clock) if self.hours_per_day < DAY_HOURS else check
 
-    def _fill(self, row: NodeRow) -> None:
-        """Bring the guests of a node that is about to serve, and have the cache functions of its keys end.
+    def _warm_up(self, row: NodeRow) -> None:
+        """Load read-through entries into a node that is about to serve, and stop the cache functions of its keys.
 
-        Such a function shows its key before it reads the node's row, which says `running` now: none is overlooked. One
-        that cannot be told in time ends when its key no longer pays for it: the node does not wait for it any longer.
+        No cache function is missed, because each one adds its key to the digest before it reads the node's row, which
+        now says `running`. A cache function that cannot be reached in time ends once its key no longer pays for it.
         """
         if not row.peers:
             return
-        self.guests.load(row, is_always_on=row.node in self.always_on)
-        give_up_s = self.clock.monotonic_s() + _ENDS_CACHES_FOR_S
+        self.read_through.load(row, is_always_on=row.node in self.always_on)
+        give_up_s = self.clock.monotonic_s() + _STOP_CACHES_FOR_S
         for hash_, routed in self.digest.read().routes.items():
             if routed.tier == "lambda" and row.is_home_of(hash_) and self.clock.monotonic_s() < give_up_s:
                 try:
-                    self.ask_cache(hash_, Stop(op="stop", epoch=routed.epoch))
+                    self.request_from_cache(hash_, Stop(op="stop", epoch=routed.epoch))
                 except RelayDownError as error:
-                    logger().warning("a cache function goes on next to its node", reason=str(error), key_hash=hash_)
+                    logger().warning(
+                        "a cache function keeps serving next to its node", reason=str(error), key_hash=hash_
+                    )
                     if not isinstance(error, SilentHolderError):
-                        return  # the others would not be reached either
+                        return  # the others cannot be reached either
 
     def runs(self, node: str) -> NodeRuns:
-        """Return the part that starts the runs of a node."""
+        """Return the runs of a node."""
         peers = self.node_names if self.policy.takes_guests and node in self.node_names else ()
         return NodeRuns(self.nodes, self.executions, self.machine_arn, self.clock, peers)
 
     def keys_on(self, node: str) -> KeyOnNode:
-        """Return the steps of the keys of a node."""
+        """Return the lifecycle steps of keys on a node."""
         return KeyOnNode(
             node=node,
             runs=self.runs(node),
@@ -207,7 +215,7 @@ class RedisControl:
             executions=self.executions,
             objects=self.objects,
             store=lambda: self.store(node),
-            ask_cache=self.ask_cache,
+            request_from_cache=self.request_from_cache,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
             meter=self.meter,
@@ -222,7 +230,7 @@ class RedisControl:
             digest=self.digest,
             objects=self.objects,
             store=self.store,
-            tell_cache=self.tell_cache,
+            send_cache_order=self.send_cache_order,
             max_object_bytes=self.max_object_bytes,
             clock=self.clock,
         )
@@ -231,9 +239,9 @@ class RedisControl:
         return self.node(row.node).lose(row)
 
     @property
-    def guests(self) -> Guests:
-        """The part that looks after guests of running nodes."""
-        return Guests(
+    def read_through(self) -> ReadThroughLoader:
+        """The loader of read-through entries."""
+        return ReadThroughLoader(
             uses=self.uses,
             objects=self.objects,
             store=self.store,
@@ -243,7 +251,7 @@ class RedisControl:
         )
 
     def ping(self, node: str) -> Pong:
-        """Return whether a node's Redis answers, and the state of its instance."""
+        """Ping a node's Redis. Return whether it answers, and the state of the node's instance."""
         instance, phase = self.instances.state(node), self.nodes.read(node).phase
         try:
             self.store(node).ping()
@@ -252,17 +260,17 @@ class RedisControl:
         return Pong(instance=instance, phase=phase, pong=True)
 
     def stop_cache(self, key: str) -> CacheStopped:
-        """Make the cache function that holds a key end, if there is one."""
-        return CacheStopped(stopped=self.ask_cache(key_hash(key), Stop(op="stop")) is not None)
+        """Stop a key's cache function, if there is one."""
+        return CacheStopped(stopped=self.request_from_cache(key_hash(key), Stop(op="stop")) is not None)
 
-    def tell_cache(self, hash_: str, order: Order) -> None:
-        """Return when the order is the next that the cache functions of a key get, before any later GET."""
-        self.relay.tell(control_subject(hash_), encode(order), timeout_s=_ANSWER_WITHIN_S)
+    def send_cache_order(self, hash_: str, order: Order) -> None:
+        """Send an order to a key's cache functions, which get it before any later GET."""
+        self.relay.send_order(control_subject(hash_), encode(order), timeout_s=_ANSWER_WITHIN_S)
 
-    def ask_cache(self, hash_: str, order: Order) -> bytes | None:
-        """Return what the cache function of a key answers; None if none holds the key."""
-        return self.relay.request(control_subject(hash_), encode(order), timeout_s=_ANSWER_WITHIN_S)
+    def request_from_cache(self, hash_: str, order: Order) -> bytes | None:
+        """Send an order to a key's cache function. Return the answer, or None if there is no such function."""
+        return self.relay.send_request(control_subject(hash_), encode(order), timeout_s=_ANSWER_WITHIN_S)
 
 
-def _life(operation: Join | Seed | Leave) -> Life:
-    return Life(operation["key"], operation["key_hash"], operation["epoch"])
+def _life(operation: Join | Seed | Leave) -> LifeOnNode:
+    return LifeOnNode(operation["key"], operation["key_hash"], operation["epoch"])

@@ -1,4 +1,4 @@
-"""Writes to the origin, told of by writers and by S3: every copy that is older is let go, then readers hear of it."""
+"""Changes of the origin, reported by writers and by S3: invalidation of every older copy, then an announcement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.control.outlasting import outlast_readers
+from burstcache.control.grace_period import wait_for_readers
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.core.messages.operations import FollowWrite
@@ -21,46 +21,46 @@ from burstcache.core.rows import KeyRow
 
 @dataclass(frozen=True, slots=True)
 class OriginChanges:
-    """Follows writes to objects of the bucket; what takes part in none of this costs a write nothing."""
+    """The invalidation of copies after writes to the bucket. Tiers that cannot have a copy are skipped."""
 
     keys: KeyTable
     nodes: NodeTable
     node_names: Sequence[str]
     digest: DigestTable
-    redis_control: Callable[[FollowWrite], object]  # raises what it fails with
-    express: ExpressCopies | None  # None: there are no copies
+    redis_control: Callable[[FollowWrite], object]  # raises an error if Redis control fails
+    express: ExpressCopies | None  # None if the stack makes no copies in S3 Express
     clock: Clock
 
-    def follow(self, key: str) -> Refreshed:
-        """Have the copies of an object that was written or deleted follow, then tell readers of the change.
+    def apply_write(self, key: str) -> Refreshed:
+        """Invalidate the copies of a written or deleted object, then announce the change to readers.
 
-        In this order, from the lowest tier up: a reader that fills a tier from one below finds the new object there or
-        comes too late, and a reader that knows of the change finds no old copy in a tier any more. What readers keep in
-        their memories nobody knows, so each change is announced, and a failed event once more when it comes again.
+        Invalidate the tiers from the lowest up. A reader that fills a tier from the tier below gets the new object, or
+        its fill comes too late and is rejected. A reader that has seen the announcement finds no old copy in any tier.
+        The contents of readers' memories are unknown, so announce every change, even a redelivered change.
 
         Raises:
-            FunctionFailedError: Redis control has failed: an old copy may still be read, so this must be called again.
-            ServiceError: The same, or readers have not been told.
+            FunctionFailedError: Redis control has failed. An old copy may still be read, so call this method again.
+            ServiceError: The invalidation or the announcement has failed. Call this method again.
         """
         hash_ = key_hash(key)
         try:
-            return self._follow_in_tiers(hash_, key)
+            return self._invalidate(hash_, key)
         finally:
             self.digest.announce(hash_, now_us=self.clock.now_us())
 
-    def _follow_in_tiers(self, hash_: str, key: str) -> Refreshed:
-        """Take every step, whether or not the one before it failed."""
+    def _invalidate(self, hash_: str, key: str) -> Refreshed:
+        """Invalidate the copies in every tier, even if one of them fails."""
         try:
             if self.express is not None:
-                self.express.bury(hash_)
+                self.express.put_tombstone(hash_)
         finally:
-            refreshed = self._follow_in_network(hash_, key)
+            refreshed = self._invalidate_in_network(hash_, key)
         return refreshed
 
-    def _follow_in_network(self, hash_: str, key: str) -> Refreshed:
-        """Have Redis control look where only it can, if something may be there.
+    def _invalidate_in_network(self, hash_: str, key: str) -> Refreshed:
+        """Invoke Redis control if a tier that only Redis control can reach may have a copy.
 
-        A life and a node that are not seen here begin later, and load what is written now.
+        Lives and nodes that start after this check load the new object.
         """
         row = self.keys.read(hash_)
         was_misleading, since_s = row is not None and self._correct_digest(row), self.clock.monotonic_s()
@@ -69,27 +69,29 @@ class OriginChanges:
         if may_be_held or any(node.is_home_of(hash_) for node in self.nodes.read_many(self.node_names)):
             refreshed = cast(Refreshed, self.redis_control(FollowWrite(op="follow_write", key=key)))
         if was_misleading:
-            outlast_readers(self.digest, hash_, self.clock, since_s=since_s)
+            wait_for_readers(self.digest, hash_, self.clock, since_s=since_s)
         return refreshed
 
     def _correct_digest(self, row: KeyRow) -> bool:
-        """Take from the digest a route that the row does not have, or no longer: that tier hears of no write.
+        """Correct the digest if it names another tier than the row, since invalidations do not reach that tier.
 
-        Step Functions ends lives in rows only, and a write of the digest may have failed. The cache function or the
-        node of a former life may still answer, so no reader that knows of this write may ask it.
+        When Step Functions ends a life, it updates only the row, and an update of the digest may have failed. The cache
+        function or the node of a previous life may still answer, so no reader that has seen this write may use that
+        tier.
 
         Returns:
-            True if what it showed was of a life that is over: until readers have it anew they may ask that tier.
+            True if the route belonged to a life that is over. Readers may use that tier until they read the digest
+            again.
         """
         shown = self.digest.read_key(row.hash)
         if shown is None or not shown.tier or (shown.epoch, shown.tier) == (row.epoch, _tier_now(row, self.clock)):
             return False
-        row = self.keys.read(row.hash) or row  # now it is not older than what is shown
+        row = self.keys.read(row.hash) or row  # read again, so it is at least as new as the route
         if shown.epoch < row.epoch:
             self.digest.remove_key(row.hash, shown)
             return True
         self.digest.show_key(replace(row, tier=_tier_now(row, self.clock)))
-        return row.phase == "s3"  # while the life goes on, each of its tiers hears of the write
+        return row.phase == "s3"  # while the life continues, invalidations reach its tiers
 
 
 def _tier_now(row: KeyRow, clock: Clock) -> Tier:

@@ -1,4 +1,4 @@
-"""The code of the function that runs, for a container that is to run the same."""
+"""The running function's package, for a container that runs the same code."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _COMPILED = "__pycache__"
 
 
 def packed(root: Path | None = None) -> str:
-    """Return an archive of a function's package as base64; an answer of Lambda takes 6 MB.
+    """Return a zip archive of the function's package as base64. Lambda limits a response to 6 MB.
 
     Args:
-        root: The package's folder; None: the one that this code was loaded from.
+        root: The package's folder. The default is the folder that this code was loaded from.
     """
     root = root or Path(__file__).parents[2]
     archive = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Hubs of the pool: they report once a minute, and learn of members, codes and each other."""
+"""The pool's hubs. A hub reports once a minute, and in return gets the members, the redundancy and the other hubs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from burstcache.control.pool_life import is_due, see_that_it_runs, start
+from burstcache.control.pool_life import ensure_running, is_due, start
 from burstcache.control.pool_rounds import choice_of
 from burstcache.control.pool_tools import PoolTools
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.messages.pool_control import Coded, HubTotals, KnownHub, PoolPlan
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.pool.kept import REPORT_S, HubSeen
+from burstcache.core.pool.retention import REPORT_S, HubStatus
 from burstcache.core.pool.slices import Redundancy
 
-STARTING_REPORT_S = 10  # between two reports of a reader whose hub is on its way
+STARTING_REPORT_S = 10  # between two reports of a reader while its hub starts
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOKEN = re.compile(r"([0-9a-f]{2}){16,64}")
 
@@ -23,17 +23,17 @@ _TOKEN = re.compile(r"([0-9a-f]{2}){16,64}")
 def report(
     tools: PoolTools, hub: KnownHub, totals: HubTotals, used: Mapping[str, str], *, takes_readers: bool = False
 ) -> PoolPlan:
-    """Note that a hub is there, have members kept alive if it needs them, and tell it what it has to know.
+    """Register a hub, keep members alive if it uses them, and return its plan.
 
     Args:
-        tools: What the control works with.
-        hub: Where it is.
-        totals: What it has seen since its start.
-        used: The members that were connected to it since its last report, each with its environment if that is known.
-        takes_readers: Whether it is there for readers that members cannot dial.
+        tools: The tools of pool control.
+        hub: The hub's address.
+        totals: Its totals since its start.
+        used: The members connected to the hub since its last report, each with its environment if known.
+        takes_readers: Whether the hub serves readers that members cannot dial.
 
     Raises:
-        InvalidSettingError: The report is not accepted.
+        InvalidSettingError: The report is invalid.
         ServiceError: DynamoDB or Step Functions fails.
     """
     _check(hub, totals, used)
@@ -44,19 +44,19 @@ def report(
 
 
 def report_reader(tools: PoolTools, id_: str, totals: HubTotals, *, is_reading: bool) -> PoolPlan:
-    """Note that a reader is there that members cannot dial, and have a hub started if it reads and there is none.
+    """Register a reader that members cannot dial. Start a hub if the reader is active and there is no hub.
 
     Args:
-        tools: What the control works with.
-        id_: The reader's, which no hub has.
-        totals: What it has seen since its start.
-        is_reading: Whether it was asked for something since its last report.
+        tools: The tools of pool control.
+        id_: The reader's ID, distinct from all hubs' IDs.
+        totals: Its totals since its start.
+        is_reading: Whether the reader had requests since its last report.
 
     Returns:
-        The plan; its hubs are those that take readers in. If one is on its way, the next report is expected soon.
+        The plan, with the hubs that serve such readers. While a hub starts, the next report is due sooner.
 
     Raises:
-        InvalidSettingError: The report is not accepted, or the stack has no such hub.
+        InvalidSettingError: The report is invalid, or the stack has no such hub.
         ServiceError: DynamoDB, Step Functions or ECS fails.
     """
     if tools.hubs is None:
@@ -72,7 +72,7 @@ def report_reader(tools: PoolTools, id_: str, totals: HubTotals, *, is_reading: 
 
 
 def end_unused_hub(tools: PoolTools) -> None:
-    """End the hub for readers that members cannot dial if none has read for `keep_s`, or the stack is paused.
+    """Stop the hub for readers that members cannot dial if it was unused for `keep_s` or the stack is paused.
 
     Raises:
         ServiceError: DynamoDB or ECS fails.
@@ -88,27 +88,27 @@ def _noted(
     now_us, rows = tools.clock.now_us(), tools.table.read()
     is_paused = tools.pauses.read() is not None
     reported = next((each for each in rows.hubs if each.address["id"] == hub["id"]), None)
-    known = reported or HubSeen(hub)
-    is_used = any(totals[name] > known.totals[name] for name in ("hits", "stored_bytes"))
-    seen = HubSeen(
+    former = reported or HubStatus(hub)
+    is_used = any(totals[name] > former.totals[name] for name in ("hits", "stored_bytes"))
+    seen = HubStatus(
         hub,
         reported_at_us=now_us,
-        used_at_us=now_us if is_used else known.used_at_us,
+        used_at_us=now_us if is_used else former.used_at_us,
         totals=totals,
         takes_readers=takes_readers,
-        counted=known.counted,
-        control=tools.control_after(known.control),
-        used={**known.used, **{name: (used[name] or known.used.get(name, ("", 0))[0], now_us) for name in used}},
+        counted=former.counted,
+        control=tools.control_after(former.control),
+        used={**former.used, **{name: (used[name] or former.used.get(name, ("", 0))[0], now_us) for name in used}},
     )
     tools.table.put_hub(seen, now_us)
     is_reader = not hub["host"]
-    if not reported:  # of two that begin at the same time, at least one learns of the other
+    if not reported:  # of two hubs that start at the same time, at least one sees the other
         rows = tools.table.read()
     choice = rows.state.choice or tools.table.put_first_choice(choice_of(tools, rows, now_us))
-    is_kept, wanted_since_us = rows.state.is_kept(now_us), now_us - tools.keep_s * US_PER_S
+    is_kept, expired_us = rows.state.is_kept(now_us), now_us - tools.keep_s * US_PER_S
     if is_kept:
-        see_that_it_runs(tools, rows.state)
-    elif not is_paused and seen.used_at_us > max(rows.state.ended_at_us, wanted_since_us):
+        ensure_running(tools, rows.state)
+    elif not is_paused and seen.used_at_us > max(rows.state.ended_at_us, expired_us):
         start(tools, rows.state)
     return PoolPlan(
         members=[] if is_paused else list(tools.members),
@@ -127,7 +127,7 @@ def _noted(
 
 
 def leave(tools: PoolTools, id_: str, totals: HubTotals) -> None:
-    """Note that a hub has stopped; the next round adds up what it has seen.
+    """Record that a hub has stopped. The next round adds up its totals.
 
     Raises:
         ServiceError: DynamoDB fails.
@@ -159,7 +159,7 @@ def _check_totals(id_: str, totals: HubTotals) -> None:
     if not _ID.fullmatch(id_):
         raise InvalidSettingError(f"hub id {id_[:80]!r}: 1 to 64 letters, digits, _ and - are accepted")
     if set(totals) != set(HubTotals.__annotations__) or not all(
-        isinstance(count, int) and count >= 0 for count in totals.values()
+        type(count) is int and count >= 0 for count in totals.values()
     ):
         names = ", ".join(HubTotals.__annotations__)
         raise InvalidSettingError(f"totals of hub {id_}: whole numbers of at least 0 are accepted, called {names}")

@@ -1,4 +1,4 @@
-"""The time that the pool is kept alive: one execution at a time, from the first use until nobody wants it any more."""
+"""The pool's keep-alive: one execution at a time keeps members alive, from the first use until the pool is unused."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from burstcache.core.keys import next_number
 from burstcache.core.messages.executions import PoolExecutionInput
 from burstcache.core.messages.pool_control import PoolEnds, Ticked
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.pool.kept import REPORT_S, PoolState
+from burstcache.core.pool.retention import REPORT_S, PoolState
 
-LOOK_S = 300  # between two ticks while hubs report, whose reports keep the schedule: a transition costs as 125 warm-ups
-TICK_TAKES_S = 400  # at most, with all its repeats: the execution has died if the next one is later than that
-MOST_TICKS = 2_000  # of one execution: each is 9 of the 25,000 events that one may have
-_EARLY_US = 5 * US_PER_S  # reports and ticks are not that punctual
+CHECK_S = 300  # interval of ticks while hubs' reports trigger the rounds; a transition costs as much as 125 warm-ups
+TICK_TAKES_S = 400  # maximum duration of a tick with all retries; if the next tick is later, the execution is dead
+MOST_TICKS = 2_000  # per execution, since a tick takes 9 of a history's 25,000 events
+_EARLY_US = 5 * US_PER_S  # tolerance for the jitter of reports and ticks
 _SUPERSEDED = PoolEnds(outcome="superseded", ended="the time goes on in its next part, or another one has begun")
 
 
 def is_due(state: PoolState, now_us: int) -> bool:
-    """Whether members must be invoked."""
+    """Return whether the next round of invocations is due."""
     warm_s = state.choice.warm_s if state.choice else 0
     return now_us >= state.warmed_at_us + warm_s * US_PER_S - _EARLY_US
 
 
-def see_that_it_runs(tools: PoolTools, state: PoolState) -> None:
-    """Start the execution that keeps members, until it has shown that it is there: its start may have failed."""
+def ensure_running(tools: PoolTools, state: PoolState) -> None:
+    """Start the execution again if it has not run a round yet, since its first start may have failed."""
     if state.warmed_at_us < state.generation * 1000:
         _execute(tools, state)
 
 
 def start(tools: PoolTools, seen: PoolState) -> bool:
-    """Have members kept alive from now on; False if somebody else just did that."""
+    """Start keeping members alive. Return False if another caller was faster."""
     now_us = tools.clock.now_us()
     state = tools.table.change(
         seen,
@@ -49,13 +49,13 @@ def start(tools: PoolTools, seen: PoolState) -> bool:
 
 
 def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked | PoolEnds:
-    """Keep members alive if it is time, and return when to do so again, or why the execution ends. It may run twice.
+    """Run a round if it is due. Return the time of the next tick, or the reason why the execution ends. Idempotent.
 
     Args:
-        tools: What the control works with.
-        generation: Of the execution that asks.
+        tools: The tools of pool control.
+        generation: The generation of the calling execution.
         part: Its part.
-        ticks: How many ticks this part has had before.
+        ticks: The number of earlier ticks of this part.
 
     Raises:
         FunctionFailedError: No member answers.
@@ -65,10 +65,10 @@ def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked 
     state = rows.state
     if (state.generation, state.part) != (generation, part) or state.ended_at_us > generation * 1000:
         if (state.generation, state.part) == (generation, part + 1):
-            _execute(tools, state)  # a tick that has ended this part may have died before it did
+            _execute(tools, state)  # the last tick of this part may have died before starting the next part
         return _SUPERSEDED
     reason, has_hubs = _over(tools, rows, now_us), bool(rows.live_hubs(now_us))
-    late_us = REPORT_S * US_PER_S if has_hubs else 0  # only their reports tell which members are busy
+    late_us = REPORT_S * US_PER_S if has_hubs else 0  # only hubs' reports say which members are busy
     if not reason and is_due(state, now_us - late_us) and (after := run_round(tools, rows)) is not None:
         rows, reason = after, _over(tools, after, now_us)
     if reason:
@@ -78,7 +78,7 @@ def tick(tools: PoolTools, generation: int, part: int, *, ticks: int) -> Ticked 
         raise FunctionFailedError("no member of the pool answers; the log of pool control says why")
     warm_s = rows.state.choice.warm_s if rows.state.choice else 0
     unused_s = ceil((_unused_at_us(tools, rows) - now_us) / US_PER_S)
-    wait_s = min(max(warm_s, LOOK_S if has_hubs else 0), unused_s)
+    wait_s = min(max(warm_s, CHECK_S if has_hubs else 0), unused_s)
     is_last = ticks + 1 >= MOST_TICKS
     deadline_at_us = tools.clock.now_us() + (wait_s + TICK_TAKES_S) * US_PER_S
     kept = tools.table.change(state, part=part + is_last, deadline_at_us=deadline_at_us)
@@ -96,7 +96,7 @@ def _execute(tools: PoolTools, state: PoolState) -> None:
 
 
 def _over(tools: PoolTools, rows: PoolRows, now_us: int) -> str:
-    """Return why members need not be kept any more; empty: they do."""
+    """Return the reason to end the keep-alive, or an empty string."""
     if pause := tools.pauses.read():
         return f"the stack was paused: {pause.reason}"
     if now_us >= _unused_at_us(tools, rows):
@@ -115,10 +115,10 @@ def _used_at_us(rows: PoolRows) -> int:
 
 
 def _unused_at_us(tools: PoolTools, rows: PoolRows) -> int:
-    """Return when nobody will have read from the pool for as long as it is kept."""
+    """Return the time at which the keep-alive ends without further use [us]."""
     return _used_at_us(rows) + tools.keep_s * US_PER_S
 
 
 def _is_silent(tools: PoolTools, rows: PoolRows) -> bool:
-    """Whether no member has answered the last time that it was invoked."""
+    """Return whether no member has answered its last invocation."""
     return all(name in rows.members and rows.members[name].is_silent for name in tools.members)

@@ -1,4 +1,4 @@
-"""What hubs and the pool's state machine ask for, by the operation's name."""
+"""The operations of pool control, for hubs, readers and the pool's state machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burstcache.core.messages.pool_control import Package, PoolEnds, PoolOperati
 
 
 def run(tools: PoolTools, operation: PoolOperation) -> PoolPlan | Ticked | PoolEnds | Rounded | Package | Done:
-    """Do what is asked for; raise a BurstcacheError if that fails."""
+    """Run an operation. Raise a BurstcacheError if it fails."""
     match operation["op"]:
         case "hub":
             address, takes_readers = operation["hub"], operation.get("takes_readers", False)
@@ -32,7 +32,7 @@ def run(tools: PoolTools, operation: PoolOperation) -> PoolPlan | Ticked | PoolE
             return tick(tools, operation["generation"], operation["part"], ticks=operation["ticks"])
         case "round":
             rows, now_us = tools.table.read(), tools.clock.now_us()
-            is_wanted = rows.state.is_kept(now_us) and is_due(rows.state, now_us)
-            return Rounded(did_run=is_wanted and run_round(tools, rows) is not None)
+            is_round_due = rows.state.is_kept(now_us) and is_due(rows.state, now_us)
+            return Rounded(did_run=is_round_due and run_round(tools, rows) is not None)
         case _:
             assert_never(operation)

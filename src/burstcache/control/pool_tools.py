@@ -1,4 +1,4 @@
-"""What the pool's control works with."""
+"""The tools of pool control: tables, services and settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from burstcache.adapters.billed import Billed
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.hub_service import HubService
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.core.messages.pool import MemberState
 from burstcache.core.pool.costs import MemberPrice
@@ -17,26 +17,26 @@ from burstcache.core.pool.costs import MemberPrice
 
 @dataclass(frozen=True, slots=True)
 class PoolTools:
-    """What the pool's control works with.
+    """The dependencies of pool control.
 
     Attributes:
         table: The pool's rows.
-        executions: Of the pool's state machine.
-        machine_arn: That machine.
-        pauses: Of the stack.
-        members: All members' names.
-        price: Of a member.
-        keep_s: How long chunks are kept that nobody asks for [s].
-        hubs: Starts and ends the hub for readers that members cannot dial; None: there is none.
-        warm: Invokes a member that has nothing else to do and returns its answer, or raises a BurstcacheError.
-        clock: The time.
-        billed: What this environment of pool control is billed for.
+        executions: Executions of the pool's state machine.
+        machine_arn: The ARN of that machine.
+        pauses: The stack's pause switch.
+        members: The names of all members.
+        price: The price of a member.
+        keep_s: How long unused chunks are kept [s].
+        hubs: Starts and stops the hub for readers that members cannot dial. None if the stack has no such hub.
+        warm: Invokes an idle member and returns its answer, or raises a BurstcacheError.
+        clock: The clock.
+        billed: The billed usage of this environment of pool control.
     """
 
     table: PoolTable
     executions: Executions
     machine_arn: str
-    pauses: Pauses
+    pauses: PauseSwitch
     members: tuple[str, ...]
     price: MemberPrice
     keep_s: int
@@ -45,7 +45,7 @@ class PoolTools:
     clock: Clock
     billed: Billed
 
-    def control_after(self, known: tuple[int, int]) -> tuple[int, int]:
-        """Return invocations of pool control and their time [ms]: those that were known, and those since."""
-        count, ms = self.billed.tell()
-        return known[0] + count, known[1] + ms
+    def control_after(self, former: tuple[int, int]) -> tuple[int, int]:
+        """Add pool control's invocations since the last call to `former`, and return their number and time [ms]."""
+        count, ms = self.billed.read_usage()
+        return former[0] + count, former[1] + ms

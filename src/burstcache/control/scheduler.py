@@ -1,4 +1,4 @@
-"""The scheduler: turns requests that S3 served into the start of a key's life."""
+"""The scheduler, which starts a key's life from reports of requests that S3 served."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.core.deadlines import STARTED_S
 from burstcache.core.errors import HolderDiedTransientError
 from burstcache.core.keys import key_hash, next_number
@@ -21,11 +21,11 @@ from burstcache.core.messages.operations import Serve
 from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.phases import ENTRY_BY_NODE_PHASE, FIRST_PHASE, Entry
 from burstcache.core.placement import node_for
-from burstcache.core.policy import Request, is_silent, may_start, may_take, starts
+from burstcache.core.policy import RecordedRequest, is_silent, may_start, may_take, starts
 from burstcache.core.rows import KeyRow
 
-# What S3 serves later than this after a cache function announced itself should have been served by it: all readers know
-# of a route by then.
+# All readers know the route to a cache function this long after its announcement. From then on, S3 should serve no
+# request for the key.
 _ROUTE_IS_KNOWN_US = 5 * US_PER_S
 
 Outcome = Literal[
@@ -47,42 +47,42 @@ Outcome = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Decides by `core.policy` and starts executions."""
+    """A scheduler that decides by `core.policy` and starts executions."""
 
     keys: KeyTable
     nodes: NodeTable
     hot_keys: HotKeys
-    pauses: Pauses
+    pauses: PauseSwitch
     executions: Executions
-    start_cache: Callable[[Serve], object]  # invokes a cache function and does not wait for it
+    start_cache: Callable[[Serve], object]  # invokes a cache function asynchronously
     machine_arn: str
     node_names: Sequence[str]
-    has_relay: bool  # without one there are no cache functions: a life begins with the boot of its node
+    has_relay: bool  # without a relay there are no cache functions, so a life begins with its node's boot
     max_object_bytes: int
     parameters: Parameters
     clock: Clock
 
     def observe_all(self, served: Iterable[KeyServed]) -> dict[str, Outcome]:
-        """Record the GETs of a report, and return what became of each key."""
+        """Record the GETs of a report, and return the outcome of each key."""
         return {
             each["key"]: self.observe(
                 each["key"],
-                [Request.decode(text) for text in each["requests"]],
+                [RecordedRequest.decode(text) for text in each["requests"]],
                 etag=each["etag"],
                 size_bytes=each["size_bytes"],
             )
             for each in served
         }
 
-    def observe(self, key: str, requests: Sequence[Request], *, etag: str, size_bytes: int) -> Outcome:
-        """Record GETs that S3 or a reader's memory served, and start the key's life when it has become hot.
+    def observe(self, key: str, requests: Sequence[RecordedRequest], *, etag: str, size_bytes: int) -> Outcome:
+        """Record GETs that S3 or a reader's memory served, and start the key's life if it is hot.
 
-        Handling a request twice, late or out of order changes nothing: counts derive from the remembered times.
+        Idempotent and independent of the order of requests, since counts derive from the recorded times.
         """
         now_us = self.clock.now_us()
         row = self._append(key_hash(key), key, requests, etag=etag, size_bytes=size_bytes)
         if row.is_live(now_us):
-            return self.see_that_it_runs(row, now_us)
+            return self.ensure_running(row, now_us)
         if not may_start(
             row.window,
             now_us=now_us,
@@ -96,44 +96,44 @@ class Scheduler:
         return self.start(row, now_us)
 
     def start_by_hand(self, key: str) -> Outcome:
-        """Start a key's life whatever its requests (the thesis's development API)."""
+        """Start a key's life regardless of its requests (the thesis's development API)."""
         now_us = self.clock.now_us()
         row = self.keys.read(key_hash(key)) or KeyRow(hash=key_hash(key), key=key)
         if row.is_live(now_us):
             return "already_hot"
         if row.size_bytes > self.max_object_bytes:
             return "too_large"
-        by_hand = Request(now_us, "by-hand")
+        by_hand = RecordedRequest(now_us, "by-hand")
         self._append(row.hash, key, [by_hand], etag=row.etag, size_bytes=row.size_bytes)
         return self.start(replace(row, window=(*row.window, by_hand)), now_us)
 
     def replace_dead(self, task: Serve, cause: str) -> Outcome:
-        """Have the state of a cache function that has died start the next one.
+        """Fail the task of a dead cache function, so that its state starts the next function.
 
-        After its promotion no state waits for it: `_see_that_it_is_held` replaces it while it is asked for.
+        After a promotion no state waits for the function, and `_ensure_held` replaces it while the key is in use.
 
         Args:
-            task: What it was invoked with.
-            cause: What Lambda says of its end.
+            task: The payload of the function's invocation.
+            cause: Lambda's description of the failure.
         """
         died = HolderDiedTransientError(f"the cache function of {task['key']!r} has died: {cause}")
         return "replaced" if self.executions.fail(task["token"], died) else "remembered"
 
-    def see_that_it_runs(self, row: KeyRow, now_us: int) -> Outcome:
-        """Start a life's execution again if nothing has been heard of it."""
+    def ensure_running(self, row: KeyRow, now_us: int) -> Outcome:
+        """Restart the silent execution of a live key, or replace the key's lost cache function."""
         if row.is_announced:
-            return self._see_that_it_is_held(row, now_us)
+            return self._ensure_held(row, now_us)
         if not is_silent(started_at_us=row.changed_at_us, now_us=now_us):
             return "remembered"
         if self._run(row):
             return "restarted"
         return self.start(row, now_us, take_over=True)
 
-    def _see_that_it_is_held(self, row: KeyRow, now_us: int) -> Outcome:
-        """Replace the cache function of a key that waits for its node, if S3 serves it often enough to start a key.
+    def _ensure_held(self, row: KeyRow, now_us: int) -> Outcome:
+        """Replace the cache function of a key that waits for its node, if S3 serves the key at the rate of a hot key.
 
-        Nothing else hears of its death: the task that its heartbeats were for is complete. One that lives nevertheless,
-        and was not reached for a while, finds out and leaves.
+        No other part notices the function's death, since the task that gets its heartbeats is complete. If the function
+        was only unreachable, it detects the loss of its lease and ends.
         """
         if row.phase != "redis_bootup" or row.tier != "lambda":
             return "remembered"
@@ -149,7 +149,7 @@ class Scheduler:
         return "replaced"
 
     def may_take(self, row: KeyRow, now_us: int) -> bool:
-        """Whether a key that S3 serves may have a life: its cool-down is over and a faster tier takes the object."""
+        """Return whether a key on S3 is past its cool-down, and its object is small enough for faster tiers."""
         return may_take(
             now_us=now_us,
             not_before_us=row.not_before_us,
@@ -158,12 +158,12 @@ class Scheduler:
         )
 
     def start(self, row: KeyRow, now_us: int, *, take_over: bool = False) -> Outcome:
-        """Start the life of a key that has a request, if the stack is not paused, there is room and nobody else has.
+        """Start the life of a requested key, unless the stack is paused or full, or another caller was faster.
 
         Args:
-            row: As it was read.
-            now_us: When it was read [us].
-            take_over: The former life is known to be dead although its deadline has not passed.
+            row: The key's row as read.
+            now_us: The time of that read [us].
+            take_over: Whether the previous life is dead although its deadline has not passed.
         """
         if not (self.node_names or self.has_relay):
             return "no_tier"
@@ -190,12 +190,14 @@ class Scheduler:
         self._run(life)
         return "taken_over" if take_over else "started"
 
-    def _append(self, hash_: str, key: str, requests: Sequence[Request], *, etag: str, size_bytes: int) -> KeyRow:
+    def _append(
+        self, hash_: str, key: str, requests: Sequence[RecordedRequest], *, etag: str, size_bytes: int
+    ) -> KeyRow:
         keep, within_us = self.parameters.window_length, self.parameters.lambda_threshold_us
         return self.keys.append(hash_, key, requests, etag=etag, size_bytes=size_bytes, keep=keep, within_us=within_us)
 
     def _entry(self, node: str, now_us: int) -> Entry | None:
-        """Return the way in; None if the node cools down and there is nothing else."""
+        """Return the entry of a new life, or None if the node cools down and there are no cache functions."""
         if not node:
             return "lambda"
         row = self.nodes.read(node)

@@ -1,7 +1,7 @@
-"""The self-test of each function: every part that it works with, tried from where it runs, by the clients that it has.
+"""Each function's self-test, which checks every part that the function depends on, with the function's own clients.
 
-Nothing is changed by it: S3 is asked for a key that is no object's, DynamoDB to write what a condition forbids, Step
-Functions to complete a task that does not exist, EC2 for a dry run, and the event on the bus is about no key.
+A self-test changes nothing. It reads a missing object from S3, writes to DynamoDB under a false condition, completes a
+task that does not exist in Step Functions, makes dry runs in EC2, and sends an event without a key.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from burstcache.access import names_of
-from burstcache.adapters import probes
+from burstcache.adapters import health_probes
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.functions import invoke_tenant
 from burstcache.adapters.hub_service import HubService
 from burstcache.adapters.pool_table import PoolTable
-from burstcache.control.self_test_parts import Parts
-from burstcache.control.trials import Trial
+from burstcache.control.health_checks import Check
+from burstcache.control.part_checks import PartChecks
 from burstcache.core.messages.pool import Warm
 from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.messages.self_test import hash_of_run
-from burstcache.core.pool.kept import tenants
+from burstcache.core.pool.retention import tenants
 from burstcache.core.table import PAUSED_ITEM
 from burstcache.settings.budget import BudgetSettings
 from burstcache.settings.cache import CacheSettings
@@ -39,67 +39,67 @@ Function = Literal[
 ]
 
 
-def trials_of(function: Function, environ: Mapping[str, str], clients: Clients, clock: Clock, run: str) -> list[Trial]:
-    """Return what a function with this environment works with.
+def checks_of(function: Function, environ: Mapping[str, str], clients: Clients, clock: Clock, run: str) -> list[Check]:
+    """Return the checks of a function.
 
     Args:
-        function: Which one; its settings must be in `environ`.
-        environ: Its environment.
-        clients: Clients of its profile.
-        clock: The time that clients of its parts go by.
-        run: Of this self-test and no other.
+        function: The function, whose settings must be in `environ`.
+        environ: The function's environment.
+        clients: Clients of the function's profile.
+        clock: The clock of the checks.
+        run: The unique ID of this self-test.
 
     Raises:
-        InvalidSettingError: A variable is missing or has a value that is not accepted.
+        InvalidSettingError: A variable is missing or invalid.
     """
     more = (clients, clock, run)
     match function:
         case "proxy":
-            trials = of_proxy(ProxySettings.read(environ), *more)
+            checks = of_proxy(ProxySettings.read(environ), *more)
         case "writer":
-            trials = of_writer(WriterSettings.read(environ), *more)
+            checks = of_writer(WriterSettings.read(environ), *more)
         case "scheduler":
-            trials = of_scheduler(SchedulerSettings.read(environ), *more)
+            checks = of_scheduler(SchedulerSettings.read(environ), *more)
         case "cache":
-            trials = of_cache(CacheSettings.read(environ), *more)
+            checks = of_cache(CacheSettings.read(environ), *more)
         case "redis_control":
-            trials = of_redis_control(RedisControlSettings.read(environ), *more)
+            checks = of_redis_control(RedisControlSettings.read(environ), *more)
         case "janitor":
-            trials = of_janitor(JanitorSettings.read(environ), *more)
+            checks = of_janitor(JanitorSettings.read(environ), *more)
         case "origin":
-            trials = of_origin(OriginSettings.read(environ), *more)
+            checks = of_origin(OriginSettings.read(environ), *more)
         case "budget":
-            trials = of_budget(BudgetSettings.read(environ), *more)
+            checks = of_budget(BudgetSettings.read(environ), *more)
         case "state":
-            trials = of_state(StateSettings.read(environ), *more)
+            checks = of_state(StateSettings.read(environ), *more)
         case "pool_control":
-            trials = of_pool_control(PoolControlSettings.read(environ), *more)
-    return list(trials)
+            checks = of_pool_control(PoolControlSettings.read(environ), *more)
+    return list(checks)
 
 
-def of_proxy(settings: ProxySettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what the proxy works with."""
-    parts = Parts(clients, clock, run)
+def of_proxy(settings: ProxySettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of the proxy."""
+    parts = PartChecks(clients, clock, run)
     yield parts.digest(settings.table_name)
     yield parts.origin(settings.bucket_name, settings.origin_prefix)
     if settings.bus_name:
         yield parts.bus(settings.bus_name)
     if settings.express.bucket_name:
         yield parts.express(settings.express.bucket_name)
-    yield from parts.asked_over_relay(settings.relay, get_subject(hash_of_run(run)))
+    yield from parts.requests_over_relay(settings.relay, get_subject(hash_of_run(run)))
     yield from parts.redis(settings.redis_nodes, settings.redis, settings.table_name)
 
 
-def of_writer(settings: WriterSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what the writer works with."""
-    parts = Parts(clients, clock, run)
-    yield parts.written(settings.bucket_name, settings.origin_prefix)
+def of_writer(settings: WriterSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of the writer."""
+    parts = PartChecks(clients, clock, run)
+    yield parts.writable(settings.bucket_name, settings.origin_prefix)
     yield parts.function(settings.origin_function_name)
 
 
-def of_scheduler(settings: SchedulerSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what the scheduler works with."""
-    parts = Parts(clients, clock, run)
+def of_scheduler(settings: SchedulerSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of the scheduler."""
+    parts = PartChecks(clients, clock, run)
     yield parts.table(settings.table_name)
     yield parts.machine("key_lifecycle", settings.key_lifecycle_arn)
     if settings.cache_function_name:
@@ -108,9 +108,9 @@ def of_scheduler(settings: SchedulerSettings, clients: Clients, clock: Clock, ru
         yield parts.machine("redis_node", settings.redis_node_arn)
 
 
-def of_cache(settings: CacheSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what the cache function works with."""
-    parts = Parts(clients, clock, run)
+def of_cache(settings: CacheSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of the cache function."""
+    parts = PartChecks(clients, clock, run)
     yield parts.table(settings.table_name)
     yield parts.origin(settings.bucket_name, settings.origin_prefix)
     yield parts.bus(settings.bus_name)
@@ -118,32 +118,32 @@ def of_cache(settings: CacheSettings, clients: Clients, clock: Clock, run: str) 
     yield from parts.answers_over_relay(settings.relay)
 
 
-def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what Redis control works with."""
-    parts = Parts(clients, clock, run)
+def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of Redis control."""
+    parts = PartChecks(clients, clock, run)
     yield parts.table(settings.table_name)
     yield parts.origin(settings.bucket_name, settings.origin_prefix)
     yield parts.tokens()
     if settings.redis_nodes:
         yield parts.machine("redis_node", settings.redis_node_arn)
         yield parts.instances(settings.redis_nodes + settings.state_nodes, switches=True)
-    yield from parts.asked_over_relay(settings.relay, control_subject(hash_of_run(run)))
+    yield from parts.requests_over_relay(settings.relay, control_subject(hash_of_run(run)))
     yield from parts.redis(settings.redis_nodes, settings.redis, settings.table_name)
 
 
-def of_janitor(settings: JanitorSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what the janitor works with."""
-    parts = Parts(clients, clock, run)
+def of_janitor(settings: JanitorSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of the janitor."""
+    parts = PartChecks(clients, clock, run)
     yield parts.digest(settings.table_name)
-    yield parts.lives(settings.key_lifecycle_arn)
+    yield parts.executions(settings.key_lifecycle_arn)
     yield parts.function(settings.redis_control_function_name)
     if settings.redis_nodes:
         yield parts.instances(settings.redis_nodes + settings.state_nodes, switches=False)
 
 
-def of_origin(settings: OriginSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what the origin function works with."""
-    parts = Parts(clients, clock, run)
+def of_origin(settings: OriginSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of the origin function."""
+    parts = PartChecks(clients, clock, run)
     yield parts.rows(settings.table_name)
     if settings.redis_control_function_name:
         yield parts.function(settings.redis_control_function_name)
@@ -151,28 +151,32 @@ def of_origin(settings: OriginSettings, clients: Clients, clock: Clock, run: str
         yield parts.express(settings.express_bucket)
 
 
-def of_budget(settings: BudgetSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what the budget function works with."""
+def of_budget(settings: BudgetSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of the budget function."""
     client = clients.dynamodb
-    yield Trial("table", probes.endpoint_of(client), lambda: probes.write(client, settings.table_name, PAUSED_ITEM))
+    yield Check(
+        "table",
+        health_probes.endpoint_of(client),
+        lambda: health_probes.write(client, settings.table_name, PAUSED_ITEM),
+    )
 
 
-def of_state(settings: StateSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what the state function works with."""
-    parts = Parts(clients, clock, run)
+def of_state(settings: StateSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of the state function."""
+    parts = PartChecks(clients, clock, run)
     yield parts.leases(settings.table_name, names_of(settings.state_nodes))
     yield parts.tokens()
     yield parts.machine("redis_node", settings.redis_node_arn)
 
 
-def of_pool_control(settings: PoolControlSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Trial]:
-    """Return what pool control works with; a member answers to it."""
+def of_pool_control(settings: PoolControlSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:
+    """Yield the checks of pool control, including a check of one member, since members run no self-test."""
     client, functions = clients.dynamodb, clients.functions
     pool, warm = PoolTable(settings.table_name, client), invoke_tenant(functions, settings.member_function_name)
-    yield Trial("table", probes.endpoint_of(client), lambda: pool.try_out())
-    yield Parts(clients, clock, run).machine("pool", settings.pool_arn)
+    yield Check("table", health_probes.endpoint_of(client), lambda: pool.check_permissions())
+    yield PartChecks(clients, clock, run).machine("pool", settings.pool_arn)
     member, *_ = tenants(settings.members)
     if settings.hub_service:
         hubs = HubService(settings.hub_service, clients.make)
-        yield Trial("hub", probes.endpoint_of(clients.make("ecs")), hubs.try_out)
-    yield Trial(f"member {member}", probes.endpoint_of(functions), lambda: warm(member, Warm(op="warm")))
+        yield Check("hub", health_probes.endpoint_of(clients.make("ecs")), hubs.check_permissions)
+    yield Check(f"member {member}", health_probes.endpoint_of(functions), lambda: warm(member, Warm(op="warm")))

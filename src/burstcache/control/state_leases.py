@@ -1,7 +1,7 @@
-"""Leases on databases of state: the first holder wakes a database up, and without any it falls asleep.
+"""The leases on state databases: the first holder boots a database, and a database without a lease stops.
 
-A database is a node that no key has its home on. A holder's lease stands among the node's leases and has no key; a
-release shortens it to the grace, so that the next holder may find the database awake.
+A database is a node that is never a key's home node. Its holders' leases are node leases without a key. A release
+shortens a lease to the grace period, so that the next holder may find the database still running.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import assert_never
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.pauses import Pauses
-from burstcache.control.node_judge import Verdict
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.control.node_runs import NodeRuns
+from burstcache.control.node_utilisation import Verdict
 from burstcache.core.databases import check_hold_s, check_holder, check_operation, database_of_node, node_of_database
 from burstcache.core.errors import LeaseLostError, NodeAbsentError, NodeFailedError, PausedError
 from burstcache.core.messages.answers import NodeReady
@@ -26,22 +26,22 @@ from burstcache.core.rows import Lease, NodeRow
 
 @dataclass(frozen=True, slots=True)
 class StateLeases:
-    """What the state function does for the holders of databases. Every step may run twice."""
+    """The leases of database holders. Every operation is idempotent."""
 
-    node_names: Sequence[str]  # those of the databases
+    node_names: Sequence[str]  # the nodes of state databases
     nodes: NodeTable
     runs: NodeRuns
     executions: Executions
-    pauses: Pauses
+    pauses: PauseSwitch
     grace_s: int
     clock: Clock
 
     def run(self, operation: StateOperation) -> DatabaseHeld:
-        """Do what a holder asks.
+        """Run a holder's operation.
 
         Raises:
             NodeAbsentError: The stack has no such database.
-            InvalidSettingError: There is no such operation, or something in it is missing or not accepted.
+            InvalidSettingError: The operation does not exist, or one of its fields is missing or invalid.
         """
         check_operation(operation)
         node, holder = self._node(operation["database"]), check_holder(operation["holder"])
@@ -49,18 +49,18 @@ class StateLeases:
             case "acquire":
                 return self.acquire(node, holder, check_hold_s(operation["for_s"]), operation.get("token", ""))
             case "keep":
-                return self.keep(node, holder, check_hold_s(operation["for_s"]))
+                return self.renew(node, holder, check_hold_s(operation["for_s"]))
             case "release":
                 return self.release(node, holder)
             case _:
                 assert_never(operation)
 
     def acquire(self, node: str, holder: str, for_s: int, token: str = "") -> DatabaseHeld:
-        """Put a lease and see that the database wakes up; its readiness completes the token.
+        """Acquire a lease and boot the database. Complete the token once the database is ready.
 
         Raises:
-            PausedError: Nothing starts in this stack for now.
-            NodeFailedError: Its last boot failed, and it cools down.
+            PausedError: The stack is paused.
+            NodeFailedError: The database cools down after a failed boot.
         """
         if pause := self.pauses.read():
             raise PausedError(
@@ -69,7 +69,7 @@ class StateLeases:
         lease = Lease(node, holder, waiter=token, held_until_us=self._in_s(for_s))
         row = self.nodes.join(lease)
         try:
-            running = self.runs.see_that_it_boots(row)
+            running = self.runs.ensure_booting(row)
         except NodeFailedError:
             self.nodes.drop(lease)
             raise
@@ -77,12 +77,12 @@ class StateLeases:
             self.executions.succeed(token, NodeReady(generation=running.generation))
         return DatabaseHeld(phase=(running or self.nodes.read(node)).phase, held_until_us=lease.held_until_us)
 
-    def keep(self, node: str, holder: str, for_s: int) -> DatabaseHeld:
-        """Extend a lease that has not run out.
+    def renew(self, node: str, holder: str, for_s: int) -> DatabaseHeld:
+        """Renew a lease that has not expired.
 
         Raises:
-            NodeFailedError: The database did not wake up.
-            LeaseLostError: The lease has run out, or the database has lost its node.
+            NodeFailedError: The database did not boot.
+            LeaseLostError: The lease has expired, or the database has lost its node.
         """
         held_until_us = self._in_s(for_s)
         is_kept = self.nodes.extend(Lease(node, holder), held_until_us=held_until_us, now_us=self.clock.now_us())
@@ -94,12 +94,12 @@ class StateLeases:
                 f"{holder} does not hold database {database_of_node(node)!r} any more: its lease ran out or its node"
                 " was lost. Acquire it again, and expect what `docs/use/state.md` lists"
             )
-        if row.phase_at(self.clock.now_us()) == "stopped":  # what was to boot it has died
-            self.runs.see_that_it_boots(row)
+        if row.phase_at(self.clock.now_us()) == "stopped":  # the execution that should boot the database has died
+            self.runs.ensure_booting(row)
         return DatabaseHeld(phase=row.phase, held_until_us=held_until_us)
 
     def release(self, node: str, holder: str) -> DatabaseHeld:
-        """Let a lease run out after the grace; one that is gone is released."""
+        """Shorten a lease to the grace period. A missing lease counts as released."""
         now_us = self.clock.now_us()
         self.nodes.extend(Lease(node, holder), held_until_us=now_us + self.grace_s * US_PER_S, now_us=now_us)
         return DatabaseHeld(phase=self.nodes.read(node).phase, held_until_us=0)
@@ -107,28 +107,31 @@ class StateLeases:
     def _node(self, database: str) -> str:
         if (node := node_of_database(database)) in self.node_names:
             return node
-        known = ", ".join(map(database_of_node, self.node_names)) or "none"
-        raise NodeAbsentError(f"no database {database!r}; StateDatabases has: {known}")
+        accepted = ", ".join(map(database_of_node, self.node_names)) or "none"
+        raise NodeAbsentError(f"no database {database!r}; StateDatabases has: {accepted}")
 
     def _in_s(self, seconds: int) -> int:
         return self.clock.now_us() + seconds * US_PER_S
 
 
 @dataclass(frozen=True, slots=True)
-class HolderJudge:
-    """Judges a database: it stays awake as long as a lease holds."""
+class HolderUtilisation:
+    """The utilisation check of a database, which runs while it has a lease."""
 
-    check_us: int  # looks are at most this far apart: a release is seen by the next one
+    check_us: int  # maximum interval between checks; a release takes effect at the next check
     clock: Clock
 
-    def first_look_us(self, row: NodeRow, leases: Sequence[Lease], *, after_us: int) -> int | None:
-        """Return when the last lease runs out, or a check's time later; None without a lease."""
+    def first_check_us(self, row: NodeRow, leases: Sequence[Lease], *, after_us: int) -> int | None:
+        """Return the time at which the last lease expires, or `check_us` after `after_us` if that is sooner.
+
+        Return None without a lease.
+        """
         if not leases:
             return None
         last_us = max(lease.held_until_us for lease in leases)
         return min(max(last_us, after_us + US_PER_S), after_us + self.check_us)
 
-    def look(self, row: NodeRow, leases: Sequence[Lease], *, look_at_us: int) -> Verdict:
-        """Release nothing: leases of holders run out by themselves."""
-        after_us = max(look_at_us, self.clock.now_us())
-        return Verdict((), self.first_look_us(row, leases, after_us=after_us))
+    def check_node(self, row: NodeRow, leases: Sequence[Lease], *, check_at_us: int) -> Verdict:
+        """Plan the next check. Release nothing, since holders' leases expire by themselves."""
+        after_us = max(check_at_us, self.clock.now_us())
+        return Verdict((), self.first_check_us(row, leases, after_us=after_us))

@@ -1,1 +1,1 @@
-"""Decides: pure functions and values. No I/O, no clock, no randomness, no AWS."""
+"""The core rules: pure functions and values, without I/O, clock, randomness or AWS."""

@@ -1,4 +1,4 @@
-"""What a running cache function knows of its own end, under each kind of policy. Nothing else sees its requests."""
+"""Lives of cache functions under each policy. Only the function itself sees its requests, so it decides when to end."""
 
 from __future__ import annotations
 
@@ -10,129 +10,129 @@ from burstcache.core.key_use import KeyRule, KeyUse
 from burstcache.core.node_use import decode, encode, interrupted
 from burstcache.core.parameters import Parameters
 from burstcache.core.policies import LivePolicy
-from burstcache.core.policy import LambdaLife, Request
+from burstcache.core.policy import LambdaLife, RecordedRequest
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.core.table import KeyColumns
 from burstcache.core.worth import MICRO, Worth
 
 
 class CacheLife(Protocol):
-    """One life. It ends as idle at its deadline, which no longer belongs to it."""
+    """A cache function's life, which ends as idle at its deadline (exclusive)."""
 
     @property
     def deadline_us(self) -> int:
-        """Return when it ends if nothing else happens [us]."""
+        """The time at which the life ends without further requests [us]."""
 
     @property
     def is_promoted(self) -> bool:
-        """Whether Redis is asked for, so that the life only bridges its boot."""
+        """Whether the function has requested Redis. Its life then only bridges the boot."""
 
     @property
-    def keeps(self) -> int:
-        """How many of the newest requests it leaves in the row."""
+    def kept_requests(self) -> int:
+        """The number of recent requests that are stored in the row at the end."""
 
     @property
     def is_reported(self) -> bool:
-        """Whether its requests count for the key's node, which ends it when it runs."""
+        """Whether the life's requests are reported for the key's node. Such a life ends once the node runs."""
 
     def begin(self, row: KeyRow, now_us: int) -> None:
-        """Take over what the key's row has, at the announcement."""
+        """Restore the state from the key's row when the function announces itself."""
 
-    def serve(self, request: Request) -> None:
-        """Count a request that it served."""
+    def serve(self, request: RecordedRequest) -> None:
+        """Count a request that the function served."""
 
     def wants_promotion(self) -> bool:
-        """Whether it asks for Redis now."""
+        """Return whether the function should request Redis now."""
 
     def promote(self) -> None:
-        """Bridge the boot of Redis."""
+        """Extend the life to bridge the boot of Redis."""
 
     def unpromote(self) -> None:
-        """Take a promotion back that could not be reported."""
+        """Revert a promotion whose report failed."""
 
     def bridges(self, node: NodeRow, now_us: int) -> bool:
-        """Whether it goes on past its deadline because its node boots; the deadline is a later one then."""
+        """Return whether the life continues past its deadline to bridge its node's boot. If so, extend the deadline."""
 
     def columns(self) -> KeyColumns:
-        """Return what it leaves in the row, its newest requests apart."""
+        """Return the columns to store in the row, without the recent requests."""
 
 
 @dataclass(slots=True)
 class LeasedLife:
-    """A life under the thesis policy: extended by each request, until Redis is asked for."""
+    """A life under the thesis policy, extended by each request until the function requests Redis."""
 
     parameters: Parameters
     life: LambdaLife = field(default_factory=lambda: LambdaLife(deadline_us=0, count=0))
-    _newest_at_us: int = 0  # of requests, and not before it began: a reader's clock may be wrong
+    _newest_at_us: int = 0  # time of the newest request; at least the life's start, as readers' clocks may be wrong
     is_reported = False
 
     @property
     def deadline_us(self) -> int:
-        """Return when it ends [us]."""
+        """The time at which the life ends [us]."""
         return self.life.deadline_us
 
     @property
     def is_promoted(self) -> bool:
-        """Whether Redis is asked for."""
+        """Whether the function has requested Redis."""
         return self.life.is_promoted
 
     @property
-    def keeps(self) -> int:
-        """How many requests the policy looks back on."""
+    def kept_requests(self) -> int:
+        """The number of requests in the policy's window."""
         return self.parameters.window_length
 
     def begin(self, row: KeyRow, now_us: int) -> None:
-        """Count what came since the trigger; an invocation before this one may have prolonged the life."""
+        """Count the requests since the trigger, and keep an extension that an earlier invocation has stored."""
         assert row.trigger is not None, "every life has a trigger"
         life = policy.lambda_ready(now_us, policy.count_since(row.trigger, row.window), self.parameters)
         self.life = replace(life, deadline_us=max(life.deadline_us, row.lives_until_us))
         self._newest_at_us = now_us
 
-    def serve(self, request: Request) -> None:
-        """Count a request, which extends the life unless it is promoted."""
+    def serve(self, request: RecordedRequest) -> None:
+        """Count a request, and extend the life unless it is promoted."""
         self._newest_at_us = max(self._newest_at_us, request.at_us)
         served = policy.lambda_serves(self.life, self.parameters)
         self.life = policy.lambda_bounded(served, newest_at_us=self._newest_at_us, parameters=self.parameters)
 
     def wants_promotion(self) -> bool:
-        """Whether the load lasts."""
+        """Return whether the load has lasted long enough for Redis."""
         return policy.wants_promotion(self.life, self.parameters)
 
     def promote(self) -> None:
-        """Prolong the life once."""
+        """Extend the life once, for the boot of Redis."""
         self.life = policy.promote(self.life, self.parameters)
 
     def unpromote(self) -> None:
-        """Shorten it again."""
+        """Revert the extension."""
         self.life = policy.unpromote(self.life, self.parameters)
 
     def bridges(self, node: NodeRow, now_us: int) -> bool:
-        """Return False: what it asked for has prolonged it already."""
+        """Return False, because the promotion has already extended the life."""
         return False
 
     def columns(self) -> KeyColumns:
-        """Return until when requests have prolonged the life; they themselves are all else that the policy knows."""
+        """Return the deadline, the policy's only state apart from the requests."""
         return KeyColumns(lives_until_us=self.life.deadline_us)
 
 
 @dataclass(slots=True)
 class LifeByUse:
-    """A life under a policy whose nodes take guests: it ends when the key's use no longer pays for it."""
+    """A life under a policy with read-through entries, which ends when the key's use no longer pays for it."""
 
     rule: KeyRule
     worth: Worth
     deadline_us: int = 0
-    _weight: int = MICRO  # of each request
+    _weight: int = MICRO  # weight per request [millionths]
     _use: KeyUse = field(default_factory=KeyUse)
     _is_bridging: bool = False
     is_promoted = False
     is_reported = True
-    keeps = 1
+    kept_requests = 1
 
     def begin(self, row: KeyRow, now_us: int) -> None:
-        """Take over the use; the life lasts at least until now.
+        """Restore the key's use, and set a deadline that is not in the past.
 
-        A cache function that has died leaves nothing of what it served: the next one lives as if a request came now.
+        A crashed cache function leaves no record of its requests, so its successor assumes one request now.
         """
         self._weight = self.worth.weight_of(row.size_bytes)
         stored = decode(row.use) if row.use else self.rule.first()
@@ -140,17 +140,17 @@ class LifeByUse:
         self.deadline_us = self._lives_until_us()
         if self.deadline_us <= now_us and row.attempt:
             self._use = interrupted(self._use)
-            asked = self.rule.observe(self._use, now_us)
-            self.deadline_us = self.rule.lives_until_us(asked, is_booting=False)
+            assumed = self.rule.observe(self._use, now_us)
+            self.deadline_us = self.rule.lives_until_us(assumed, is_booting=False)
         self.deadline_us = max(now_us, self.deadline_us)
 
-    def serve(self, request: Request) -> None:
-        """Learn a request."""
+    def serve(self, request: RecordedRequest) -> None:
+        """Add a request to the key's use."""
         self._use = self.rule.observe(self._use, request.at_us, self._weight)
         self.deadline_us = self._lives_until_us()
 
     def wants_promotion(self) -> bool:
-        """Return False: its node boots by the use of all its keys."""
+        """Return False, because the combined use of all of a node's keys decides the boot."""
         return False
 
     def promote(self) -> None:
@@ -160,7 +160,7 @@ class LifeByUse:
         """Do nothing."""
 
     def bridges(self, node: NodeRow, now_us: int) -> bool:
-        """Whether bridging pays that long: for a boot that the newest request fell into."""
+        """Return whether bridging the boot still pays. At least one request must have arrived since the boot began."""
         if node.phase_at(now_us) != "booting" or self._use.last_us < node.booted_at_us:
             return False
         self._is_bridging = True
@@ -176,5 +176,5 @@ class LifeByUse:
 
 
 def new_life(policy_: LivePolicy) -> CacheLife:
-    """Return a life that has not begun."""
+    """Create a life under a policy, to be started by `begin`."""
     return LeasedLife(policy_.parameters) if policy_.use is None else LifeByUse(policy_.use.key, policy_.use.worth)

@@ -1,9 +1,9 @@
-"""The digest: all that a reader must know of a stack's keys, in a few items that it reads at once.
+"""The digest: everything that a reader needs to know about a stack's keys, in a few items read by one Query.
 
-It has the keys that a tier serves, the nodes that run, and a log of the keys whose objects were written or deleted
-lately, numbered without gaps. A reader that knows the log up to some number learns from the next digest what to drop;
-if that number is older than the log reaches, anything may have changed. A change is the first 48 bits of its key's
-hash: two keys that share them only drop each other's entries.
+The digest contains the keys that a tier serves, the running nodes, and a log of recently written or deleted keys with
+consecutive numbers. A reader that has processed the log up to some number learns from the next digest which entries to
+invalidate. If the log no longer reaches back to that number, any key may have changed. The log stores the first 48 bits
+of a key's hash. Keys that share this prefix merely invalidate each other's entries.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.placement import is_home
 
-MAX_AGE_S = 2.0  # the Redis of a node that stops answers 3 s longer: `docs/understand/lifecycle.md`, "A node"
-FORGOTTEN_S = MAX_AGE_S + 1.0  # after this no reader asks by what the digest said before; 1 s for DynamoDB to show it
-REFRESH_AT = 0.75  # of its greatest age a digest in use is read anew
-LATE_S = 60  # that a mark counts which nobody removes: tiers follow within seconds, and a failed event comes again then
+MAX_AGE_S = 2.0  # a stopping node's Redis answers for 3 more seconds (`docs/understand/lifecycle.md`, "A node")
+FORGOTTEN_S = MAX_AGE_S + 1.0  # after this time no reader uses the previous digest; includes 1 s for DynamoDB's delay
+REFRESH_AT = 0.75  # share of its maximum age at which a digest in use is refreshed
+LATE_S = 60  # lifetime of a late mark: invalidations take seconds, and failed events are redelivered by then
 
 _PREFIX_DIGITS = 12
 
-# The log is cut back to half when it has grown to this length: its item stays within 1 KB, one write unit.
+# A log of this length is cut in half, which keeps its item within 1 KB (one write unit).
 MOST_CHANGES = 128
 KEPT_CHANGES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The tier that serves a key: "lambda", or "redis" and the node's name. A guest is brought by its readers."""
+    """The tier that serves a key: "lambda", or "redis" and the node's name. A guest is a read-through entry."""
 
     tier: str
     node: str = ""
@@ -37,21 +37,22 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class RoutedKey:
-    """A key in the digest: its life, how far that has come, and where the key is served from (empty: S3)."""
+    """A key in the digest: its life and phase, and the tier that serves it (empty: S3)."""
 
     epoch: int
     phase_rank: int
     tier: str = ""
     node: str = ""
-    generation: int = 0  # of the node, for which a route to Redis is valid
+    generation: int = 0  # node generation for which a route to Redis is valid
     deadline_at_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunningNode:
-    """A node in the digest: its run, how far that has come, and whether Redis serves.
+    """A node in the digest: its run and phase, and whether Redis serves.
 
-    `peers` are the nodes among which keys have their homes while the run lasts; without any it takes no guests.
+    `peers` are the nodes over which keys are distributed during the run. A node without peers holds no read-through
+    entries.
     """
 
     generation: int
@@ -62,11 +63,11 @@ class RunningNode:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """One reading of the digest. `changes` are prefixes of key hashes, the newest last; its number is `sequence`.
+    """A snapshot of the digest. `changes` are key-hash prefixes, oldest first. The last change has number `sequence`.
 
-    `fence_us` is when a write last failed to reach the cache functions [us]: no copy that is older is answered. `late`
-    has the keys with a write that tiers take long to follow, by the prefixes of their hashes, and until when that
-    counts [us]: no tier that may have an older copy is asked for them.
+    `fence_us` is the time of the last write that did not reach the cache functions [us]. They serve no older copy.
+    `late` maps the hash prefixes of keys whose invalidation is slow to the times at which their marks expire [us].
+    Until then, readers bypass every tier that may have an older copy.
     """
 
     sequence: int = 0
@@ -77,10 +78,10 @@ class Digest:
     late: Mapping[str, int] = field(default_factory=dict)
 
     def route(self, hash_: str, *, now_us: int) -> Route | None:
-        """Return the tier that serves the key with this hash; None for S3.
+        """Return the tier that serves the key with this hash, or None for S3.
 
-        A route past its deadline is none, since nobody keeps it true, and one to Redis holds only while its node runs
-        in the same generation.
+        A route past its deadline has no owner and is invalid. A route to Redis is valid only while its node runs in the
+        same generation.
         """
         routed = self.routes.get(hash_)
         if routed is None or not routed.tier or routed.deadline_at_us <= now_us or self._is_late(hash_, now_us):
@@ -92,9 +93,10 @@ class Digest:
         return Route(routed.tier, routed.node) if serves else None
 
     def home(self, hash_: str, *, now_us: int) -> Route | None:
-        """Return the running node that takes the key with this hash as a guest; None if there is none.
+        """Return the route to the running home node of the key with this hash, or None.
 
-        Where the stack got another node while one ran, two may take the same key; the newer run knows more nodes.
+        If a node was added to the stack while another was running, both may be the key's home. The newer run takes
+        precedence, since its peers include all nodes.
         """
         if self._is_late(hash_, now_us):
             return None
@@ -105,15 +107,15 @@ class Digest:
         return Route("redis", home, is_guest=True) if home else None
 
     def places(self, *, now_us: int) -> set[Route]:
-        """Return where keys are served from now, apart from S3, and where they may be brought as guests."""
+        """Return all valid routes, including the routes to nodes with read-through entries."""
         served = {route for hash_ in self.routes if (route := self.route(hash_, now_us=now_us)) is not None}
-        takers = (name for name, node in self.nodes.items() if node.is_running and node.peers)
-        return served | {Route("redis", name, is_guest=True) for name in takers}
+        homes = (name for name, node in self.nodes.items() if node.is_running and node.peers)
+        return served | {Route("redis", name, is_guest=True) for name in homes}
 
     def changed_since(self, sequence: int) -> Sequence[str] | None:
-        """Return the prefixes of the changes after number `sequence`; None if any key may have changed."""
+        """Return the prefixes of the changes after number `sequence`, or None if any key may have changed."""
         count = self.sequence - sequence
-        if not 0 <= count <= len(self.changes):  # below 0: another table under the same name
+        if not 0 <= count <= len(self.changes):  # negative: the table was recreated under the same name
             return None
         return self.changes[len(self.changes) - count :]
 
@@ -122,17 +124,17 @@ class Digest:
 
 
 def prefix_of(hash_: str) -> str:
-    """Return what the log of changes has of a key's hash."""
+    """Return the prefix of a key's hash that the change log stores."""
     return hash_[:_PREFIX_DIGITS]
 
 
 def late_mark(hash_: str, *, now_us: int, token: str) -> str:
-    """Return the mark of a write that tiers take long to follow; the token tells it from others of the same key."""
+    """Return a write's late mark. The token makes the mark unique among its key's marks."""
     return f"{prefix_of(hash_)}:{now_us // US_PER_S + LATE_S}:{token}"
 
 
 def late_until_us(marks: Iterable[str]) -> dict[str, int]:
-    """Return until when keys count as late, by the prefixes of their hashes [us]."""
+    """Return the times until which keys count as late, by hash prefix [us]."""
     until_us: dict[str, int] = {}
     for mark in marks:
         prefix, until_s, _ = mark.split(":")

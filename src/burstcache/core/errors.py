@@ -1,28 +1,29 @@
-"""Errors by name: the state machines match the class name of what a function raises.
+"""Errors of Burstcache. The state machines match errors by class name.
 
-A name that ends in `TransientError` may be retried, others are final (`docs/understand/lifecycle.md`, "Retries").
+Errors with names that end in `TransientError` may be retried. All others are final (`docs/understand/lifecycle.md`,
+"Retries").
 
     BurstcacheError
-    ├── InvalidSettingError                   what a person has to put right
+    ├── InvalidSettingError                   a user must correct a setting
     │   ├── AccountTooSmallError
     │   ├── NoCanonicalFormError
     │   ├── NodeAbsentError
     │   ├── PausedError
     │   └── PriceMissingError
-    ├── RefusedRequestError                   what a client has to put right: a 4xx
+    ├── RefusedRequestError                   a client must correct its request (4xx)
     │   └── WrongTypeError                    also a TypeError
-    ├── OriginError                           S3 does not give an object
+    ├── OriginError                           S3 does not return an object
     │   ├── AccessDeniedError
     │   ├── ObjectNotFoundError
     │   ├── ObjectTooLargeError
-    │   ├── OriginUnavailableError            asking again may help
+    │   ├── OriginUnavailableError            a retry may help
     │   ├── UnidentifiedObjectError
-    │   └── WriteConflictError                asking again helps
-    ├── UnmetConditionError                   an object is there, and not what a read asked for
+    │   └── WriteConflictError                a retry may help
+    ├── UnmetConditionError                   an object does not meet a condition of the read
     │   ├── NotModifiedError
     │   ├── PreconditionFailedError
     │   └── RangeNotSatisfiableError
-    ├── PartDownError                         a part of the stack does not do its work
+    ├── PartDownError                         a part of the stack fails
     │   ├── CleaningFailedError
     │   ├── CopiesNotDroppedError
     │   ├── DatabaseAsleepError
@@ -35,11 +36,11 @@ A name that ends in `TransientError` may be retried, others are final (`docs/und
     │   ├── ResultStoreRefusalError
     │   └── ServiceError
     │       └── ServiceTransientError         also a TransientError
-    ├── FrameError                            the other end of a connection of the pool breaks the protocol
-    ├── IllegalPhaseError                     a defect: the tables of `phases` do not allow a write
-    ├── LeaseLostError                        a holder of a database no longer holds it
-    ├── SupersededError                       another life has taken over: leave
-    └── TransientError                        asking again helps
+    ├── FrameError                            a peer in the pool violates the protocol
+    ├── IllegalPhaseError                     a defect: the tables in `phases` do not allow a write
+    ├── LeaseLostError                        the lease on a state database is lost
+    ├── SupersededError                       another life or run has taken over, so exit
+    └── TransientError                        a retry helps
         ├── ContendedRowTransientError
         ├── HolderDiedTransientError
         ├── InstancePendingTransientError
@@ -51,32 +52,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_MOST_CHARACTERS = 1000  # of what others say in a message
+_MOST_CHARACTERS = 1000  # maximum length of another library's message
 
 
 class BurstcacheError(Exception):
-    """Base of all errors; its message names the culprit and the remedy."""
+    """Base class of all errors. The message names the cause and the remedy."""
 
 
-def in_one_line(said: object) -> str:
-    """Return another library's message without line breaks, and not at any length."""
-    return " ".join(str(said).split())[:_MOST_CHARACTERS]
+def in_one_line(message: object) -> str:
+    """Return another library's message without line breaks, cut to 1,000 characters."""
+    return " ".join(str(message).split())[:_MOST_CHARACTERS]
 
 
 class InvalidSettingError(BurstcacheError):
-    """A setting or parameter has a value that is not accepted."""
+    """A setting or parameter has an invalid value."""
 
 
 class AccountTooSmallError(InvalidSettingError):
-    """The stack's parameters ask for more than the account may have."""
+    """The stack's parameters need more than the account's limits allow."""
 
 
 class NoCanonicalFormError(InvalidSettingError):
-    """What decides a function's result is of a type that cannot be part of a key."""
+    """A value that determines the result of a cached function has a type that cannot be part of a key."""
 
 
 class NodeAbsentError(InvalidSettingError):
-    """The settings name no such Redis node."""
+    """The settings have no Redis node with this name."""
 
 
 class PausedError(InvalidSettingError):
@@ -84,11 +85,11 @@ class PausedError(InvalidSettingError):
 
 
 class PriceMissingError(InvalidSettingError):
-    """A price sheet has no price for what is to be billed."""
+    """A price sheet lacks a price."""
 
 
 class RefusedRequestError(BurstcacheError):
-    """The client's request is refused with a 4xx that names what is wrong and what is accepted."""
+    """A client's request is refused with a 4xx response that names the problem and the accepted values."""
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -98,18 +99,18 @@ class RefusedRequestError(BurstcacheError):
         self.headers = dict(headers or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.status, self.code, self.message, self.headers)  # a pool of processes pickles errors
+        return type(self), (self.status, self.code, self.message, self.headers)  # process pools pickle errors
 
 
 class WrongTypeError(RefusedRequestError, TypeError):
-    """An argument of a call is of a type that is not accepted; a TypeError as well."""
+    """An argument has a type that is not accepted. This is also a TypeError."""
 
     def __init__(self, message: str) -> None:
         super().__init__(400, "WrongType", message)
 
     @classmethod
     def of(cls, name: str, value: object, accepted: str) -> WrongTypeError:
-        """Return the error that names an argument, its type and what is accepted."""
+        """Return the error that names an argument, its type and the accepted types."""
         return cls(f"{name} is of type {type(value).__name__}; accepted: {accepted}")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -117,9 +118,9 @@ class WrongTypeError(RefusedRequestError, TypeError):
 
 
 class OriginError(BurstcacheError):
-    """S3 answered otherwise than with the object, or not at all.
+    """S3 did not return the object, or did not respond.
 
-    `status` and `code` are what S3 answered, 0 and empty if it did not.
+    `status` and `code` come from S3's response. Without a response, they are 0 and empty.
     """
 
     def __init__(self, message: str, *, status: int = 0, code: str = "") -> None:
@@ -129,7 +130,7 @@ class OriginError(BurstcacheError):
 
 
 class AccessDeniedError(OriginError):
-    """S3 refuses the read: the caller lacks a right to the object."""
+    """S3 refuses the read because the caller lacks a permission."""
 
 
 class ObjectNotFoundError(OriginError):
@@ -137,25 +138,25 @@ class ObjectNotFoundError(OriginError):
 
 
 class ObjectTooLargeError(OriginError):
-    """The object is larger than what a tier may hold."""
+    """The object is too large for a tier."""
 
 
 class OriginUnavailableError(OriginError):
-    """S3 cannot be reached or fails; asking again may help."""
+    """S3 is unreachable or fails. A retry may help."""
 
 
 class UnidentifiedObjectError(OriginError):
-    """The store does not say which version of the object it sends (ETag, size, Last-Modified): nothing may keep it."""
+    """A response does not identify the object's version (ETag, size, Last-Modified) and must not be cached."""
 
 
 class WriteConflictError(OriginError):
-    """S3 has another write of the object under way, and has written nothing; to write again may help (409)."""
+    """S3 rejected the write because another write of the object was in progress (409). A retry may help."""
 
 
 class UnmetConditionError(BurstcacheError):
-    """An object is there, but a condition or the range of the read rules it out.
+    """An object exists, but does not satisfy a condition or the range of the read.
 
-    `etag` is the object's with its quotes, as far as it is known.
+    `etag` is the object's ETag with its quotes, empty if unknown.
     """
 
     def __init__(self, message: str, *, etag: str = "") -> None:
@@ -164,15 +165,15 @@ class UnmetConditionError(BurstcacheError):
 
 
 class NotModifiedError(UnmetConditionError):
-    """The object is the one that the caller has: `if_none_match` or `if_modified_since` (304)."""
+    """The caller's copy is current according to `if_none_match` or `if_modified_since` (304)."""
 
 
 class PreconditionFailedError(UnmetConditionError):
-    """The object is not the one that the caller wants: `if_match` or `if_unmodified_since` (412)."""
+    """The object is not the version that the caller's `if_match` or `if_unmodified_since` expects (412)."""
 
 
 class RangeNotSatisfiableError(UnmetConditionError):
-    """The object has no byte of the range (416); `size_bytes` is the object's size, None if it is not known."""
+    """The object has no byte in the range (416). `size_bytes` is the object's size, or None if unknown."""
 
     def __init__(self, message: str, *, etag: str = "", size_bytes: int | None = None) -> None:
         super().__init__(message, etag=etag)
@@ -180,18 +181,18 @@ class RangeNotSatisfiableError(UnmetConditionError):
 
 
 class PartDownError(BurstcacheError):
-    """A part of the stack does not do its work."""
+    """A part of the stack fails."""
 
 
 class CleaningFailedError(PartDownError):
-    """The janitor could not clean everything; its message names what it could not, and why."""
+    """The janitor could not clean up everything. The message names each failure and its reason."""
 
 
 class CopiesNotDroppedError(PartDownError):
-    """S3 has what was written, but a service of AWS failed while copies were let go.
+    """S3 has applied the write, but an AWS service failed during the invalidation of cached copies.
 
-    S3's event of the write has them go; until then some readers may see the object that was there before. To write it
-    again, or `Client.purge`, asks again. `etag` is that of the new object, empty after a deletion.
+    S3's event for the write will invalidate these copies. Until then, some readers may see the previous object. To
+    retry, write the object again or call `Client.purge`. `etag` is the new object's ETag, empty after a deletion.
     """
 
     def __init__(self, message: str, *, etag: str = "") -> None:
@@ -200,15 +201,15 @@ class CopiesNotDroppedError(PartDownError):
 
 
 class DatabaseAsleepError(PartDownError):
-    """A database of state did not wake up within the time that its caller waits."""
+    """A state database did not wake up before its caller timed out."""
 
 
 class FunctionFailedError(PartDownError):
-    """A Lambda function that was invoked ended with an error."""
+    """An invoked Lambda function ended with an error."""
 
 
 class NodeFailedError(PartDownError):
-    """A Redis node did not come up; its waiters' tokens fail with this name."""
+    """A Redis node failed to boot. The task tokens of waiting keys fail with this error name."""
 
 
 class RedisDownError(PartDownError):
@@ -216,25 +217,25 @@ class RedisDownError(PartDownError):
 
 
 class RelayDownError(PartDownError):
-    """The relay cannot be reached, so a cache function cannot serve."""
+    """The relay is unreachable, so a cache function cannot serve."""
 
 
 class SilentHolderError(RelayDownError):
-    """A cache function holds the key, but does not answer: other keys need not do without the relay."""
+    """A cache function holds the key, but does not answer. The relay may still work for other keys."""
 
 
 class ResultStoreDownError(PartDownError):
-    """A place that keeps results does not answer, or not in time: it is left alone until it does."""
+    """A result store timed out. Its circuit breaker stays open until the store answers again."""
 
 
 class ResultStoreRefusalError(PartDownError):
-    """A place that keeps results answered at once that it does not take or give this: it is full, or a right lacks."""
+    """A result store refused a call immediately because the store is full or a permission is missing."""
 
 
 class ServiceError(PartDownError):
     """An AWS service refused a call or did not answer it.
 
-    `code` is the service's name for the reason, empty if it did not answer; `reasons` are the codes of a cancelled
+    `code` is the service's error code, empty if there was no response. `reasons` are the cancellation codes of a
     transaction, one per item.
     """
 
@@ -245,31 +246,31 @@ class ServiceError(PartDownError):
 
 
 class FrameError(BurstcacheError):
-    """The other end of a connection of the pool does not keep to the protocol, or has not proved who it is."""
+    """A peer on a pool connection violates the protocol, or has not proved its identity."""
 
 
 class IllegalPhaseError(BurstcacheError):
-    """A step would write a phase that may not follow the present one."""
+    """A step attempted to write a phase that may not follow the current phase."""
 
 
 class LeaseLostError(BurstcacheError):
-    """The lease on a database of state has run out or was taken back: what comes now may find it asleep or changed."""
+    """The lease on a state database has expired or was revoked. The database may be asleep or changed."""
 
 
 class SupersededError(BurstcacheError):
-    """The key's or node's row belongs to a newer epoch, generation or part: this execution must leave."""
+    """The key's or node's row belongs to a newer epoch, generation or part, so this execution must exit."""
 
 
 class TransientError(BurstcacheError):
-    """A failure that passes by itself; the state machines retry it."""
+    """A temporary failure, which the state machines retry."""
 
 
 class ContendedRowTransientError(TransientError):
-    """A row changed under every attempt to write it."""
+    """Every attempt to write a row lost to a concurrent write."""
 
 
 class HolderDiedTransientError(TransientError):
-    """The invocation of a cache function that held a key, or was to, has died: another one takes its place."""
+    """The invocation of a key's cache function has died. Another invocation replaces it."""
 
 
 class InstancePendingTransientError(TransientError):
@@ -277,11 +278,11 @@ class InstancePendingTransientError(TransientError):
 
 
 class InvocationEndsTransientError(TransientError):
-    """A cache function's invocation ends before the life of its key: the next one takes the key over.
+    """A cache function's invocation ends before the life of its key. The next invocation takes over the key.
 
-    A retry, which is one transition, in place of a new life after a gap.
+    A retry costs one transition and avoids a new life after a gap.
     """
 
 
 class ServiceTransientError(ServiceError, TransientError):
-    """An AWS service was throttled, overloaded or out of reach."""
+    """An AWS service throttled the call, was overloaded or was unreachable."""

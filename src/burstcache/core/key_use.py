@@ -1,9 +1,9 @@
-"""The use of one key under the break-even and the hazard policy: when a cache function serves it, and until when.
+"""A key's use under `breakeven` and `hazard`. It decides when the key's cache function starts and ends.
 
-A value in the key's row or in the memory of its cache function, of the same form as the use of a node; here each
-request is an arrival. Break-even judges a cache function as it judges a node, at its own prices. Hazard lets one that
-bridges the boot of the key's node pay sooner. While the node runs the key is its guest and nobody learns its requests,
-so the gap that such a run lies in teaches nothing.
+The use is stored in the key's row or in its cache function's memory. It has the form of a node's use, but counts every
+request as an arrival. Break-even treats a cache function like a node with the function's prices. Under hazard, a cache
+function pays sooner if it only bridges a boot. While a node runs, its requests are not recorded per key, so gaps that
+include a run are not learned.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 
 from burstcache.core import breakeven, hazard
 from burstcache.core.breakeven import BreakevenPrices
-from burstcache.core.compared import Compared
+from burstcache.core.comparison import Comparison
 from burstcache.core.hazard import Belief
 from burstcache.core.node_use import BreakevenUse, HazardUse, NodeUse, UseRule, decode, interrupted
 from burstcache.core.worth import MICRO, Worth
@@ -22,134 +22,134 @@ from burstcache.core.worth import MICRO, Worth
 KeyUse = NodeUse
 
 
-_MARGIN = 2  # a cache function under break-even has to earn twice its price: many a burst is over as it starts
-_MOST_PER_S = 4  # a load that is faster than the hazard policy's fastest rate is not waited for
-_LIFE_S = 120  # how long hazard takes a cache function's life to last: its start is spread over that
+_MARGIN = 2  # under break-even, a cache function must earn twice its price, since many bursts end before it starts
+_MAX_PER_S = 4  # the hazard policy's highest rate, which no load is expected to exceed
+_LIFE_S = 120  # expected life of a cache function under hazard, over which its start price is spread
 
 
 class KeyRule(Protocol):
-    """How the use of a key is learned and judged. A value: equal rules decide alike."""
+    """The rule that learns a key's use and makes decisions from it. Equal rules make equal decisions."""
 
     @property
     def arrivals(self) -> UseRule:
-        """The rule by which its arrivals are learned."""
+        """The rule that learns the key's arrivals."""
 
     @property
     def ever_starts(self) -> bool:
-        """Whether any load starts a cache function at these prices; if not, no key's use need be kept."""
+        """Whether any load starts a cache function at these prices. If not, no key's use needs to be stored."""
 
     def first(self) -> KeyUse:
         """Return the use of a key without requests."""
 
     def knows(self, use: KeyUse) -> bool:
-        """Whether a use was learned under the same policy."""
+        """Return whether a use was learned under the same policy."""
 
     def observe(self, use: KeyUse, at_us: int, weight: int = MICRO) -> KeyUse:
         """Return the use after a request.
 
         Args:
-            use: The key's before it.
-            at_us: When it came [us].
-            weight: What a cache function saves for it, as a share of what it saves above S3 (`Worth.weight_of`): little
-                if a copy in Express would have served it [millionths].
+            use: The key's use before the request.
+            at_us: Time of the request [us].
+            weight: Weight of the request, as computed by `Worth.weight_of`. It is small if a copy in S3 Express would
+                have served the request otherwise [millionths].
         """
 
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
-        """Whether a cache function starts at the newest arrival if none serves the key; never at a first one.
+        """Return whether the newest arrival, unless it is the first, starts a cache function if none serves the key.
 
         Args:
-            use: The key's, with that arrival.
-            is_booting: Whether the key's node boots, so that there is only that time to bridge.
+            use: The key's use, including that arrival.
+            is_booting: Whether the key's node is booting. A cache function then only bridges the boot.
         """
 
-    def start_compares(self, use: KeyUse, *, is_booting: bool) -> tuple[Compared, ...]:
-        """Return what `starts` compares; all of it has to hold."""
+    def start_comparisons(self, use: KeyUse, *, is_booting: bool) -> tuple[Comparison, ...]:
+        """Return the comparisons that `starts` makes. All of them must hold."""
 
     def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
-        """Return when a cache function no longer pays, if no request follows [us]."""
+        """Return the time at which a cache function stops paying if no request follows [us]."""
 
 
 @dataclass(frozen=True)
 class BreakevenKey:
-    """The use of a key under the break-even policy, which bridges by the same rule."""
+    """The rule for a key's use under the break-even policy. The rule is the same during a boot."""
 
     arrivals: BreakevenUse
     ever_starts: bool
 
     def first(self) -> KeyUse:
-        """Return a use without times."""
+        """Return a use without arrivals."""
         return self.arrivals.first()
 
     def knows(self, use: KeyUse) -> bool:
-        """Whether a use is of the same kind."""
+        """Return whether a use was learned by a rule of this kind."""
         return self.arrivals.knows(use)
 
     def observe(self, use: KeyUse, at_us: int, weight: int = MICRO) -> KeyUse:
-        """Remember the time at which a whole weight has come together."""
+        """Record the time at which the weights add up to an arrival."""
         return self.arrivals.observe(use, at_us, weight)
 
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
-        """Whether enough requests came within the limit."""
+        """Return whether enough requests came within the limit."""
         return self.arrivals.boots(use, use.last_us)
 
-    def start_compares(self, use: KeyUse, *, is_booting: bool) -> tuple[Compared, ...]:
-        """Return within how long the newest requests came, and the limit."""
-        return self.arrivals.boot_compares(use, use.last_us)
+    def start_comparisons(self, use: KeyUse, *, is_booting: bool) -> tuple[Comparison, ...]:
+        """Return the span of the newest requests and its limit."""
+        return self.arrivals.boot_comparisons(use, use.last_us)
 
     def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
-        """Return the end of the stay after the newest request."""
+        """Return the end of the idle timeout after the newest request [us]."""
         return use.last_us + self.arrivals.parameters.redis_idle_us
 
 
 @dataclass(frozen=True)
 class HazardKey:
-    """The use of a key under the hazard policy."""
+    """The rule for a key's use under the hazard policy."""
 
     arrivals: HazardUse
 
     @property
     def ever_starts(self) -> bool:
-        """Whether one of the rates pays for a cache function."""
+        """Whether any of the rates pays for a cache function."""
         parameters = self.arrivals.parameters
         return any((*parameters.invoke.gains, *parameters.bridge.gains))
 
     def first(self) -> KeyUse:
-        """Return a use with the first belief."""
+        """Return a use with the prior belief."""
         return self.arrivals.first()
 
     def knows(self, use: KeyUse) -> bool:
-        """Whether a use is of the same kind."""
+        """Return whether a use was learned by a rule of this kind."""
         return self.arrivals.knows(use)
 
     def observe(self, use: KeyUse, at_us: int, weight: int = MICRO) -> KeyUse:
-        """Learn the gap that a whole weight ends."""
+        """Learn the gap once the weights add up to an arrival."""
         return self.arrivals.observe(use, at_us, weight)
 
     def starts(self, use: KeyUse, *, is_booting: bool) -> bool:
-        """Whether the expected rate pays for a cache function."""
+        """Return whether the expected rate pays for a cache function."""
         belief = _belief(use)
-        return belief.gaps > 0 and hazard.pays(belief, self._worth(is_booting))
+        return belief.gaps > 0 and hazard.pays(belief, self._benefit(is_booting))
 
-    def start_compares(self, use: KeyUse, *, is_booting: bool) -> tuple[Compared, ...]:
-        """Return what the expected rates earn and lose."""
-        return (hazard.compares(_belief(use), self._worth(is_booting)),)
+    def start_comparisons(self, use: KeyUse, *, is_booting: bool) -> tuple[Comparison, ...]:
+        """Return the expected gain and the expected loss."""
+        return (hazard.compare(_belief(use), self._benefit(is_booting)),)
 
     def lives_until_us(self, use: KeyUse, *, is_booting: bool) -> int:
-        """Return the instant from which the expected rate no longer pays."""
-        return use.last_us + hazard.pays_until_us(_belief(use), self._worth(is_booting))
+        """Return the time at which the expected rate stops paying [us]."""
+        return use.last_us + hazard.pays_until_us(_belief(use), self._benefit(is_booting))
 
-    def _worth(self, is_booting: bool) -> hazard.Worth:
+    def _benefit(self, is_booting: bool) -> hazard.ExpectedBenefit:
         parameters = self.arrivals.parameters
         return parameters.bridge if is_booting else parameters.invoke
 
 
 def stored_key_use(rule: KeyRule, data: bytes, *, node_ready_us: int) -> KeyUse:
-    """Return the use of a key from its row.
+    """Return a key's use from its row.
 
     Args:
-        rule: How it is learned.
-        data: What `node_use.encode` wrote; empty: nothing yet.
-        node_ready_us: When the key's node last became ready, since nobody has seen what came then [us].
+        rule: The rule that learns the use.
+        data: Output of `node_use.encode`, empty if no use is stored.
+        node_ready_us: Time at which the key's node last became ready. Later requests were not recorded per key [us].
     """
     use = decode(data) if data else rule.first()
     if not rule.knows(use):
@@ -158,24 +158,24 @@ def stored_key_use(rule: KeyRule, data: bytes, *, node_ready_us: int) -> KeyUse:
 
 
 def breakeven_key(worth: Worth) -> BreakevenKey:
-    """Return the rule of the break-even policy for the keys of a stack: a cache function in the place of the node.
+    """Return the break-even rule for a stack's keys, with a cache function in place of the node.
 
-    It is billed by the millisecond. A start costs what a life costs apart from that, a GET and one hit, which S3 has
-    instead; so it takes two requests at least.
+    The function is billed by the millisecond. A start costs the life's fixed price, a GET, and one hit that S3 serves
+    instead. A start therefore requires at least two requests.
     """
     prices, hit_usd = worth.prices, worth.hit_usd
     usd_per_s, start_usd = _MARGIN * prices.lambda_usd_per_s, prices.life_usd + prices.s3_get_usd + hit_usd
     weighed = BreakevenPrices(usd_per_s, usd_per_s, Fraction(0), run_usd=start_usd, least_s=0)
     arrivals = BreakevenUse(MICRO, 0, breakeven.breakeven(hit_usd, weighed))
-    return BreakevenKey(arrivals, ever_starts=_MOST_PER_S * hit_usd >= usd_per_s)
+    return BreakevenKey(arrivals, ever_starts=_MAX_PER_S * hit_usd >= usd_per_s)
 
 
 def hazard_key(worth: Worth) -> HazardKey:
-    """Return the rule of the hazard policy for the keys of a stack."""
+    """Return the hazard rule for a stack's keys."""
     prices = worth.prices
     lambda_usd_per_s = prices.lambda_usd_per_s + prices.life_usd / _LIFE_S
     weighed = BreakevenPrices(lambda_usd_per_s, prices.redis_usd_per_s, Fraction(0), prices.run_usd)
-    least = replace(breakeven.breakeven(worth.hit_usd, weighed), boot_requests=1)  # a key boots nothing
+    least = replace(breakeven.breakeven(worth.hit_usd, weighed), boot_requests=1)  # one key alone boots no node
     return HazardKey(HazardUse(MICRO, 0, hazard.hazard(worth.hit_usd, weighed), least))
 
 

@@ -1,4 +1,4 @@
-"""Names derived from an object key or a node: a hash, the names of executions."""
+"""Names derived from keys and nodes: hashes and execution names."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import hashlib
 import re
 import unicodedata
 
-_SLUG_LENGTH = 40  # with the hash and the epoch a name stays below the 80 characters that Step Functions allows
-_END_LENGTH = 19  # of a longer key both ends are shown
+_SLUG_LENGTH = 40  # keeps names, with hash and epoch, below the 80 characters that Step Functions allows
+_END_LENGTH = 19  # characters kept from each end of a longer key
 _HASH_DIGITS = 16
 
 
 def key_hash(key: str) -> str:
-    """Return the 32 hex digits that stand for `key` in row keys and subjects: 128 bits keep two keys from meeting."""
+    """Return the hash of `key` for row keys and subjects: 32 hex digits. Collisions are negligible at 128 bits."""
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def next_number(former: int, *, now_us: int) -> int:
-    """Return the epoch after `former`, or the generation: the time in ms, unless that is not beyond `former`.
+    """Return the epoch or generation after `former`: the time in ms, or `former` + 1 if that is greater.
 
-    So a row that expired or a table made anew does not lead to execution names that Step Functions still reserves.
+    The clock keeps execution names unique even after a row has expired or the table was recreated, because Step
+    Functions still reserves old names.
     """
     return max(former + 1, now_us // 1000)
 
 
 def slug(key: str) -> str:
-    """Return what a person recognizes `key` by, in letters, digits, `_` and `-`: at most 40, of a longer key both ends.
+    """Return a readable form of `key`, at most 40 letters, digits, `_` and `-`. A longer key keeps only its two ends.
 
-    Accents are left out, and so is whatever has no letter of ASCII: an empty slug is possible.
+    Accents and letters without an ASCII form are dropped, so the slug may be empty.
     """
     plain = unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode()
     words = re.sub(r"[^0-9A-Za-z_]+", "-", plain).strip("-")
@@ -37,23 +38,23 @@ def slug(key: str) -> str:
 
 
 def key_execution_name(key: str, hash_: str, epoch: int) -> str:
-    """Return the one name that the execution of a key's life may have: a second start is absorbed.
+    """Return the execution name of a key's life. The name makes the start of the execution idempotent.
 
-    It begins with the key, so that a list of executions can be read; the hash and the epoch make it unique.
+    The name begins with the key, which makes lists of executions readable. The hash and the epoch make it unique.
     """
     return "-".join(filter(None, [slug(key), hash_[:_HASH_DIGITS], str(epoch)]))
 
 
 def is_life_of(execution_name: str, hash_: str) -> bool:
-    """Whether an execution is a life of the key with that hash, by its name."""
+    """Return whether an execution name belongs to a life of the key with this hash."""
     return execution_name.split("-")[-2:-1] == [hash_[:_HASH_DIGITS]]
 
 
 def node_execution_name(node: str, generation: int, part: int) -> str:
-    """Return the name of one part of a node's life (it continues in a new part after 2,000 checks)."""
+    """Return the execution name of one part of a node's run. After 2,000 checks, the run continues in a new part."""
     return f"{node}-{generation}-{part}"
 
 
 def pool_execution_name(generation: int, part: int) -> str:
-    """Return the name of one part of a time in which the pool is kept alive."""
+    """Return the execution name of one part of the pool's keep-alive."""
     return f"pool-{generation}-{part}"

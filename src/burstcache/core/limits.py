@@ -1,35 +1,37 @@
-"""What a stack needs at once of what its account may have at once: pure, in numbers that AWS gives."""
+"""An account's limits, compared with a stack's peak needs. All functions are pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-# A hot key in a cache function holds a unit of Lambda's concurrency for minutes. Three of four units stay for reads and
-# control: in an account with ten, a proxy of 60 ms and a scheduler of 20 ms then answer a hundred reads a second.
+# A hot key in a cache function occupies a unit of Lambda's concurrency for minutes. Three of four units remain for
+# reads and control. In an account with ten units, a proxy that takes 60 ms and a scheduler that takes 20 ms then serve
+# a hundred reads per second.
 _SHARE_OF_HOT_KEYS = 4
-# A member of the pool holds a unit while it serves, for up to 15 minutes. By half of all units the pool stays far below
-# its limit of tenants, 2,500 environments per 1,000 units (Lambda Developer Guide, "Tenant isolation mode").
+# A member of the pool occupies a unit while it serves, for up to 15 minutes. With half of all units, the pool stays far
+# below the tenant limit of 2,500 environments per 1,000 units (Lambda Developer Guide, "Tenant isolation mode").
 _SHARE_OF_POOL = 2
-# What Lambda leaves for functions without a reservation (Lambda Developer Guide, "Configuring reserved concurrency").
+# Units that Lambda keeps for functions without reserved concurrency (Lambda Developer Guide, "Configuring reserved
+# concurrency").
 _LEAST_UNRESERVED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a stack has running at the same time at most."""
+    """The maximum resources that a stack uses at the same time."""
 
     hot_keys: int = 0  # each in a cache function; 0 without a relay
     pool_members: int = 0
     reserved: int = 0  # concurrency that the stack reserves for its proxy
     node_type: str = ""
-    nodes: int = 0  # with those of databases of state
-    task_vcpus: float = 0  # of relay and hub
+    nodes: int = 0  # including the nodes of state databases
+    task_vcpus: float = 0  # for relay and hub
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an account may have running at the same time in a region; None where AWS does not say."""
+    """The maximum resources that an account may use at the same time in a region. None means unknown."""
 
     concurrency: int
     node_vcpus: float | None = None
@@ -38,17 +40,17 @@ class Limits:
 
 
 def most_hot_keys(concurrency: int) -> int:
-    """Return how many keys may be in cache functions at once, so that reads keep most of Lambda's concurrency."""
+    """Return the maximum number of keys in cache functions that leaves most of Lambda's concurrency to reads."""
     return max(1, concurrency // _SHARE_OF_HOT_KEYS)
 
 
 def busy_concurrency(concurrency: int) -> int:
-    """Return from how many functions at once an account is nearly out of Lambda's concurrency: four fifths of it."""
+    """Return the concurrency at which an account is close to its limit: four fifths of the limit."""
     return concurrency * 4 // 5
 
 
 def vcpus_of(node_type: str) -> int:
-    """Return the vCPUs of a Graviton instance type up to `large`: two, of a `medium` that is no t4g one.
+    """Return the vCPUs of a Graviton instance type up to `large`: one for each `medium` except t4g, otherwise two.
 
     Source:
         Amazon EC2 Instance Types, "General purpose" and "Memory optimized", 2026-11.
@@ -58,7 +60,7 @@ def vcpus_of(node_type: str) -> int:
 
 
 def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
-    """Return what does not fit, each as a sentence with what to do; nothing if all does."""
+    """Yield a sentence with a remedy for each need that exceeds its limit."""
     unreserved = limits.concurrency - needs.reserved
     if needs.reserved and unreserved < _LEAST_UNRESERVED:
         yield (

@@ -1,4 +1,4 @@
-"""How long a node may run on one day, and how long it has. Days are those of UTC; a run may begin on the day before."""
+"""Node hours: how long a node has run today, and may still run. Days are in UTC. A run may span midnight."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ _DAY_US = DAY_HOURS * HOUR_US
 
 
 def day_of(at_us: int) -> int:
-    """Return the number of the day of an instant, since the epoch."""
+    """Return the day of an instant, counted from the epoch."""
     return at_us // _DAY_US
 
 
 def next_day_us(at_us: int) -> int:
-    """Return when the day after an instant begins [us]."""
+    """Return the start of the day after an instant [us]."""
     return (day_of(at_us) + 1) * _DAY_US
 
 
 def used_us(counted_us: int, *, on_day: int, since_us: int, now_us: int) -> int:
-    """Return how long a node has run today [us].
+    """Return the time that a node has run today [us].
 
     Args:
-        counted_us: What its former runs took on the day `on_day` [us].
-        on_day: The day of the end of the last of them.
-        since_us: When the present run began [us].
-        now_us: The present [us].
+        counted_us: Running time of earlier runs on the day `on_day` [us].
+        on_day: Day on which the last of these runs ended.
+        since_us: Start of the current run [us].
+        now_us: Current time [us].
     """
     today = day_of(now_us)
     former_us = counted_us if on_day == today else 0
@@ -34,7 +34,7 @@ def used_us(counted_us: int, *, on_day: int, since_us: int, now_us: int) -> int:
 
 
 def used_up_at_us(used_today_us: int, *, most_us: int, now_us: int) -> int:
-    """Return when a node that runs on will have run for `most_us` on one day [us]; `now_us` if it has."""
+    """Return the time at which a running node reaches its daily limit `most_us`, or `now_us` if it already has [us]."""
     at_us = now_us + max(most_us - used_today_us, 0)
     midnight_us = next_day_us(now_us)
     return at_us if at_us < midnight_us else midnight_us + most_us

@@ -1,4 +1,4 @@
-"""The policy's parameters: the thesis's configurator (appendix A.2) and single values set one by one."""
+"""Parameters of the thesis policy, from the thesis's configurator (appendix A.2) and overrides of single values."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 MAX_SENSITIVITY = 5
-QUEUE_LENGTH = 5  # the thesis judges a running Redis by the last five requests (4.2.3)
+QUEUE_LENGTH = 5  # the thesis checks a running Redis by its last five requests (4.2.3)
 US_PER_S = 1_000_000
-MAX_WINDOW = 100  # requests that a key's row remembers at most: each write of the row is billed by its size
+MAX_WINDOW = 100  # maximum number of requests in a key's row, since writes are billed by the row's size
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """When a key changes its tier. Times in microseconds, above 0 in a live system."""
+    """The thresholds at which a key changes its tier. Times in microseconds, above 0 in a live system."""
 
-    tick_us: int  # first life of a cache function, and what each of its GETs adds
+    tick_us: int  # initial life of a cache function, and its extension by each GET
     lambda_window_elements: int  # this many requests …
-    lambda_threshold_us: int  # … within less than this start a cache function
+    lambda_threshold_us: int  # … in less than this time start a cache function
     redis_threshold: int  # more requests than this since the trigger start Redis
-    redis_utilization_us: int  # Redis stops when the last five requests are no longer within this
-    redis_check_us: int = 60 * US_PER_S  # how often a running Redis is judged, counted from its readiness
-    keep_running_us: int = 120 * US_PER_S  # what promotion adds to the cache function's life while Redis boots
+    redis_utilization_us: int  # Redis stops when the last five requests are no longer within this time
+    redis_check_us: int = 60 * US_PER_S  # interval of the checks of a running Redis, from its readiness
+    keep_running_us: int = 120 * US_PER_S  # extension of the cache function's life by promotion, while Redis boots
 
     @property
     def window_length(self) -> int:
-        """How many requests a key's row remembers: enough for the queue of five and for either threshold."""
+        """The number of requests in a key's row: enough for the queue of five and for both thresholds."""
         return max(QUEUE_LENGTH, self.lambda_window_elements + 1, self.redis_threshold + 2)
 
 
 def configure(rate_per_min: Fraction, sensitivity: Fraction, *, least_tick_s: int = 1) -> Parameters:
-    """Return what the thesis's configurator derives, each time truncated to whole seconds.
+    """Derive the parameters by the thesis's configurator, with times truncated to whole seconds.
 
     Args:
         rate_per_min: Expected requests per minute for one key, > 0.
-        sensitivity: How much in-memory service is worth, above 0 and at most 5.
-        least_tick_s: Least accepted TICK; a simulation may accept 0: a cache function that ends as soon as it is ready.
+        sensitivity: Value of in-memory service, above 0 and at most 5.
+        least_tick_s: Minimum TICK. A simulation may accept 0. Its cache functions then end as soon as they are ready.
 
     Raises:
-        InvalidSettingError: A value is out of range, or TICK would fall under `least_tick_s`.
+        InvalidSettingError: A value is out of range, or TICK would be below `least_tick_s`.
 
     Source:
-        Thesis, appendix A.2, algorithm 1. The threshold derives from the untruncated TICK (table 5.1 leaves no choice).
+        Thesis, appendix A.2, algorithm 1. The threshold is derived from the untruncated TICK, because the truncated
+        TICK does not reproduce table 5.1.
     """
     if rate_per_min <= 0:
         raise InvalidSettingError(f"rate {_text(rate_per_min)}: expected a number of requests per minute above 0")
@@ -59,8 +60,8 @@ def configure(rate_per_min: Fraction, sensitivity: Fraction, *, least_tick_s: in
     if tick_s < least_tick_s:
         raise InvalidSettingError(
             f"rate {_text(rate_per_min)} with sensitivity {_text(sensitivity)} makes TICK {_text(tick_s)} s; it must be"
-            f" at least {least_tick_s} s: use a rate of at most {_text(12 * sensitivity / least_tick_s)}, a busier key"
-            " is in Redis all the time"
+            f" at least {least_tick_s} s: use a rate of at most {_text(12 * sensitivity / least_tick_s)}, since a"
+            " busier key is in Redis all the time"
         )
     window_elements = 2
     return Parameters(
@@ -73,12 +74,12 @@ def configure(rate_per_min: Fraction, sensitivity: Fraction, *, least_tick_s: in
 
 
 def parameters_from_text(*, rate: str, sensitivity: str, overrides: str = "", least_tick_s: int = 1) -> Parameters:
-    """Return the configurator's parameters with single values replaced.
+    """Return the configurator's parameters with overrides of single values.
 
     Args:
-        rate: Requests per minute, a decimal, read exactly.
-        sensitivity: Above 0 and up to 5, a decimal.
-        overrides: `name=value` pairs with commas between: counts by name, times by name in seconds (`tick_s=5`).
+        rate: Requests per minute, a decimal that is parsed exactly.
+        sensitivity: A decimal above 0 and up to 5.
+        overrides: Comma-separated `name=value` pairs; times are in seconds (`tick_s=5`).
         least_tick_s: As for `configure`.
 
     Raises:
@@ -98,10 +99,10 @@ def parameters_from_text(*, rate: str, sensitivity: str, overrides: str = "", le
 
 
 def live_parameters(*, rate: str, sensitivity: str, overrides: str) -> Parameters:
-    """Return the parameters of a live system, whose rows must hold what the policy looks back on.
+    """Return the parameters of a live system, where a key's row must have room for the policy's window.
 
     Raises:
-        InvalidSettingError: As in `parameters_from_text`, or a key's row cannot hold that many requests.
+        InvalidSettingError: As in `parameters_from_text`, or the window is longer than `MAX_WINDOW`.
     """
     parameters = parameters_from_text(rate=rate, sensitivity=sensitivity, overrides=overrides)
     if parameters.window_length > MAX_WINDOW:
@@ -125,7 +126,7 @@ def _override(name: str, text: str) -> int:
 
 
 def _number(name: str, text: str) -> Fraction:
-    from fractions import Fraction  # a reader needs none
+    from fractions import Fraction  # imported lazily, because readers import this module but need no fractions
 
     try:
         if "/" in text:

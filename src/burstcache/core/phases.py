@@ -1,14 +1,14 @@
-"""The phases of a key and of a Redis node, and which may follow which.
+"""The phases of a key and of a Redis node, and their transitions.
 
 Rules:
 
 1. A life begins when the scheduler writes a first phase over `s3`, or over any phase whose deadline has passed.
-2. From then on phases only go down the table below, each write on the condition that the row's phase is one of
-   those before it; a step that is repeated writes its phase again.
-3. Every phase other than `s3` and `stopped` has a deadline. Past it, a node's boot begins anew.
+2. From then on, each write of a phase is conditional on the row's current phase being an allowed predecessor in the
+   tables below. A repeated step writes its phase again.
+3. Every phase other than `s3` and `stopped` has a deadline. After a node's deadline, a new boot may begin.
 
-`KeyTable.update` and `NodeTable.change` put these tables into the conditions of their writes; the states of
-`statemachines/` are held to them by `tests/template/test_messages.py`.
+`KeyTable.update` and `NodeTable.change` derive the conditions of their writes from these tables.
+`tests/template/test_messages.py` checks the states of `statemachines/` against them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Literal
 KeyPhase = Literal["s3", "lambda", "restricted_lambda", "redis_bootup", "redis_running", "redis_shutdown"]
 NodePhase = Literal["stopped", "booting", "running", "stopping"]
 Entry = Literal["lambda", "restricted", "redis"]
-Tier = Literal["", "lambda", "redis"]  # where the proxy asks; empty: S3
+Tier = Literal["", "lambda", "redis"]  # the tier that serves reads; empty means S3
 
-# A key's way in by its node's phase: a running node takes it at once, a stopping one not before it has stopped.
+# A life's entry by its node's phase: a running node takes the key immediately, a stopping node only after its stop.
 ENTRY_BY_NODE_PHASE: Mapping[NodePhase, Entry] = {
     "stopped": "lambda",
     "booting": "lambda",
@@ -34,7 +34,7 @@ FIRST_PHASE: Mapping[Entry, KeyPhase] = {
     "redis": "redis_bootup",
 }
 
-# phase: the phases from which a life may come to it
+# The phases that may precede each phase in a life.
 KEY_PHASES_BEFORE: Mapping[KeyPhase, frozenset[KeyPhase]] = {
     "lambda": frozenset(),
     "restricted_lambda": frozenset(),
@@ -48,11 +48,11 @@ KEY_PHASES_BEFORE: Mapping[KeyPhase, frozenset[KeyPhase]] = {
 NODE_PHASES_BEFORE: Mapping[NodePhase, frozenset[NodePhase]] = {
     "booting": frozenset({"stopped", "booting", "running", "stopping"}),
     "running": frozenset({"booting"}),
-    "stopping": frozenset({"stopped", "booting", "running", "stopping"}),  # a late check may stop what has stopped
-    "stopped": frozenset({"stopping", "booting"}),  # the latter if its execution may not start
+    "stopping": frozenset({"stopped", "booting", "running", "stopping"}),  # a late check may stop a stopped node
+    "stopped": frozenset({"stopping", "booting"}),  # `booting` if its execution cannot start
 }
 
-# How far a life or a run has come: what its digest says is replaced by a later phase only.
+# The progress of a life or a run. A digest entry is never replaced by an earlier phase.
 KEY_PHASE_RANK: Mapping[KeyPhase, int] = {
     "lambda": 1,
     "restricted_lambda": 1,
@@ -63,7 +63,7 @@ KEY_PHASE_RANK: Mapping[KeyPhase, int] = {
 }
 NODE_PHASE_RANK: Mapping[NodePhase, int] = {"booting": 1, "running": 2, "stopping": 3, "stopped": 4}
 
-# The phase that a key's row has while its execution is in a state. Choices and ends have none.
+# The phase of a key's row while its execution is in a state. Choice and end states have no phase.
 KEY_PHASE_OF_STATE: Mapping[str, KeyPhase] = {
     "Lambda": "lambda",
     "RestrictedLambda": "restricted_lambda",

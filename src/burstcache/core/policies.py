@@ -1,8 +1,9 @@
-"""The policies of the live system by name: nothing else knows which there are.
+"""Registry of the live system's policies by name.
 
-A policy is the rules that it decides by, and the live code asks these. The thesis policy has those of `core.policy`
-alone: each key has a life and a lease of its own, and its node runs for its leases. The others judge a node by the use
-that all its keys make of it, and the keys in it are its guests; their rules are imported when one of them is chosen.
+A policy is a set of rules that the live code calls. Under `thesis`, all rules are in `core.policy`: each key has its
+own life and lease, and a node runs while it has leases. Under the other policies, the keys of a node are read-through
+entries (guests), and their combined use decides when the node runs. These policies' rules are imported only if such a
+policy is selected.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import Parameters
 
 if TYPE_CHECKING:
+    from burstcache.core.batching import BatchRule
     from burstcache.core.boot_loads import LoadRule
-    from burstcache.core.gathering import GatherRule
     from burstcache.core.key_use import KeyRule
     from burstcache.core.node_use import UseRule
     from burstcache.core.worth import Worth
@@ -24,25 +25,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UsePolicy:
-    """What decides where a node is judged by its use."""
+    """The rules of a policy that decides by use."""
 
     worth: Worth
-    node: UseRule  # when it boots and stops
-    key: KeyRule  # when a cache function serves a key before
-    load: LoadRule  # what a boot loads
-    gather: GatherRule  # how long readers gather what they report
+    node: UseRule  # when a node boots and stops
+    key: KeyRule  # when a cache function serves a key while no node runs
+    load: LoadRule  # which keys a boot loads
+    batch: BatchRule  # when readers send a report
 
 
 @dataclass(frozen=True, slots=True)
 class LivePolicy:
-    """One policy under the settings of a stack."""
+    """One policy with the settings of a stack."""
 
-    parameters: Parameters  # of the thesis policy: of leased keys
-    use: UsePolicy | None = None  # None: only leased keys run a node
+    parameters: Parameters  # of the thesis policy, for leased keys
+    use: UsePolicy | None = None  # if None, nodes run only for leased keys
 
     @property
     def takes_guests(self) -> bool:
-        """Whether readers ask a running node for any of its keys and fill it themselves."""
+        """Whether nodes hold read-through entries, that is, readers may fill a running node with any of its keys."""
         return self.use is not None
 
 
@@ -52,15 +53,15 @@ def thesis(parameters: Parameters) -> LivePolicy:
 
 
 def live_policy(name: str, parameters: Parameters, worth: Callable[[], Worth]) -> LivePolicy:
-    """Return the policy of that name.
+    """Return the policy with that name.
 
     Args:
         name: The value of the template's parameter `Policy`.
-        parameters: Of the thesis policy.
-        worth: Returns what hits are worth in the stack; not asked for where nothing is weighed by it.
+        parameters: Parameters of the thesis policy.
+        worth: Function that returns the value of hits in the stack. Called only for policies that decide by use.
 
     Raises:
-        InvalidSettingError: There is no such policy, or what it weighs is not accepted.
+        InvalidSettingError: There is no such policy, or the value of hits is not accepted.
     """
     if name not in POLICIES:
         raise InvalidSettingError(f"policy {name!r}: expected one of {', '.join(POLICIES)}")
@@ -69,10 +70,10 @@ def live_policy(name: str, parameters: Parameters, worth: Callable[[], Worth]) -
 
 
 def _use_policy(worth: Worth, node: UseRule, key: KeyRule) -> UsePolicy:
+    from burstcache.core.batching import batch_rule
     from burstcache.core.boot_loads import load_rule
-    from burstcache.core.gathering import gather_rule
 
-    return UsePolicy(worth, node, key, load_rule(worth), gather_rule(worth))
+    return UsePolicy(worth, node, key, load_rule(worth), batch_rule(worth))
 
 
 def _breakeven(worth: Worth) -> UsePolicy:

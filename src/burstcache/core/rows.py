@@ -1,4 +1,4 @@
-"""The rows of the table as values: keys, nodes, leases, a pause, keys that were seen."""
+"""The table's rows as values: keys, nodes, leases, a pause and seen keys."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from burstcache.core.node_hours import used_us
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import Entry, KeyPhase, NodePhase, Tier
 from burstcache.core.placement import is_home
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.table import KEY_PREFIX, LEASE_PREFIX, NODE_PREFIX, SEEN_PREFIX, LeaseColumns
 
-# A cache function notices at a heartbeat (15 s) that its key is no longer its own; of what readers know 2 s are old at
-# most, as far as DynamoDB shows it at once. In both there is room for a slow step and for clocks that differ.
+# A cache function notices the loss of its key at a heartbeat (every 15 s). A reader's digest is 2 s old at most, plus
+# DynamoDB's delay. Both times leave room for slow steps and clock skew.
 _OUTLIVES_US, _REMEMBERED_US = 60 * US_PER_S, 10 * US_PER_S
 
 
@@ -27,58 +27,58 @@ class KeyRow:
     hash: str
     key: str
     phase: KeyPhase = "s3"
-    epoch: int = 0  # of the current or last life, 0: none yet
+    epoch: int = 0  # of the current or last life; 0 before the first life
     entry: Entry = "lambda"
     tier: Tier = ""
-    node: str = ""  # where the current or last life belongs
-    generation: int = 0  # of the node that a Redis route is valid for
-    holder: str = ""  # the cache invocation that announced itself …
-    attempt: int = 0  # … how often its state had been retried …
-    ready_at_us: int = 0  # … and when
-    lives_until_us: int = 0  # what it left to the next invocation: when the life ends if no request comes …
-    served: int = 0  # … and how many requests the life has served
-    joined_at_us: int = 0  # when the life took its lease, 0: not yet
-    window: tuple[Request, ...] = ()  # newest requests, oldest first
-    trigger: Request | None = None  # the request that started the current life
+    node: str = ""  # node of the current or last life
+    generation: int = 0  # node generation for which a route to Redis is valid
+    holder: str = ""  # invocation of the cache function that announced itself …
+    attempt: int = 0  # … number of retries of its state by then …
+    ready_at_us: int = 0  # … and time of the announcement
+    lives_until_us: int = 0  # saved for the next invocation: the end of the life without further requests …
+    served: int = 0  # … and the number of requests that the life has served
+    joined_at_us: int = 0  # time at which the life took its lease; 0 before that
+    window: tuple[RecordedRequest, ...] = ()  # newest requests, oldest first
+    trigger: RecordedRequest | None = None  # the request that started the current life
     changed_at_us: int = 0
     deadline_at_us: int = 0
-    not_before_us: int = 0  # no start before this: cool-down after failed lives
-    failures: int = 0  # failed lives in a row
+    not_before_us: int = 0  # end of the cool-down after failed lives, before which no life starts
+    failures: int = 0  # consecutive failed lives
     etag: str = ""
     size_bytes: int = 0
-    use: bytes = b""  # `core.key_use`, under a policy whose nodes take guests
+    use: bytes = b""  # `core.key_use`, under a policy with read-through entries
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> KeyRow:
-        """Return the row in a DynamoDB item whose values are plain Python ones."""
+        """Decode a row from a DynamoDB item with plain Python values."""
         names = cls.__slots__
         plain = {name: item[name] for name in names if name in item and name not in ("window", "trigger", "use")}
         return cls(
             use=bytes(item.get("use", b"")),
             hash=item["pk"].removeprefix(KEY_PREFIX),
-            window=tuple(sorted({Request.decode(text) for text in item.get("window", ())})),
-            trigger=Request.decode(item["trigger"]) if "trigger" in item else None,
+            window=tuple(sorted({RecordedRequest.decode(text) for text in item.get("window", ())})),
+            trigger=RecordedRequest.decode(item["trigger"]) if "trigger" in item else None,
             **plain,
         )
 
     def is_live(self, now_us: int) -> bool:
-        """Whether an execution owns the key."""
+        """Return whether an execution owns the key."""
         return self.phase != "s3" and now_us < self.deadline_at_us
 
     def may_be_held(self, now_us: int) -> bool:
-        """Whether a cache function may hold a copy: one that has outlived its life leaves within this time."""
+        """Return whether a cache function may hold a copy. The function exits within 60 s of its life's end."""
         return self.phase != "s3" or now_us - self.changed_at_us < _OUTLIVES_US
 
     def may_be_on(self, node: NodeRow, now_us: int) -> bool:
-        """Whether a node may have a copy of a life, or readers may still ask it for one of a life that is over."""
-        if node.phase not in ("running", "stopping"):  # it is filled once its row says `running`
+        """Return whether a node may have a copy, or readers may still request a copy there after the end of a life."""
+        if node.phase not in ("running", "stopping"):  # a node is filled only once its row says `running`
             return False
         is_in_redis = self.phase in ("redis_bootup", "redis_running", "redis_shutdown")
         return (is_in_redis and self.node == node.node) or now_us - self.changed_at_us < _REMEMBERED_US
 
     @property
     def is_announced(self) -> bool:
-        """Whether the execution has shown itself: its cache function has announced itself, or it has joined a node."""
+        """Whether the execution is known to run: its function has announced itself, or the key has joined a node."""
         return bool(self.holder or self.joined_at_us)
 
     @property
@@ -95,61 +95,61 @@ class NodeRow:
     phase: NodePhase = "stopped"
     generation: int = 0
     part: int = 0
-    joins: int = 0  # counts every lease ever put: a reader of an older count has missed a join
+    joins: int = 0  # number of leases ever put; a reader with a lower count has missed a join
     ready_at_us: int = 0
-    metered_at_us: int = 0  # until when the instance's time has been counted
+    metered_at_us: int = 0  # end of the instance's running time counted so far
     deadline_at_us: int = 0
-    peers: tuple[str, ...] = ()  # the nodes among which keys have their homes in this run; none: it takes no guests
-    boot_token: str = ""  # of BootNode: the instance completes it when Redis answers
-    save_token: str = ""  # of SaveNode: the instance completes it when S3 has its database
-    attended_at_us: int = 0  # when the janitor found last that the run has an owner: the instance waits for it
-    failures: int = 0  # failed boots in a row
-    not_before_us: int = 0  # no boot before this, but by hand: cool-down after failed ones, or its hours are used up
-    day: int = 0  # of the last stop, since the epoch …
-    day_used_us: int = 0  # … and how long the node had run on it by then
-    unasked_in: int = 0  # the generation that is known to be asked by no reader any more, 0: none
+    peers: tuple[str, ...] = ()  # nodes over which keys are distributed in this run; empty without read-through entries
+    boot_token: str = ""  # task token of BootNode, which the instance completes when Redis answers
+    save_token: str = ""  # task token of SaveNode, which the instance completes when S3 has its database
+    attended_at_us: int = 0  # last time the janitor found the run's owner; without updates the instance stops itself
+    failures: int = 0  # consecutive failed boots
+    not_before_us: int = 0  # only a person may boot the node before this time, after failures or without hours left
+    day: int = 0  # day of the last stop, counted from the epoch …
+    day_used_us: int = 0  # … and the node's running time on that day until the stop
+    unasked_in: int = 0  # the generation that readers no longer send requests to; 0 if none
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> NodeRow:
-        """Return the row in a DynamoDB item whose values are plain Python ones."""
+        """Decode a row from a DynamoDB item with plain Python values."""
         plain = {name: item[name] for name in cls.__slots__ if name in item and name not in ("node", "peers")}
         return cls(node=item["pk"].removeprefix(NODE_PREFIX), peers=tuple(item.get("peers", ())), **plain)
 
     def phase_at(self, now_us: int) -> NodePhase:
-        """Return the phase, or `stopped` past its deadline: nothing looks after the node any more."""
+        """Return the phase, or `stopped` past the deadline, since the node then has no owner."""
         return self.phase if now_us < self.deadline_at_us else "stopped"
 
     def is_late_to_stop(self, now_us: int) -> bool:
-        """Whether a node that stops should be off by now."""
+        """Return whether a stopping node should be off by now."""
         return self.phase == "stopping" and now_us >= self.deadline_at_us - (STOP_S - STOP_HANGS_S) * US_PER_S
 
     def is_barred(self, now_us: int) -> bool:
-        """Whether the node is off and may not boot: cache functions serve its keys meanwhile."""
+        """Return whether the node is off and may not boot. Meanwhile, cache functions serve its keys."""
         return self.phase_at(now_us) == "stopped" and now_us < self.not_before_us
 
     @property
     def bar(self) -> str:
-        """Why the node may not boot, as the end of a sentence."""
+        """The reason why the node may not boot, as the end of a sentence."""
         if self.failures:
             return f"cools down after {self.failures} failed boots"
         return "has run for as many hours as MaxNodeHoursPerDay allows"
 
     def used_today_us(self, now_us: int) -> int:
-        """Return how long a node that runs has run today [us]."""
+        """Return the running time of a running node today [us]."""
         return used_us(self.day_used_us, on_day=self.day, since_us=self.booted_at_us, now_us=now_us)
 
     def is_home_of(self, hash_: str) -> bool:
-        """Whether readers may have brought the key's object here as a guest."""
+        """Return whether readers may have stored the key's object on this node as a read-through entry."""
         return self.phase != "stopped" and is_home(self.node, hash_, self.peers)
 
     @property
     def is_unasked(self) -> bool:
-        """Whether the node stops and no reader asks it any more."""
+        """Whether the node is stopping and readers no longer send it requests."""
         return self.phase == "stopping" and self.unasked_in == self.generation
 
     @property
     def booted_at_us(self) -> int:
-        """When the boot of the current or last run began, at the earliest: generations are numbered by the clock."""
+        """The earliest possible boot of the current or last run, since generations are clock times [us]."""
         return self.generation * 1000
 
     @property
@@ -160,16 +160,16 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A time in which no life and no node starts, and S3 serves."""
+    """A pause of the stack, during which no life or node starts, and S3 serves all keys."""
 
     reason: str
     since_us: int
-    until_us: int = 0  # 0: until a person ends it
+    until_us: int = 0  # 0 if the pause lasts until a person ends it
 
 
 @dataclass(frozen=True, slots=True)
 class SeenKey:
-    """A key of a node that takes guests, as it was seen last; noted at most once an hour."""
+    """A key of a node with read-through entries, as last recorded. `core.recency` limits the frequency of records."""
 
     hash: str
     key: str
@@ -178,21 +178,21 @@ class SeenKey:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> SeenKey:
-        """Return the key in a DynamoDB item whose values are plain Python ones."""
+        """Decode a key from a DynamoDB item with plain Python values."""
         return cls(item["sk"].removeprefix(SEEN_PREFIX), item["key"], item["size_bytes"], item["seen_at_us"])
 
     @property
     def row(self) -> KeyRow:
-        """What is known of the key, if it has no row of its own: that request, and nothing of a life."""
-        return KeyRow(self.hash, self.key, window=(Request(self.seen_at_us, ""),), size_bytes=self.size_bytes)
+        """The substitute row of a key without its own row, with one request and no life."""
+        return KeyRow(self.hash, self.key, window=(RecordedRequest(self.seen_at_us, ""),), size_bytes=self.size_bytes)
 
 
-BY_HAND = "by-hand"  # in place of a hash, in a person's hold
+BY_HAND = "by-hand"  # replaces the hash in a person's hold
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A key's claim on a running node; a person's hold is a lease without a key."""
+    """A key's lease on a node. A person's hold is a lease without a key."""
 
     node: str
     hash: str
@@ -200,22 +200,22 @@ class Lease:
     epoch: int = 0
     waiter: str = ""  # token of RedisBootup, until the node is ready
     running: str = ""  # token of RedisRunning, from then on
-    was_missing: bool = False  # the last check found nothing of the key in Redis
-    held_until_us: int = 0  # of a hold
+    was_missing: bool = False  # the last check found no request times of the key in Redis
+    held_until_us: int = 0  # end of a person's hold
 
     @property
     def is_by_hand(self) -> bool:
-        """Whether it is a person's hold."""
+        """Whether the lease is a person's hold."""
         return self.hash == BY_HAND
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Lease:
-        """Return the lease in a DynamoDB item whose values are plain Python ones."""
+        """Decode a lease from a DynamoDB item with plain Python values."""
         plain = {name: item[name] for name in cls.__slots__ if name in item and name not in ("node", "hash")}
         return cls(node=item["pk"].removeprefix(NODE_PREFIX), hash=item["sk"].removeprefix(LEASE_PREFIX), **plain)
 
     def columns(self) -> LeaseColumns:
-        """Return what the item of a new lease holds."""
+        """Return the columns of a new lease's item."""
         columns = LeaseColumns(key=self.key, epoch=self.epoch)
         if self.waiter:
             columns["waiter"] = self.waiter

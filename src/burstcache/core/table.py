@@ -1,23 +1,23 @@
-"""The table: keys of its items, columns, conditions of writes. `core.rows` has the rows as values.
+"""Schema of the table: primary keys, columns and write conditions. `core.rows` represents rows as values.
 
-    KEY#<hash>  / ROUTE         one key: where it is served from, its life, its newest requests
+    KEY#<hash>  / ROUTE         one key: the tier that serves it, its life, its newest requests
     NODE#<name> / NODE          one Redis node
-    NODE#<name> / LEASE#<hash>  a key's claim on a node; a person's hold is a lease without a key, and so is a holder's
-                                of a database of state (`NODE#state-<database>`)
-    NODE#<name> / USE           what boots and stops a node that takes guests
-    NODE#<name> / SEEN#<hash>   a key of such a node that was asked for within the last day
-    HOT         / HOT           the keys that have been started
-    PAUSED      / PAUSED        why nothing starts, and until when; absent: the stack is not paused
-    DIGEST      / ROUTE#<hash>  a key that a tier serves, or served a moment ago
+    NODE#<name> / LEASE#<hash>  a key's lease on a node. A person's hold is a lease without a key, as is the lease of
+                                a database's holder (`NODE#state-<database>`)
+    NODE#<name> / USE           the use that decides when a node with read-through entries boots and stops
+    NODE#<name> / SEEN#<hash>   a key of such a node, requested within the last day
+    HOT         / HOT           the keys with a started life
+    PAUSED      / PAUSED        the reason and the end of a pause; absent if the stack is not paused
+    DIGEST      / ROUTE#<hash>  a key that a tier serves, or served until recently
     DIGEST      / NODE#<name>   a node, as readers see it
-    DIGEST      / CHANGES       the keys whose objects changed lately
-    DIGEST      / LATE          the keys with a write that tiers take long to follow
+    DIGEST      / CHANGES       the log of recently changed keys
+    DIGEST      / LATE          the late marks: keys whose invalidation is slow
     DIGEST      / RELAY         the fence of the copies in cache functions
-    POOL        / STATE         what keeps the pool's members alive, and what was chosen for it
-    POOL        / MEMBERS       what each member of the pool was when it last answered
-    POOL        / HUB#<id>      a hub, and what it has seen
+    POOL        / STATE         the execution that keeps the pool's members alive, and the choice of its redundancy
+    POOL        / MEMBERS       the last answer of each member of the pool
+    POOL        / HUB#<id>      a hub and its totals
 
-Every phase other than `s3` and `stopped` has a deadline; a row past it counts as cold.
+Every phase other than `s3` and `stopped` has a deadline. A row past its deadline counts as cold.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _ROUTE_ITEM, _NODE_ITEM, _USE_ITEM = "ROUTE", "NODE", "USE"
 
 
 class ItemKey(TypedDict):
-    """The key of one item."""
+    """The primary key of one item."""
 
     pk: str
     sk: str
 
 
 class KeyColumns(TypedDict, total=False):
-    """What the item of a key holds, in plain values."""
+    """The columns of a key's item, in plain values."""
 
     key: str
     phase: KeyPhase
@@ -63,7 +63,7 @@ class KeyColumns(TypedDict, total=False):
     size_bytes: int
     use: bytes
     expires_at: int
-    life_expires_at: int  # what the newest write of a life has made of `expires_at`
+    life_expires_at: int  # `expires_at` as set by a life's newest write
 
 
 KeyColumn = Literal[
@@ -78,11 +78,11 @@ KeyColumn = Literal[
     "deadline_at_us",
     "failures",
     "not_before_us",
-]  # those that a write may remove
+]  # columns that a write may remove
 
 
 class NodeColumns(TypedDict, total=False):
-    """What the item of a node holds, in plain values."""
+    """The columns of a node's item, in plain values."""
 
     phase: NodePhase
     generation: int
@@ -103,7 +103,7 @@ class NodeColumns(TypedDict, total=False):
 
 
 class LeaseColumns(TypedDict, total=False):
-    """What the item of a lease holds, in plain values."""
+    """The columns of a lease's item, in plain values."""
 
     key: str
     epoch: int
@@ -114,16 +114,16 @@ class LeaseColumns(TypedDict, total=False):
 
 
 class UseColumns(TypedDict, total=False):
-    """What the item of a node's use holds, in plain values."""
+    """The columns of a node's use item, in plain values."""
 
     use: bytes  # `core.node_use.encode`
-    version: int  # counts writes
-    reports: bytes  # the newest reports that the use has, 8 bytes each
-    looked_at_us: int  # while the node runs
+    version: int  # number of writes
+    reports: bytes  # idempotency keys of the newest reports counted, 8 bytes each
+    looked_at_us: int  # time of the last check while the node runs
 
 
 class SeenColumns(TypedDict, total=False):
-    """What the item of a key seen holds, in plain values."""
+    """The columns of a seen key's item, in plain values."""
 
     key: str
     size_bytes: int
@@ -132,14 +132,14 @@ class SeenColumns(TypedDict, total=False):
 
 
 class HotColumns(TypedDict, total=False):
-    """What the item of the started keys holds, in plain values."""
+    """The columns of the item that lists started keys, in plain values."""
 
     live: set[str]
     starts: int
 
 
 class PauseColumns(TypedDict, total=False):
-    """What the item of a pause holds, in plain values."""
+    """The columns of a pause's item, in plain values."""
 
     reason: str
     since_us: int
@@ -148,7 +148,7 @@ class PauseColumns(TypedDict, total=False):
 
 
 class DigestColumns(TypedDict, total=False):
-    """What the items of the digest hold, in plain values: of a key, of a node, of all changes, of the relay."""
+    """The columns of the digest's items, in plain values: a key, a node, all changes, the relay."""
 
     life: int  # a key's epoch, a node's generation
     phase_rank: int
@@ -166,7 +166,7 @@ class DigestColumns(TypedDict, total=False):
 
 
 class PoolStateColumns(TypedDict, total=False):
-    """What the item of the pool's state holds, in plain values."""
+    """The columns of the pool's state, in plain values."""
 
     generation: int
     part: int
@@ -174,19 +174,19 @@ class PoolStateColumns(TypedDict, total=False):
     ended_at_us: int
     warmed_at_us: int
     reader_at_us: int
-    choice: str  # JSON, as are the columns below it
+    choice: str  # JSON, as is `totals`
     totals: str
 
 
 class PoolMembersColumns(TypedDict, total=False):
-    """What the item of the pool's members holds, in plain values; both are JSON."""
+    """The columns of the pool's members, in plain values. Both columns are JSON."""
 
     members: str
     reclaims: str
 
 
 class PoolHubColumns(TypedDict, total=False):
-    """What the item of a hub holds, in plain values."""
+    """The columns of a hub's item, in plain values."""
 
     host: str
     port: int
@@ -195,7 +195,7 @@ class PoolHubColumns(TypedDict, total=False):
     takes_readers: bool
     reported_at_us: int
     used_at_us: int
-    totals: str  # JSON, as are the columns below it
+    totals: str  # JSON, as are `used` and `counted`
     used: str
     counted: str
     control_requests: int
@@ -205,10 +205,10 @@ class PoolHubColumns(TypedDict, total=False):
 
 HOT_ITEM = ItemKey(pk="HOT", sk="HOT")
 PAUSED_ITEM = ItemKey(pk="PAUSED", sk="PAUSED")
-# Sorts before nodes and routes, so a Query reads it first: its routes are as new as the changes that it knows.
+# Sorts before nodes and routes, so a Query reads this item first, and the routes are at least as new as the changes.
 CHANGES_ITEM = ItemKey(pk="DIGEST", sk="CHANGES")
 DIGEST_PARTITION = CHANGES_ITEM["pk"]
-# Sorts after the changes: who knows of one has all marks that were made before it.
+# Sorts after the changes, so a reader that sees a change also sees all earlier marks.
 LATE_ITEM = ItemKey(pk=DIGEST_PARTITION, sk="LATE")
 RELAY_ITEM = ItemKey(pk=DIGEST_PARTITION, sk="RELAY")
 ALL_OF_DIGEST = ALL_OF_POOL = "pk = :pk"
@@ -223,10 +223,11 @@ ROUTE_SORT_KEY = _ROUTE_ITEM
 
 # Conditions of writes, in DynamoDB's language.
 IS_SAME_LIFE = "epoch = :epoch"
-IS_SAME_HOLD = "epoch = :epoch AND held_until_us = :held"  # its holder has neither extended it nor put it anew
-NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"  # a write that is only tried
+IS_SAME_HOLD = "epoch = :epoch AND held_until_us = :held"  # the holder has neither renewed nor replaced the hold
+NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"  # for a dry run
 IS_LIVE = "phase <> :s3"
-# Of the invocations of a life the newest attempt holds the key, and of one attempt the first that announces itself.
+# The newest attempt of a life holds the key. Within an attempt, the first invocation that announces itself holds the
+# key.
 IS_UNHELD = "(attribute_not_exists(holder) OR #holder = :holder OR #attempt < :attempt)"
 IS_SERVED_BY = "#tier = :served_by"
 IS_HELD_BY = "#holder = :held_by"
@@ -239,7 +240,7 @@ IS_NEW_NODE = "attribute_not_exists(generation)"
 IS_NODE_AS_SEEN = "phase = :seen_phase AND generation = :seen_generation AND #part = :seen_part"
 HAS_NO_NEW_JOIN, HAS_NO_JOIN = "joins = :seen_joins", "attribute_not_exists(joins)"
 IS_PAUSED_FOR_A_TIME_OR_NOT = "attribute_not_exists(pk) OR attribute_exists(until_us)"
-IS_HELD = "held_until_us > :now"  # what has run out may be dropped at any time, so it is never extended
+IS_HELD = "held_until_us > :now"  # an expired lease may be dropped at any time, so it is never renewed
 HAS_ROOM = "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :most"
 HAS_NO_NEW_START = "starts = :seen"
 IS_USE_AS_SEEN = "version = :seen"
@@ -253,7 +254,7 @@ IS_ROUND_AS_SEEN, IS_FIRST_ROUND = "warmed_at_us = :seen_warmed", "attribute_not
 HAS_NO_CHOICE = "attribute_not_exists(choice)"
 IS_HUB_AS_SEEN = "reported_at_us = :seen"
 
-# Updates of more than plain columns.
+# Update expressions for more than plain columns.
 APPEND_REQUEST = (
     "SET #key = :key, etag = :etag, size_bytes = {size}, phase = if_not_exists(phase, :s3),"
     " expires_at = if_not_exists(life_expires_at, :expires),"
@@ -281,47 +282,47 @@ RAISE_FENCE, RAISE_FENCE_BY_ONE = "SET fence_us = :now", "SET fence_us = fence_u
 IS_FENCE_OLDER = "attribute_not_exists(fence_us) OR fence_us < :now"
 SET_HELD = "SET held_until_us = :until"
 SET_COLUMNS = "SET {}"
-# What a first row takes from the life before.
+# Columns of the previous life, removed by a life's first write.
 REMOVED_AT_START: tuple[KeyColumn, ...] = (
     "tier", "holder", "attempt", "lives_until_us", "served", "generation", "joined_at_us", "not_before_us",
 )  # fmt: skip
 
 
 def key_item(hash_: str) -> ItemKey:
-    """Return where the row of a key is."""
+    """Return the primary key of a key's item."""
     return ItemKey(pk=f"{KEY_PREFIX}{hash_}", sk=_ROUTE_ITEM)
 
 
 def node_item(node: str) -> ItemKey:
-    """Return where the row of a node is."""
+    """Return the primary key of a node's item."""
     return ItemKey(pk=f"{NODE_PREFIX}{node}", sk=_NODE_ITEM)
 
 
 def lease_item(node: str, hash_: str) -> ItemKey:
-    """Return where the lease of a key on a node is."""
+    """Return the primary key of the item for a key's lease on a node."""
     return ItemKey(pk=f"{NODE_PREFIX}{node}", sk=f"{LEASE_PREFIX}{hash_}")
 
 
 def use_item(node: str) -> ItemKey:
-    """Return where the use of a node is."""
+    """Return the primary key of a node's use item."""
     return ItemKey(pk=f"{NODE_PREFIX}{node}", sk=_USE_ITEM)
 
 
 def seen_item(node: str, hash_: str) -> ItemKey:
-    """Return where it stands when a key of a node was seen."""
+    """Return the primary key of the item for a seen key of a node."""
     return ItemKey(pk=f"{NODE_PREFIX}{node}", sk=f"{SEEN_PREFIX}{hash_}")
 
 
 def shown_route_item(hash_: str) -> ItemKey:
-    """Return where the digest has a key."""
+    """Return the primary key of a key's item in the digest."""
     return ItemKey(pk=DIGEST_PARTITION, sk=f"{SHOWN_ROUTE_PREFIX}{hash_}")
 
 
 def shown_node_item(node: str) -> ItemKey:
-    """Return where the digest has a node."""
+    """Return the primary key of a node's item in the digest."""
     return ItemKey(pk=DIGEST_PARTITION, sk=f"{SHOWN_NODE_PREFIX}{node}")
 
 
 def hub_item(hub: str) -> ItemKey:
-    """Return where the row of a hub of the pool is."""
+    """Return the primary key of a hub's item."""
     return ItemKey(pk=POOL_PARTITION, sk=f"{HUB_PREFIX}{hub}")

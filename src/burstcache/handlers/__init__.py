@@ -1,4 +1,4 @@
-"""One thin module per Lambda function: event in, one call, answer out."""
+"""The handlers: one thin module per Lambda function, which maps an event to one call."""
 
 from burstcache.logs import log_structured_lines
 

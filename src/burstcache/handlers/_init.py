@@ -1,4 +1,4 @@
-"""What functions do before their first event, and before each."""
+"""Function init: components that are built before the first event, and the context of log lines."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
 
 _T = TypeVar("_T")
-# botocore's own bundle has every authority of the web: 20 to 90 ms of CPU at each new connection, of which a function
-# has a fraction. An endpoint of one's own has a certificate of any of them.
+# botocore's own bundle has every public certificate authority. Loading this bundle costs 20 to 90 ms of CPU per new
+# connection, and a function has only a fraction of a CPU. A custom endpoint may have a certificate from any of these
+# authorities.
 _AMAZON_ROOTS = Path(adapters.__path__[0]) / "amazon_roots.pem"
 
 
 def at_init(make: Callable[[], _T]) -> _lru_cache_wrapper[_T]:
-    """Make a function's parts in Lambda's INIT phase, once; return what hands them out.
+    """Build a function's components once, in Lambda's INIT phase, and return their getter.
 
-    INIT has a full CPU and the first event a fraction of one, and an error in INIT, such as a missing variable, stops
-    the function before it takes any event. Where Lambda does not run the module, so that it can be imported without a
-    function's environment, the parts are made at the first call.
+    INIT has a full CPU, and the first event only a fraction of a CPU. An error in INIT, such as a missing variable,
+    stops the function before any event. Outside Lambda the components are built at the first call, so that the module
+    can be imported without a function's environment.
     """
     made = cache(make)
     if "LAMBDA_TASK_ROOT" in os.environ:
@@ -37,10 +38,10 @@ def at_init(make: Callable[[], _T]) -> _lru_cache_wrapper[_T]:
 
 
 def init_s() -> float:
-    """Return how long the environment has been initialising itself, which is billed; 0 where Lambda does not run it.
+    """Return the billed time since this environment began to initialise, or 0 outside Lambda [s].
 
     Source:
-        proc_pid_stat(5): field 22 is when the process began, in ticks since the machine's start.
+        proc_pid_stat(5): field 22 is the start of the process, in ticks since the machine's start.
     """
     if "LAMBDA_TASK_ROOT" not in os.environ:
         return 0.0
@@ -49,7 +50,7 @@ def init_s() -> float:
 
 
 def logs_requests(handler: Callable[[dict[str, Any], Any], _T]) -> Callable[[dict[str, Any], Any], _T]:
-    """Have the lines that a handler logs name the request that it works on."""
+    """Add the request ID to a handler's log lines."""
 
     @wraps(handler)
     def named(event: dict[str, Any], context: Any) -> _T:

@@ -1,4 +1,4 @@
-"""Account function: a custom resource that makes sure of the account before the stack is made in it."""
+"""The account function, a custom resource that prepares the account for the stack and checks the account's limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from burstcache.logs import logger
 
 @logs_requests
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Make what is missing, check limits, and answer CloudFormation, whatever happens. Nothing is ever deleted."""
+    """Create missing resources, check limits, and always answer CloudFormation. Delete nothing."""
     physical_id = str(event.get("PhysicalResourceId") or event["LogicalResourceId"])
     attributes: dict[str, str] = {}
     try:
@@ -27,34 +27,36 @@ def handler(event: dict[str, Any], context: Any) -> None:
     except AccountTooSmallError as error:
         fail(event, physical_id, str(error))
     except Exception as error:
-        logger().exception("account not as wanted")
+        logger().exception("the account cannot be prepared")
         fail(event, physical_id, f"{type(error).__name__}: {error}")
     else:
         succeed(event, physical_id, attributes)
 
 
-def prepare(asked: Mapping[str, Any], account: Account) -> Limits:
-    """Do what the properties of the custom resource ask for, and return the account's limits.
+def prepare(properties: Mapping[str, Any], account: Account) -> Limits:
+    """Prepare the account for the custom resource's properties, and return the account's limits.
 
     Raises:
-        AccountTooSmallError: With one sentence for each limit that is too low.
+        AccountTooSmallError: Some limits are too low. The message has one sentence for each limit.
         ServiceError: AWS fails.
     """
-    if asked["EcsRole"] == "true" and account.make_ecs_role():
+    if properties["EcsRole"] == "true" and account.make_ecs_role():
         logger().info("the service-linked role of ECS was missing")
     needs = Needs(
-        hot_keys=int(asked["HotKeys"]),
-        pool_members=int(asked["PoolMembers"]),
-        reserved=int(asked["ProxyConcurrency"]),
-        node_type=asked["NodeType"],
-        nodes=int(asked["Nodes"]) + len([name for name in asked["Databases"].split(",") if name]),
-        task_vcpus=float(asked["TaskVcpus"]),
+        hot_keys=int(properties["HotKeys"]),
+        pool_members=int(properties["PoolMembers"]),
+        reserved=int(properties["ProxyConcurrency"]),
+        node_type=properties["NodeType"],
+        nodes=int(properties["Nodes"]) + len([name for name in properties["Databases"].split(",") if name]),
+        task_vcpus=float(properties["TaskVcpus"]),
     )
     limits = Limits(
         concurrency=account.concurrency(),
         node_vcpus=account.node_vcpus() if needs.nodes else None,
         task_vcpus=account.task_vcpus() if needs.task_vcpus else None,
-        zones_without_node_type=account.zones_without(needs.node_type, asked.get("Zones", [])) if needs.nodes else (),
+        zones_without_node_type=(
+            account.zones_without(needs.node_type, properties.get("Zones", [])) if needs.nodes else ()
+        ),
     )
     if too_low := list(shortfalls(needs, limits)):
         raise AccountTooSmallError(". ".join(too_low))

@@ -1,4 +1,4 @@
-"""Budget function: AWS Budgets says that the month's money is spent, and nothing starts before the next month."""
+"""The budget function, which pauses the stack until the next month once AWS Budgets reports the budget as spent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.core.months import month_end_us
 from burstcache.handlers._init import at_init
 from burstcache.handlers._self_test import answers_self_test
@@ -17,17 +17,17 @@ from burstcache.settings.budget import BudgetSettings
 
 
 @at_init
-def pauses() -> Pauses:
-    """Make what pauses the stack."""
+def pauses() -> PauseSwitch:
+    """Build the stack's pause switch."""
     settings = BudgetSettings.read(os.environ)
-    return Pauses(settings.table_name, Clients("control").dynamodb, SystemClock())
+    return PauseSwitch(settings.table_name, Clients("control").dynamodb, SystemClock())
 
 
 @answers_self_test("budget")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Pause the stack until the month is over, for the reason that the message's subject has.
+    """Pause the stack until the end of the month, with the message's subject as the reason.
 
-    A message about anything but the threshold changes nothing: a topic may get one that only tries it.
+    Ignore messages that are not about the threshold, such as a test message that an operator sends to the topic.
     """
     message = event["Records"][0]["Sns"]
     reason = message.get("Subject") or "AWS Budgets"

@@ -1,4 +1,4 @@
-"""Express bucket function: a custom resource that lets copies expire, and empties the bucket when the stack goes."""
+"""The Express bucket function, a custom resource that sets the expiry of copies, and empties the bucket on deletion."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from burstcache.logs import logger
 
 @logs_requests
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Do what CloudFormation asks for, and answer it, whatever happens. The resource is known by the bucket's name."""
-    asked = event["ResourceProperties"]
-    physical_id = str(asked.get("BucketName") or event.get("PhysicalResourceId") or event["LogicalResourceId"])
+    """Handle a CloudFormation request, and always answer it. The resource's ID is the bucket's name."""
+    properties = event["ResourceProperties"]
+    physical_id = str(properties.get("BucketName") or event.get("PhysicalResourceId") or event["LogicalResourceId"])
     try:
         bucket = ExpressBucket(physical_id, Clients("patient").express)
         if event["RequestType"] == "Delete":
             logger().info("copies deleted", count=bucket.empty())
         else:
-            worth_usd = float(wait_usd_from_text(asked["HitValueUsdPerMillion"]))
-            bucket.let_expire(express_rule(sheet_of_region(os.environ["AWS_REGION"]), hit_value_usd=worth_usd))
+            worth_usd = float(wait_usd_from_text(properties["HitValueUsdPerMillion"]))
+            bucket.set_expiry(express_rule(sheet_of_region(os.environ["AWS_REGION"]), hit_value_usd=worth_usd))
     except Exception as error:
-        logger().exception("bucket not as wanted")
+        logger().exception("the bucket cannot be set up")
         fail(event, physical_id, f"{type(error).__name__}: {error}")
         return
     succeed(event, physical_id)

@@ -1,4 +1,4 @@
-"""Janitor function: on a schedule, it switches off what has lost its owner."""
+"""The janitor function, which runs on a schedule and cleans up keys and nodes without an owner."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
@@ -24,9 +24,9 @@ from burstcache.settings.janitor import JanitorSettings
 
 @at_init
 def janitor() -> Janitor:
-    """Make what cleans up."""
+    """Build the janitor."""
     settings, clock, clients = JanitorSettings.read(os.environ), SystemClock(), Clients("control")
-    # A call of Redis control may start cold and ask EC2; one that outlasts this run goes on without us.
+    # Redis control may start cold and call EC2. A call that outlasts this run continues on its own.
     redis_control = invoke_by_name(Clients("patient").functions, settings.redis_control_function_name)
     nodes = settings.redis_nodes + settings.state_nodes
     return Janitor(
@@ -35,7 +35,7 @@ def janitor() -> Janitor:
         nodes=NodeTable(settings.table_name, clients.dynamodb, clock),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(nodes), clients.ec2),
-        pauses=Pauses(settings.table_name, clients.dynamodb, clock),
+        pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         key_lifecycle_arn=settings.key_lifecycle_arn,
         redis_node_arn=settings.redis_node_arn,
         node_names=names_of(nodes),
@@ -48,8 +48,8 @@ def janitor() -> Janitor:
 @logs_requests
 @answers_self_test("janitor")
 def handler(event: dict[str, Any], context: Any) -> Cleaned:
-    """Clean up. The event is ignored."""
+    """Clean up keys and nodes without an owner. Ignore the event."""
     cleaned = janitor().clean()
     if any(cleaned.values()):
-        logger().warning("cleaned up what had lost its owner", extra=dict(cleaned))
+        logger().warning("cleaned up keys and nodes without an owner", extra=dict(cleaned))
     return cleaned

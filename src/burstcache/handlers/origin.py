@@ -1,4 +1,4 @@
-"""Origin function: a write to an object in, from a writer or by S3's event; copies are let go, readers told."""
+"""The origin function, which invalidates copies after a write that a writer or S3 reports."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from burstcache.settings.origin import OriginSettings
 
 @at_init
 def changes() -> OriginChanges:
-    """Make what follows writes."""
-    logger()  # each write gets a line
+    """Build the component that invalidates copies."""
+    logger()  # set up in INIT, since each write logs a line
     settings, clock, clients = OriginSettings.read(os.environ), SystemClock(), Clients("control")
     return OriginChanges(
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
@@ -41,8 +41,8 @@ def changes() -> OriginChanges:
 @logs_requests
 @answers_self_test("origin")
 def handler(event: dict[str, Any], context: Any) -> Refreshed:
-    """Follow one write to an object, or its deletion."""
+    """Invalidate the copies of a written or deleted object."""
     key = event["key"] if "op" in event else event["detail"]["object"]["key"]
-    refreshed = changes().follow(key)
-    logger().info("write followed", extra={"key": key, "key_hash": key_hash(key), **refreshed})
+    refreshed = changes().apply_write(key)
+    logger().info("copies invalidated", extra={"key": key, "key_hash": key_hash(key), **refreshed})
     return refreshed

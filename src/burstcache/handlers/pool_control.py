@@ -1,4 +1,4 @@
-"""Pool control function: hubs report to it, and the pool's state machine has it keep the members alive."""
+"""The pool control function, which handles hubs' reports, and keeps members alive for the pool's state machine."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 from typing import Any, cast
 
 from burstcache.adapters.billed import Billed
-from burstcache.adapters.calls import passing_failures_named
+from burstcache.adapters.calls import translated_transient_errors
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.functions import invoke_tenant
 from burstcache.adapters.hub_service import HubService
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.control.pool_operations import run
 from burstcache.control.pool_tools import PoolTools
@@ -20,7 +20,7 @@ from burstcache.core.messages.answers import Done
 from burstcache.core.messages.pool import MemberState, Warm
 from burstcache.core.messages.pool_control import Package, PoolEnds, PoolOperation, PoolPlan, Rounded, Ticked
 from burstcache.core.pool.costs import member_price
-from burstcache.core.pool.kept import tenants
+from burstcache.core.pool.retention import tenants
 from burstcache.core.worth import sheet_of_region
 from burstcache.handlers._init import at_init, init_s, logs_requests
 from burstcache.handlers._self_test import answers_self_test
@@ -31,7 +31,7 @@ from burstcache.traces import traces_requests
 
 @at_init
 def tools() -> PoolTools:
-    """Make what the pool's control works with."""
+    """Build the tools of pool control."""
     settings, clock, clients = PoolControlSettings.read(os.environ), SystemClock(), Clients("control")
     member = invoke_tenant(Clients("members").functions, settings.member_function_name)
 
@@ -42,7 +42,7 @@ def tools() -> PoolTools:
         table=PoolTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
         machine_arn=settings.pool_arn,
-        pauses=Pauses(settings.table_name, clients.dynamodb, clock),
+        pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         members=tuple(tenants(settings.members)),
         price=member_price(sheet_of_region(settings.region), settings.memory_mb),
         keep_s=settings.keep_s,
@@ -57,10 +57,10 @@ def tools() -> PoolTools:
 @logs_requests
 @answers_self_test("pool_control")
 def handler(event: dict[str, Any], context: Any) -> PoolPlan | Ticked | PoolEnds | Rounded | Package | Done:
-    """Do what a hub or the pool's state machine asks for."""
-    with passing_failures_named(), tools().billed.invocation():
+    """Run an operation of a hub, a reader or the pool's state machine."""
+    with translated_transient_errors(), tools().billed.invocation():
         answer = run(tools(), cast(PoolOperation, event))
-    # A report comes every minute, and its hub's token lets its reader into the pool; nobody reads code in a log.
+    # Do not log reports, which come every minute and contain a token for the pool, or code packages.
     if event["op"] not in ("hub", "reader", "code"):
         logger().info("pool control", extra={"event": event, "answer": answer})
     return answer

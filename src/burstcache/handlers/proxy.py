@@ -1,4 +1,4 @@
-"""The proxy: GET and HEAD of objects, from whichever tier holds them."""
+"""The proxy, which answers GET and HEAD requests from the tier that has the object."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock, SystemClock
-from burstcache.adapters.rehearsal import rehearse
+from burstcache.adapters.warm_up import warm_up
 from burstcache.core.errors import RefusedRequestError
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
-from burstcache.serve.assembly import make_reader
+from burstcache.serve.factory import make_reader
 from burstcache.serve.read_meter import ReadMeter
 from burstcache.serve.reader import Reader
 from burstcache.settings.proxy import ProxySettings
@@ -28,16 +28,16 @@ from burstcache.web.response import Response, error_response
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """What stands between the front door's events and a reader."""
+    """An adapter from the front door's events to a reader."""
 
     reader: Reader
     clock: Clock
     meter: ReadMeter
     prefixes: Sequence[str] = ()
-    allowed: Sequence[str] = READS  # methods that the front door takes
+    allowed: Sequence[str] = READS  # methods that the front door accepts
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
-        """Answer one request; always well-formed, never an exception."""
+        """Answer one request, always with a well-formed response, never with an exception."""
         method, began_s = "GET", self.clock.monotonic_s()
         try:
             arrived = arrival(event)
@@ -78,7 +78,7 @@ class Proxy:
 
 
 def make_proxy(settings: ProxySettings, clients: Clients, clock: Clock) -> Proxy:
-    """Return the proxy of a stack, with as much memory as the settings give it."""
+    """Build a stack's proxy, with a memory cache of the configured size."""
     meter = ReadMeter(clock)
     reader = make_reader(
         settings,
@@ -97,10 +97,10 @@ def make_proxy(settings: ProxySettings, clients: Clients, clock: Clock) -> Proxy
 def _proxy() -> Proxy:
     settings, clients = ProxySettings.read(os.environ), Clients("read")
     proxy = make_proxy(settings, clients, SystemClock())
-    rehearse(clients.s3.get_object, Bucket=settings.bucket_name, Key="key")
+    warm_up(clients.s3.get_object, Bucket=settings.bucket_name, Key="key")
     if settings.bus_name:
-        rehearse(clients.events.put_events, Entries=[{}])
-    proxy.reader.look_ahead()
+        warm_up(clients.events.put_events, Entries=[{}])
+    proxy.reader.prefetch_digest()
     return proxy
 
 
@@ -108,5 +108,5 @@ def _proxy() -> Proxy:
 @logs_requests
 @answers_self_test("proxy")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Answer one request of the front door; always well-formed, never an exception."""
+    """Answer one request from the front door, always with a well-formed response, never with an exception."""
     return _proxy().handle(event, context)

@@ -1,4 +1,4 @@
-"""Redis control function: every step that touches a node or a cache function, by its `op`, and what EC2 reports."""
+"""The Redis control function, which runs operations on nodes and cache functions, and handles EC2's events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, cast
 
 from burstcache.access import instance_ids, names_of, node_named
-from burstcache.adapters.calls import passing_failures_named
+from burstcache.adapters.calls import translated_transient_errors
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_table import DigestTable
@@ -16,7 +16,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
@@ -34,8 +34,8 @@ from burstcache.traces import annotate, traces_requests
 
 @at_init
 def control() -> RedisControl:
-    """Make what runs the operations."""
-    logger()  # each operation writes a line
+    """Build Redis control."""
+    logger()  # set up in INIT, since each operation logs a line
     settings, clock, clients = RedisControlSettings.read(os.environ), SystemClock(), Clients("control")
     secrets = Secrets(clients.secrets)
 
@@ -54,7 +54,7 @@ def control() -> RedisControl:
         digest=DigestTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(settings.redis_nodes + settings.state_nodes), clients.ec2),
-        pauses=Pauses(settings.table_name, clients.dynamodb, clock),
+        pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         objects=ObjectStore(settings.bucket_name, clients.s3),
         relay=RelayRequests(settings.relay, secrets, clock),
         store=store,
@@ -71,14 +71,14 @@ def control() -> RedisControl:
 @logs_requests
 @answers_self_test("redis_control")
 def handler(event: dict[str, Any], context: Any) -> Answer:
-    """Run one operation, or follow an event of an instance in EC2."""
+    """Run the operation named by `op`, or handle EC2's event about an instance."""
     answer: Answer
     annotate(**{name: event[name] for name in ("op", "node", "key_hash") if name in event})
-    with passing_failures_named():
+    with translated_transient_errors():
         if event.get("source") == "aws.ec2":
             answer = control().follow_instance(event["detail"]["instance-id"])
         else:
             answer = control().run(cast(Operation, event))
-    loggable = {name: value for name, value in event.items() if name != "token"}  # a token lets its reader end the task
+    loggable = {name: value for name, value in event.items() if name != "token"}  # whoever has a token can end its task
     logger().info("redis control", extra={"event": loggable, "answer": answer})
     return answer

@@ -1,4 +1,4 @@
-"""Scheduler function: an event of the bus in, one decision out."""
+"""The scheduler function, which makes one decision for each event on the bus."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from burstcache.adapters.functions import start_by_name
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.pauses import Pauses
-from burstcache.adapters.rehearsal import rehearse
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.use_table import UseTable
-from burstcache.control.demand import Judge, judge
+from burstcache.adapters.warm_up import warm_up
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.scheduler import Scheduler
+from burstcache.control.use_scheduler import ReportScheduler, report_scheduler
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import LAMBDA, CacheFunctionFailed, KeyServed, ObjectRequested
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
@@ -30,10 +30,10 @@ from burstcache.traces import traces_requests
 
 
 @at_init
-def scheduler() -> Judge:
-    """Make what judges requests."""
+def scheduler() -> ReportScheduler:
+    """Build the scheduler for the stack's policy."""
     settings, clock, clients = SchedulerSettings.read(os.environ), SystemClock(), Clients("control")
-    rehearse(clients.dynamodb.update_item, TableName=settings.table_name, Key={})
+    warm_up(clients.dynamodb.update_item, TableName=settings.table_name, Key={})
     keys = KeyTable(settings.table_name, clients.dynamodb, clock)
     nodes = NodeTable(settings.table_name, clients.dynamodb, clock)
     executions, node_names = Executions(clients.states), names_of(settings.redis_nodes)
@@ -41,7 +41,7 @@ def scheduler() -> Judge:
         keys=keys,
         nodes=nodes,
         hot_keys=HotKeys(keys, settings.max_hot_keys, clients.dynamodb, clock),
-        pauses=Pauses(settings.table_name, clients.dynamodb, clock),
+        pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         executions=executions,
         start_cache=start_by_name(lambda: clients.functions, settings.cache_function_name),
         machine_arn=settings.key_lifecycle_arn,
@@ -52,14 +52,15 @@ def scheduler() -> Judge:
         clock=clock,
     )
     runs = NodeRuns(nodes, executions, settings.redis_node_arn, clock, peers=node_names)
-    return judge(settings.policy, scheduler, UseTable(settings.table_name, clients.dynamodb, clock), runs.boot)
+    uses = UseTable(settings.table_name, clients.dynamodb, clock)
+    return report_scheduler(settings.policy, scheduler, uses, runs.boot)
 
 
 @traces_requests
 @logs_requests
 @answers_self_test("scheduler")
 def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
-    """Handle one event of the bus, and return what became of its key; of a batch, by key.
+    """Handle one event from the bus. Return the outcome of its key, or the outcomes by key for a batch.
 
     ObjectRequested: S3 served a GET. RequestsServed: GETs of several keys. KeyStartRequested: a person starts a key.
     From Lambda: an invocation of the cache function has failed.
@@ -81,16 +82,16 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, str]:
 def _served(detail: ObjectRequested) -> KeyServed:
     return KeyServed(
         key=detail["key"],
-        requests=[Request(detail["at_us"], detail["request_id"]).encode()],
+        requests=[RecordedRequest(detail["at_us"], detail["request_id"]).encode()],
         size_bytes=detail["size_bytes"],
         etag=detail["etag"],
     )
 
 
 def _replaced(failed: CacheFunctionFailed) -> str:
-    task, told = failed["requestPayload"], failed.get("responsePayload") or {}
+    task, response = failed["requestPayload"], failed.get("responsePayload") or {}
     condition = failed.get("requestContext", {}).get("condition", "Lambda does not say why")
-    cause = f"{told.get('errorType', 'error')}: {told.get('errorMessage', condition)}"
+    cause = f"{response.get('errorType', 'error')}: {response.get('errorMessage', condition)}"
     return _logged(task["key"], scheduler().replace_dead(task, cause))
 
 

@@ -1,4 +1,4 @@
-"""State function: holders of databases acquire, keep and release them."""
+"""The state function: holders acquire, renew and release leases on databases."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from typing import Any, cast
 
 from burstcache.access import names_of
-from burstcache.adapters.calls import passing_failures_named
+from burstcache.adapters.calls import translated_transient_errors
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.state_leases import StateLeases
 from burstcache.core.messages.state import DatabaseHeld, StateOperation
@@ -23,7 +23,7 @@ from burstcache.settings.state import StateSettings
 
 @at_init
 def leases() -> StateLeases:
-    """Make what keeps the leases."""
+    """Build the leases on databases."""
     settings, clock, clients = StateSettings.read(os.environ), SystemClock(), Clients("control")
     nodes, executions = NodeTable(settings.table_name, clients.dynamodb, clock), Executions(clients.states)
     return StateLeases(
@@ -31,7 +31,7 @@ def leases() -> StateLeases:
         nodes=nodes,
         runs=NodeRuns(nodes, executions, settings.redis_node_arn, clock),
         executions=executions,
-        pauses=Pauses(settings.table_name, clients.dynamodb, clock),
+        pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         grace_s=settings.grace_s,
         clock=clock,
     )
@@ -40,9 +40,9 @@ def leases() -> StateLeases:
 @logs_requests
 @answers_self_test("state")
 def handler(event: dict[str, Any], context: Any) -> DatabaseHeld:
-    """Do what a holder asks."""
-    with passing_failures_named():
+    """Run a holder's operation."""
+    with translated_transient_errors():
         answer = leases().run(cast(StateOperation, event))
-    loggable = {name: value for name, value in event.items() if name != "token"}  # a token lets its reader end the task
+    loggable = {name: value for name, value in event.items() if name != "token"}  # whoever has a token can end its task
     logger().info("state", extra={"event": loggable, "answer": answer})
     return answer

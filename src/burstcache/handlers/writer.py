@@ -1,4 +1,4 @@
-"""The writer: PUT and DELETE of objects, and POST for a URL to put larger ones to."""
+"""The writer, which handles PUT and DELETE of objects, and returns an upload URL for larger objects on POST."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.object_store import ObjectStore
-from burstcache.adapters.rehearsal import rehearse
+from burstcache.adapters.warm_up import warm_up
 from burstcache.core.errors import BurstcacheError, RefusedRequestError
 from burstcache.core.keys import key_hash
 from burstcache.handlers._init import at_init, logs_requests
@@ -25,18 +25,18 @@ from burstcache.web.prefixes import parse_patterns
 from burstcache.web.response import Response, error_response, upload, written
 from burstcache.web.writing import Write, failed_write, read_write, sent_headers
 
-_UPLOAD_VALID_S = 300  # a person pastes the URL, and a leaked one soon expires
+_UPLOAD_VALID_S = 300  # long enough to paste the URL; a leaked URL soon expires
 
 
 @dataclass(frozen=True, slots=True)
 class FrontWriter:
-    """What stands between the front door's events and a writer."""
+    """An adapter from the front door's events to a writer."""
 
     writer: Writer
     prefixes: Sequence[str] = ()
 
     def handle(self, event: dict[str, Any]) -> dict[str, Any]:
-        """Answer one request; always well-formed, never an exception."""
+        """Answer one request, always with a well-formed response, never with an exception."""
         try:
             return answer(event, self._respond(event))
         except RefusedRequestError as refusal:
@@ -78,11 +78,11 @@ def _failed() -> None:
 
 
 def _forget(hash_: str) -> None:
-    """Forget nothing: an environment that writes reads nothing, and remembers nothing of a key."""
+    """Do nothing, because the writer's environment never reads, and so caches no objects."""
 
 
 def make_front_writer(settings: WriterSettings, clients: Clients) -> FrontWriter:
-    """Return the writer of a stack."""
+    """Build a stack's writer."""
     drop_copies = invoke_by_name(clients.functions, settings.origin_function_name)
     store = ObjectStore(settings.bucket_name, clients.s3)
     writer = Writer(store, settings.origin_prefix, drop_copies, _forget)
@@ -92,8 +92,8 @@ def make_front_writer(settings: WriterSettings, clients: Clients) -> FrontWriter
 @at_init
 def _front_writer() -> FrontWriter:
     settings, clients = WriterSettings.read(os.environ), Clients("write")
-    rehearse(clients.s3.put_object, Bucket=settings.bucket_name, Key="key", Body=b"")
-    rehearse(clients.functions.invoke, FunctionName=settings.origin_function_name)
+    warm_up(clients.s3.put_object, Bucket=settings.bucket_name, Key="key", Body=b"")
+    warm_up(clients.functions.invoke, FunctionName=settings.origin_function_name)
     return make_front_writer(settings, clients)
 
 
@@ -101,5 +101,5 @@ def _front_writer() -> FrontWriter:
 @logs_requests
 @answers_self_test("writer")
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Answer one request of the front door; always well-formed, never an exception."""
+    """Answer one request from the front door, always with a well-formed response, never with an exception."""
     return _front_writer().handle(event)

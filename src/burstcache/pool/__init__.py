@@ -1,1 +1,1 @@
-"""Large objects in the memory of many members: `docs/understand/architecture.md`, "The pool"."""
+"""The pool: large objects in the memory of Lambda environments (`docs/understand/architecture.md`, "The pool")."""

@@ -1,9 +1,8 @@
-"""A hub's certificate: made by itself at its start, carried to members by their invocations, kept nowhere."""
+"""A hub's self-signed certificate: created at start, sent to members in their invocations, and never stored."""
 
 from __future__ import annotations
 
 import ssl
-import tempfile
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -11,18 +10,19 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
-from burstcache.pool import proof
+from burstcache.pool import handshake
+from burstcache.pool.tls import server_tls
 
-_VALIDITY = timedelta(days=365)  # a hub that has not been restarted for longer lets no member in
+_VALIDITY = timedelta(days=365)  # a hub that runs longer without a restart cannot accept members
 _CLOCK_SKEW = timedelta(hours=1)
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "burstcache hub")])
 
 
 def hub_tls(now: datetime) -> tuple[ssl.SSLContext, str]:
-    """Return a hub's side of TLS with a new certificate, and the certificate as PEM.
+    """Return a hub's TLS context with a new certificate, and that certificate as PEM.
 
     Args:
-        now: Start of the certificate's life; aware.
+        now: The current time, with a time zone. The certificate is valid from one hour earlier.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
@@ -32,12 +32,6 @@ def hub_tls(now: datetime) -> tuple[ssl.SSLContext, str]:
         .sign(key, hashes.SHA256())
     )
     pem = certificate.public_bytes(Encoding.PEM)
-    password = proof.nonce().hex()  # a context reads files alone, so the key passes the disk encrypted
+    password = handshake.nonce().hex()  # the context can only load the key from a file, so the key is encrypted there
     key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode()))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(pem + key_pem)
-        file.flush()
-        context.load_cert_chain(file.name, password=password)
-    return context, pem.decode()
+    return server_tls(pem + key_pem, password), pem.decode()

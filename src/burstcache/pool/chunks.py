@@ -1,4 +1,4 @@
-"""A slice's chunks of parity, its lost chunks, and what is sure about one that arrives."""
+"""Chunks of a slice: encoding parity, rebuilding lost chunks, and checksums."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import itertools
 from collections.abc import Collection, Mapping
 
 from burstcache.core.pool.chunk_store import Buffer
-from burstcache.core.pool.slices import Slice
+from burstcache.core.pool.slices import CodedSlice
 from burstcache.pool.isa_l import crc32c, reed_solomon, room
 
 
-def encode(slice_: Slice, body: memoryview, numbers: Collection[int]) -> dict[int, Buffer]:
-    """Return chunks of parity.
+def encode(slice_: CodedSlice, body: memoryview, numbers: Collection[int]) -> dict[int, Buffer]:
+    """Return parity chunks by index.
 
     Args:
-        slice_: Which one.
-        body: The whole slice.
-        numbers: Which chunks.
+        slice_: The slice to encode.
+        body: All bytes of the slice.
+        numbers: Indexes of the parity chunks to compute.
     """
     code = slice_.redundancy
     if code.data == 1:
@@ -29,14 +29,14 @@ def encode(slice_: Slice, body: memoryview, numbers: Collection[int]) -> dict[in
     return parities
 
 
-def rebuild(slice_: Slice, body: memoryview, data: Collection[int], parities: Mapping[int, Buffer]) -> None:
-    """Compute what a slice lacks.
+def rebuild(slice_: CodedSlice, body: memoryview, data: Collection[int], parities: Mapping[int, Buffer]) -> None:
+    """Rebuild the lost data chunks of a slice in place.
 
     Args:
-        slice_: Which one.
-        body: The slice; what lies at the place of lost chunks is overwritten.
-        data: Numbers of the chunks of data that are in `body`.
-        parities: Chunks of parity, at least as many as chunks of data are lost.
+        slice_: The slice to rebuild.
+        body: The slice's memory. Lost chunks are overwritten.
+        data: Indexes of the data chunks present in `body`.
+        parities: Parity chunks by index, at least one for each lost data chunk.
     """
     code = slice_.redundancy
     lost = set(range(code.data)).difference(data)
@@ -55,16 +55,16 @@ def rebuild(slice_: Slice, body: memoryview, data: Collection[int], parities: Ma
 
 
 def checksum(name: bytes, number: int, payload: Buffer) -> int:
-    """Return the CRC32C of a chunk: of its name and number, too, so that another chunk is a wrong one."""
+    """Return a chunk's CRC32C, which also covers its name and index, so that swapped chunks are detected."""
     return crc32c(payload, crc32c(name + bytes([number])))
 
 
-def _padded(slice_: Slice, chunk: Buffer) -> Buffer:
+def _padded(slice_: CodedSlice, chunk: Buffer) -> Buffer:
     if len(chunk) == slice_.chunk_bytes:
         return chunk
     return bytes(chunk).ljust(slice_.chunk_bytes, b"\0")
 
 
-def _room(slice_: Slice, body: memoryview, number: int) -> Buffer:
+def _room(slice_: CodedSlice, body: memoryview, number: int) -> Buffer:
     chunk = slice_.data_chunk(body, number)
     return chunk if len(chunk) == slice_.chunk_bytes else room(slice_.chunk_bytes)

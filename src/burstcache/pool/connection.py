@@ -1,4 +1,4 @@
-"""Frames over a transport, each payload received where it belongs, or passed on as it arrives."""
+"""A connection that carries frames. Each payload is received in place, or forwarded as it arrives."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ _PART_BYTES = 256 * 1024
 _HANDSHAKE_PAYLOAD_BYTES = 64
 HANDSHAKE_LIMIT_S = 5.0
 
-# Takes each part of a payload as it arrives; returns whether the part's memory is free again.
+# Consumes each part of a payload as it arrives. Returns True if the part's memory may be reused.
 Sink = Callable[[memoryview], bool]
-# Where a payload goes: into memory of its length, to others, or (None) nowhere.
+# The destination of a payload: memory of its length, a sink, or None to discard it.
 Place = memoryview | Sink | None
 
 _logger = logging.getLogger(__name__)
 
 
-class _Thread(threading.local):
-    """Where a part of a payload arrives that is passed on.
+class _ForwardBuffer(threading.local):
+    """The buffer for forwarded payloads.
 
-    One for all connections of an event loop, since each part is taken before another comes; a thread has one loop.
+    All connections of an event loop share one buffer, because each part is consumed before the next arrives. Each
+    thread runs one loop.
     """
 
     def __init__(self) -> None:
-        self.renew()
+        self.replace()
 
-    def renew(self) -> None:
-        """Take other memory: somebody still needs what is in the present one."""
-        self.parts = memoryview(bytearray(_PART_BYTES))
+    def replace(self) -> None:
+        """Allocate new memory, since a transport still needs the current contents."""
+        self.memory = memoryview(bytearray(_PART_BYTES))
 
 
-_thread = _Thread()
+_forward_buffer = _ForwardBuffer()
 
 
 class _Ended(asyncio.Transport):
-    """Sends and receives nothing any more."""
+    """The transport of a lost connection. It ignores all calls."""
 
     def is_closing(self) -> bool:
         return True
@@ -52,10 +53,10 @@ class _Ended(asyncio.Transport):
         return 0
 
     def write(self, data: object) -> None:
-        """Drop it."""
+        """Discard the data."""
 
     def writelines(self, list_of_data: object) -> None:
-        """Drop them."""
+        """Discard the data."""
 
     def pause_reading(self) -> None:
         """Do nothing."""
@@ -74,9 +75,10 @@ _ENDED = _Ended()
 
 
 class FrameConnection(asyncio.BufferedProtocol, ABC):
-    """One end of a connection. Until the other is trusted, only short payloads are accepted, and not for long.
+    """One end of a connection.
 
-    Subclasses answer two questions: where a payload goes, and what a frame means.
+    Until the other end is trusted, only payloads of up to 64 bytes are accepted, for up to 5 seconds. Subclasses
+    choose the destination of each payload and handle each frame.
     """
 
     def __init__(self) -> None:
@@ -84,31 +86,31 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
         self.is_trusted = False
         self.transport: asyncio.Transport
         self._header_room = memoryview(bytearray(HEADER_BYTES))
-        self._room = self._header_room  # what is received next
+        self._room = self._header_room  # receives the next bytes
         self._sink: Sink | None = None
         self._begin()
 
     @abstractmethod
     def place(self, header: Header, name: bytes) -> Place:
-        """Return where to receive a payload: memory as long as it is, what takes it part by part, or nowhere."""
+        """Return the destination of a payload: memory of its length, a sink, or None to discard it."""
 
     @abstractmethod
     def handle(self, header: Header, name: bytes, payload: memoryview | None) -> None:
-        """Handle a frame; without payload if it was not received in memory.
+        """Handle a frame. The payload is None if it was not received into memory.
 
         Raises:
-            FrameError: The other side does not keep to the protocol; the connection ends.
+            FrameError: The other end violates the protocol. The connection is aborted.
         """
 
     def trust(self) -> None:
-        """Accept all frames from now on: the other end has proved itself."""
+        """Accept all frames from now on. Call this method once the other end is authenticated."""
         self.is_trusted = True
         self._handshake.cancel()
 
     def send(
         self, kind: Kind, request: int, name: bytes = b"", payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
     ) -> None:
-        """Send a frame. The payload must not change before it is answered."""
+        """Send a frame. Do not modify the payload before the response arrives."""
         head = Header(kind, request, number, len(name), len(payload), crc32c).pack() + name
         if payload:
             self.transport.writelines((head, payload))
@@ -116,34 +118,34 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
             self.transport.write(head)
 
     def end(self) -> None:
-        """End the connection at once."""
+        """Abort the connection."""
         self.transport.abort()
 
     def stop_receiving(self) -> None:
-        """Receive the rest of the present payload nowhere: its place is needed for something else."""
+        """Discard the rest of the current payload, since its memory may be reused now."""
         if self._payload is not None:
-            self._pass_on(_drop, len(self._room))
+            self._receive_by(_discard, len(self._room))
         elif self._sink:
-            self._sink = _drop
+            self._sink = _discard
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
         self._handshake = asyncio.get_running_loop().call_later(HANDSHAKE_LIMIT_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._handshake.cancel()
-        self.transport = _ENDED  # asyncio's own knows this connection for as long as it lives
+        self.transport = _ENDED  # breaks the reference cycle with asyncio's own transport
         if not self.ended.done():
             self.ended.set_result(None)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _thread.parts[: self._left] if self._sink else self._room
+        return _forward_buffer.memory[: self._left] if self._sink else self._room
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._sink:
             self._left -= nbytes
-            if not self._sink(_thread.parts[:nbytes]):
-                _thread.renew()
+            if not self._sink(_forward_buffer.memory[:nbytes]):
+                _forward_buffer.replace()
         else:
             self._room = self._room[nbytes:]
         if not (self._left if self._sink else self._room):
@@ -157,8 +159,8 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
         self._room = self._header_room
         self._payload: memoryview | None = None
         self._sink = None
-        self._left = 0  # of a payload that is passed on
-        # No bound method: that would be a cycle, which keeps TLS's memory until the garbage is collected.
+        self._left = 0  # bytes of a forwarded payload that have not arrived yet
+        # Not a bound method, since a reference cycle would keep the TLS buffers until the next garbage collection.
         self._next: Callable[[FrameConnection], None] = FrameConnection._end_header
 
     def _end_header(self) -> None:
@@ -184,9 +186,9 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
         if isinstance(place, memoryview):
             self._room = self._payload = place
         else:
-            self._pass_on(place or _drop, length)
+            self._receive_by(place or _discard, length)
 
-    def _pass_on(self, sink: Sink, length: int) -> None:
+    def _receive_by(self, sink: Sink, length: int) -> None:
         self._payload, self._sink, self._left = None, sink, length
 
     def _end_payload(self) -> None:
@@ -195,5 +197,5 @@ class FrameConnection(asyncio.BufferedProtocol, ABC):
         self.handle(header, name, payload)
 
 
-def _drop(part: memoryview) -> bool:
+def _discard(part: memoryview) -> bool:
     return True

@@ -1,4 +1,4 @@
-"""One environment of a member: its chunks, which outlive invocations, and how long an invocation lasts."""
+"""A member's execution environment, which keeps chunks across invocations and decides when to return."""
 
 from __future__ import annotations
 
@@ -12,40 +12,39 @@ from burstcache.adapters.clock import Clock, instant, seconds_since
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.messages.pool import HubAddress, MemberState
 from burstcache.core.pool.chunk_store import ChunkStore
-from burstcache.core.pool.stay import ONE_BURST_MS, Stay
-from burstcache.pool.copying import Copying
+from burstcache.core.pool.keep_alive import ONE_BURST_MS, KeepAlive
+from burstcache.pool.channel import request_numbers
 from burstcache.pool.frames import Kind
-from burstcache.pool.link import request_numbers
+from burstcache.pool.handshake import Introduction
 from burstcache.pool.member import MemberConnection, room
-from burstcache.pool.proof import Introduction
-from burstcache.pool.remote_hub import Address, RemoteLink
-from burstcache.pool.tls import member_tls
+from burstcache.pool.remote_hub import Address, RemoteChannel
+from burstcache.pool.replica_sync import ReplicaSync
 
-_DIAL_LIMIT_S = 3.0  # a hub that is gone does not refuse: its address may be nobody's
+_DIAL_LIMIT_S = 3.0  # a dead hub's address may be unused, and then nothing refuses the connection
 _FAREWELL_LIMIT_S = 1.0
-_AWAITED_LIMIT_MS = 1000.0  # what the hub wants follows on its welcome
-_STALLED_S = 15.0  # a hub that neither sends nor takes a byte of what is under way is gone; copies begin within 10 s
-_LOOK_MS = 10.0  # how often to look whether that has come, or whether a busy member is idle
+_AWAITED_LIMIT_MS = 1000.0  # the hub's first request follows its WELCOME
+_STALLED_S = 15.0  # a transfer that stalls for this long indicates a dead hub (a replica starts within 10 s)
+_POLL_MS = 10.0  # how often to check for the hub's first request, and whether a busy member has become idle
 
 _logger = logging.getLogger(__name__)
 
 
 class MemberEnvironment:
-    """Serves hubs, one invocation after another. All invocations belong to one event loop.
+    """An execution environment that serves hubs, one invocation after another, on one event loop.
 
     Args:
-        store: Where chunks are kept.
-        stay: What it costs to stay and to leave.
-        clock: Time.
-        demands_tls: Whether a hub without a certificate is refused.
-        init_s: How long the environment has taken to begin, which is billed with its first invocation [s].
+        store: The chunks.
+        keep_alive: The cost model of staying idle versus returning.
+        clock: The clock.
+        demands_tls: Whether to reject a hub without a certificate.
+        init_s: Duration of the environment's INIT phase, billed with its first invocation [s].
     """
 
     def __init__(
-        self, store: ChunkStore, stay: Stay, clock: Clock, *, demands_tls: bool = True, init_s: float = 0.0
+        self, store: ChunkStore, keep_alive: KeepAlive, clock: Clock, *, demands_tls: bool = True, init_s: float = 0.0
     ) -> None:
         self._store = store
-        self._stay = stay
+        self._keep_alive = keep_alive
         self._clock = clock
         self._demands_tls = demands_tls
         self._init_s = init_s
@@ -53,15 +52,15 @@ class MemberEnvironment:
         self._born_us = clock.now_us()
         self._served = 0
         self._connections: set[MemberConnection] = set()
-        self._moved: dict[MemberConnection, tuple[tuple[int, ...], float]] = {}  # what was under way, and since when
+        self._progress: dict[MemberConnection, tuple[tuple[int, ...], float]] = {}  # progress, time of last change
         self._dials: set[asyncio.Task[bool]] = set()
-        self._retired = asyncio.Event()  # a copy has everything
-        self._is_first = True  # no request of this invocation has arrived
+        self._retired = asyncio.Event()  # set once a replica is complete
+        self._is_first = True  # whether no request of this invocation has arrived yet
         self._idle_since = self._answered_at = instant(clock)
-        self._stayed_ms: float | None = None  # of the present gap, inf: all of it; None: not known
+        self._stayed_ms: float | None = None  # idle time in the current gap; inf: the whole gap; None: unknown
 
     def state(self, began_s: float) -> MemberState:
-        """Return what there is, at the end of an invocation that began then [s of the clock]."""
+        """Return the environment's state at the end of an invocation that began at `began_s` [s of the clock]."""
         init_s, self._init_s = self._init_s, 0.0
         return {
             "environment": self._id,
@@ -72,21 +71,21 @@ class MemberEnvironment:
             "billed_ms": math.ceil((self._clock.monotonic_s() - began_s + init_s) * 1000),
         }
 
-    async def serve(self, name: str, hub: HubAddress, *, until_s: float, is_peer: bool = False) -> None:
-        """Serve a hub, and what others it names, until staying no longer pays; then return, after a BYE to each.
+    async def serve(self, name: str, hub: HubAddress, *, until_s: float, is_replica: bool = False) -> None:
+        """Serve a hub, and the hubs that it names, until staying no longer pays. Then send BYE to each hub and return.
 
         Args:
-            name: The member's.
-            hub: Which one; if it cannot be reached, nothing happens.
-            until_s: When to return at the latest [s of the clock].
-            is_peer: Whether another environment of the member runs, whose chunks this one is to have, too.
+            name: The member's name.
+            hub: The hub to dial. If it is unreachable, return immediately.
+            until_s: Deadline of the invocation [s of the clock].
+            is_replica: Whether to copy the chunks of the member's other running environment.
 
         Raises:
-            InvalidSettingError: The hub has no certificate, and one is demanded.
+            InvalidSettingError: The hub has no certificate, but TLS is required.
         """
         self._is_first = True
         self._retired.clear()
-        await self.dial(name, hub, is_peer=is_peer)
+        await self.dial(name, hub, is_replica=is_replica)
         self._idle_since = instant(self._clock)
         retired = asyncio.create_task(self._retired.wait())
         while self._connections and not retired.done() and (wait_s := self._wait_s(until_s)) > 0:
@@ -99,94 +98,92 @@ class MemberEnvironment:
             dial.cancel()
         await self._say_bye()
 
-    async def dial(self, name: str, hub: HubAddress, *, is_peer: bool = False) -> bool:
-        """Connect to a hub, and return whether it can be reached.
+    async def dial(self, name: str, hub: HubAddress, *, is_replica: bool = False) -> bool:
+        """Connect to a hub. Return False if it is unreachable.
 
         Raises:
-            InvalidSettingError: The hub has no certificate, and one is demanded.
+            InvalidSettingError: The hub has no certificate, but TLS is required.
         """
         if self._demands_tls and not hub["certificate"]:
             raise InvalidSettingError(f"the hub {hub['id']} has no certificate, and PoolTls is yes")
-        tls = member_tls(hub["certificate"]) if hub["certificate"] else None
         token = bytes.fromhex(hub["token"])
-
-        address = Address(hub["host"], hub["port"], tls)
-        copying = None
-        if is_peer:
-            link = RemoteLink(address, Introduction(Kind.COPY, name.encode(), token), request_numbers())
-            copying = Copying(self._store, link, room)
-        made = MemberConnection(
+        address = Address.of(hub)
+        sync = None
+        if is_replica:
+            channel = RemoteChannel(address, Introduction(Kind.REPLICA, name.encode(), token), request_numbers())
+            sync = ReplicaSync(self._store, channel, room)
+        connection = MemberConnection(
             name,
             token,
             self._store,
-            copying=copying,
+            sync=sync,
             wake=hub["wake"],
-            arrived=self._arrived,
-            answered=self._answered,
-            dial=lambda other: self._dial_too(name, other),
+            on_arrival=self._on_arrival,
+            on_answered=self._on_answered,
+            dial=lambda other: self._dial_other(name, other),
             retire=self._retired.set,
         )
         try:
             async with asyncio.timeout(_DIAL_LIMIT_S):
-                await address.connect(made)
+                await address.connect(connection)
         except OSError as error:
             _logger.warning("the hub %s at %s:%d: %r", hub["id"], hub["host"], hub["port"], error)
             return False
-        self._connections.add(made)
+        self._connections.add(connection)
         return True
 
-    def _dial_too(self, name: str, hub: HubAddress) -> asyncio.Task[bool]:
+    def _dial_other(self, name: str, hub: HubAddress) -> asyncio.Task[bool]:
         dial = asyncio.create_task(self.dial(name, hub))
         self._dials.add(dial)
         dial.add_done_callback(self._dials.discard)
         return dial
 
     def _wait_s(self, until_s: float) -> float:
-        """Return for how long to wait for more requests; 0 or less: return now."""
+        """Return the time to wait for more requests [s], or 0 or less if the invocation must end now."""
         left_s = until_s - self._clock.monotonic_s()
-        limit_ms = self._stay.limit_ms()
+        limit_ms = self._keep_alive.limit_ms()
         if self._dials or not all(connection.is_idle for connection in self._connections):
             self._idle_since = instant(self._clock)
             self._end_stalled()
-            return min(left_s, max(limit_ms, _LOOK_MS) / 1000, _STALLED_S)
-        self._moved.clear()
+            return min(left_s, max(limit_ms, _POLL_MS) / 1000, _STALLED_S)
+        self._progress.clear()
         idle_ms = seconds_since(self._clock, self._idle_since) * 1000
         if any(connection.is_awaited for connection in self._connections) and idle_ms < _AWAITED_LIMIT_MS:
-            return min(left_s, _LOOK_MS / 1000)
+            return min(left_s, _POLL_MS / 1000)
         if not self._is_first:
             self._stayed_ms = idle_ms if idle_ms >= limit_ms else None if left_s <= 0 else math.inf
         return min(left_s, (limit_ms - idle_ms) / 1000)
 
     def _end_stalled(self) -> None:
-        """End connections on which something is under way that has not moved for long: staying is paid for."""
-        now_s, before = self._clock.monotonic_s(), self._moved
-        self._moved = {}
+        """Abort busy connections that have stalled for `_STALLED_S`, since every millisecond of waiting is billed."""
+        now_s, before = self._clock.monotonic_s(), self._progress
+        self._progress = {}
         for connection in self._connections:
             if not connection.is_idle:
-                under_way, since_s = before.get(connection, ((), now_s))
-                if under_way != connection.under_way:
+                progress, since_s = before.get(connection, ((), now_s))
+                if progress != connection.progress:
                     since_s = now_s
                 elif now_s - since_s >= _STALLED_S:
                     connection.end()
-                self._moved[connection] = connection.under_way, since_s
+                self._progress[connection] = connection.progress, since_s
 
     async def _say_bye(self) -> None:
         for connection in self._connections:
             connection.leave(self._id)
-        if self._connections:  # this environment sleeps as soon as it has answered, so what is sent has to be gone
+        if self._connections:  # Lambda freezes the environment once the handler returns, so all data must be sent first
             await asyncio.wait([connection.ended for connection in self._connections], timeout=_FAREWELL_LIMIT_S)
         for connection in self._connections:
             connection.transport.abort()
         self._connections = set()
-        self._moved = {}
+        self._progress = {}
 
-    def _arrived(self) -> None:
+    def _on_arrival(self) -> None:
         gap_ms = seconds_since(self._clock, self._answered_at) * 1000
         if self._stayed_ms is not None and gap_ms >= ONE_BURST_MS:
-            self._stay = self._stay.after(gap_ms, self._stayed_ms)
+            self._keep_alive = self._keep_alive.after(gap_ms, self._stayed_ms)
         self._stayed_ms = math.inf
         self._is_first = False
 
-    def _answered(self) -> None:
+    def _on_answered(self) -> None:
         self._served += 1
         self._idle_since = self._answered_at = instant(self._clock)

@@ -1,8 +1,9 @@
-"""Frames between hub and member: a fixed header, a name, a payload.
+"""Frames between hub and member: a fixed header, a name and a payload.
 
     magic 2 | kind 1 | number 1 | request 4 | name length 2 | reserved 2 | payload length 4 | CRC32C 4     big-endian
 
-A request's number ties its answer to it; answers come in any order. Lengths are checked before anything is allocated.
+A response carries the id of its request. Responses may arrive in any order. Lengths are checked before memory is
+allocated.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from burstcache.core.errors import FrameError
 from burstcache.core.pool.slices import MAX_NAME_BYTES, SLICE_BYTES
 
-DROPPED_BETWEEN = b"\n"  # names in the answer to a PUT
+NAME_SEPARATOR = b"\n"  # between names in the response to a PUT
 MAX_PAYLOAD_BYTES = SLICE_BYTES  # a small slice is one chunk
 
 _HEADER = struct.Struct("!HBBIHxxII")
@@ -23,56 +24,56 @@ HEADER_BYTES = _HEADER.size
 
 
 class Kind(enum.IntEnum):
-    """What a frame asks or answers."""
+    """The kind of a frame: a request or a response."""
 
-    CHALLENGE = 1  # hub: a nonce
-    PROOF = 2  # member: its name, a nonce, its proof
-    WELCOME = 3  # hub: its proof
+    CHALLENGE = 1  # from the hub: a nonce
+    PROOF = 2  # from a member: its name, a nonce, its proof
+    WELCOME = 3  # from the hub: its proof
     GET = 4
     PUT = 5
     DELETE = 6
-    CANCEL = 7  # the hub no longer needs the answer to a GET; there may be one all the same
+    CANCEL = 7  # the hub no longer needs the response to a GET, which may still arrive
     FOUND = 8
-    MISSING = 9  # also what a DELETE is answered with
-    STORED = 10  # its payload: names of what was dropped for it
+    MISSING = 9  # also the response to a DELETE
+    STORED = 10  # the payload lists the names of chunks evicted to make room
     REFUSED = 11  # a PUT larger than the member's memory
-    PING = 12  # hub: are you there?
+    PING = 12  # from the hub
     PONG = 13
-    BYE = 14  # member: it returns, its environment by name; what it has not answered by now it has not done
-    READER = 32  # a reader that members cannot dial: the name of the member it wants, a nonce, its proof
-    COPY = 33  # a second environment, to take over the first one's chunks: name, nonce, proof; to the first: one comes
-    LIST = 34  # copy: the next page of what the first one has; number 0: from the beginning
-    LISTED = 35  # a page, newest chunks first; an empty one ends the list
-    FETCH = 36  # copy: a GET that does not mean that anybody wanted the chunk
-    DONE = 37  # copy: it has everything
-    COPIED = 38  # hub to the first one: the copy has everything (number 1: return) or is gone (0: go on)
-    NEIGHBOUR = 39  # another hub: its id, a nonce, its proof
-    DIAL = 40  # to a member: a hub that needs it, as JSON; to its hub, with its name (number 1: wake it for that)
-    WRITTEN = 41  # to the hub that has a member copied: it was written to; its name
+    BYE = 14  # from a returning member: its environment's name. Unanswered requests were not processed
+    READER = 32  # from a reader that members cannot dial: the requested member's name, a nonce, its proof
+    REPLICA = 33  # from a replica, to copy its primary: name, nonce, proof; to the primary: its chunks will be copied
+    LIST = 34  # from a replica: a request for a page of the primary's chunks, the first (number 0) or the next
+    LISTED = 35  # a page, newest chunks first; an empty page ends the list
+    FETCH = 36  # from a replica: a GET that does not count as a use of the chunk
+    DONE = 37  # from a replica: all chunks are copied
+    REPLICATED = 38  # from the hub to the primary: the replica is complete (number 1: return) or lost (0: continue)
+    PEER = 39  # from another hub: its id, a nonce, its proof
+    DIAL = 40  # to a member: a hub to dial, as JSON; to a peer, for a member (number 1: start the member if needed)
+    WRITTEN = 41  # to the hub that replicates a member: the member's name, after a write to the member
 
 
 class Header(NamedTuple):
-    """A frame's header."""
+    """The header of a frame."""
 
     kind: Kind
     request: int
-    number: int = 0  # of a chunk in its slice
+    number: int = 0  # usually the index of a chunk in its slice
     name_bytes: int = 0
     payload_bytes: int = 0
     crc32c: int = 0  # of a chunk: `chunks.checksum`
 
     def pack(self) -> bytes:
-        """Return the header as it is sent."""
+        """Encode the header."""
         return _HEADER.pack(
             _MAGIC, self.kind, self.number, self.request, self.name_bytes, self.payload_bytes, self.crc32c
         )
 
 
 def parse(data: bytes | bytearray | memoryview, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> Header:
-    """Return the header in `HEADER_BYTES` bytes.
+    """Decode a header from `HEADER_BYTES` bytes.
 
     Raises:
-        FrameError: This is no header, or what it announces is too long.
+        FrameError: The bytes are not a header, or the announced name or payload is too long.
     """
     magic, kind, number, request, name_bytes, payload_bytes, crc = _HEADER.unpack(data)
     if magic != _MAGIC:

@@ -1,4 +1,4 @@
-"""A hub's reports to pool control, and the plan that it answers with."""
+"""A hub's heartbeat: periodic reports to pool control, which returns a plan for each report."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from burstcache.core.messages.pool_control import Coded, Hub, HubTotals, KnownHub, Leave, PoolPlan, Round
+from burstcache.core.messages.pool_control import Coded, HubTotals, KnownHub, LeavePool, PoolPlan, ReportHub, Round
 from burstcache.core.pool.slices import Redundancy
 from burstcache.logs import logger
 
@@ -16,23 +17,23 @@ if TYPE_CHECKING:
     from burstcache.pool.hub import Hub as PoolHub
 
 Control = Callable[[Mapping[str, object]], object]
-_PAUSE_S = 1.0  # after a failure, whatever the plan says
+_PAUSE_S = 1.0  # after a failure, in addition to the plan's interval
 
 
 @dataclass(slots=True)
-class Seen:
-    """What a hub has seen since its start, and which members were connected since its last report."""
+class HubCounters:
+    """A hub's counters since its start, and the members connected since its last report."""
 
-    requests: int = 0  # slices that readers asked for
+    requests: int = 0  # slices that readers requested
     hits: int = 0
     stored_bytes: int = 0
     invocations: int = 0
     served_ms: float = 0.0
-    used: dict[str, str] = field(default_factory=dict)  # by member: its environment, empty if not known
-    is_asked: bool = False  # readers asked for something since the last report, whether members were there or not
+    used: dict[str, str] = field(default_factory=dict)  # environment by member, empty if unknown
+    has_demand: bool = False  # readers requested slices since the last report, even if no member was connected
 
     def totals(self) -> HubTotals:
-        """Return what is reported of it."""
+        """Return the totals to report."""
         return HubTotals(
             requests=self.requests,
             hits=self.hits,
@@ -42,37 +43,45 @@ class Seen:
         )
 
 
-def connected_to(hub: PoolHub, seen: Seen) -> dict[str, str]:
-    """Return the members that were connected to a hub since the last call, and note what it has invoked."""
+def take_used_members(hub: PoolHub, counters: HubCounters) -> dict[str, str]:
+    """Return the members connected to a hub since the last call, and update the counters of its invocations."""
     used, hub.used = dict.fromkeys(hub.members, "") | hub.used, {}
     if hub.invocations:
-        seen.invocations, seen.served_ms = hub.invocations.count, hub.invocations.billed_ms
+        counters.invocations, counters.served_ms = hub.invocations.count, hub.invocations.billed_ms
     return used
 
 
-def in_turn(control: Control) -> Control:
-    """Return pool control told one thing after the other: a report that is under way comes before the end."""
-    turn = threading.Lock()
+def serialized(control: Control) -> Control:
+    """Serialize calls to pool control, so that a report in flight completes before the hub leaves."""
+    lock = threading.Lock()
 
-    def tell(payload: Mapping[str, object]) -> object:
-        with turn:
+    def call(payload: Mapping[str, object]) -> object:
+        with lock:
             return control(payload)
 
-    return tell
+    return call
+
+
+async def send_last_report(report: Callable[[], object]) -> None:
+    """Run a last report in a thread. A failure is only logged, since pool control also detects silent hubs."""
+    try:
+        await asyncio.to_thread(report)
+    except Exception as error:
+        logger().warning("pool control does not answer", reason=repr(error))
 
 
 class Heartbeat:
-    """Reports for a hub, on its event loop.
+    """A hub's reports, sent on its event loop.
 
     Args:
-        control: Invokes pool control with a payload and returns its answer; it may block its thread.
-        hub: Where the hub is.
-        seen: What it sees.
-        connected: Returns the members that were connected since its last call, such as `connected_to`.
-        takes_readers: Whether the hub is there for readers that members cannot dial.
+        control: Invokes pool control with a payload and returns its response. May block its thread.
+        hub: The hub's address.
+        counters: The hub's counters.
+        connected: Returns the members connected since the last call, like `take_used_members`.
+        takes_readers: Whether the hub accepts readers that members cannot dial.
 
     Attributes:
-        plan: The newest answer.
+        plan: The latest plan.
     """
 
     plan: PoolPlan
@@ -81,77 +90,75 @@ class Heartbeat:
         self,
         control: Control,
         hub: KnownHub,
-        seen: Seen,
+        counters: HubCounters,
         *,
         connected: Callable[[], Mapping[str, str]] = dict,
         takes_readers: bool = False,
     ) -> None:
-        self._control, self._tell = control, in_turn(control)
+        self._control, self._serialized = control, serialized(control)
         self._hub = hub
-        self._seen = seen
+        self._counters = counters
         self._connected = connected
         self._takes_readers = takes_readers
-        self._followers: list[Callable[[PoolPlan], None]] = []
+        self._subscribers: list[Callable[[PoolPlan], None]] = []
 
     @property
     def redundancies(self) -> tuple[Redundancy, ...]:
-        """How slices are coded; the first is that of new ones."""
+        """The erasure codes of slices, starting with the code of new slices."""
         return redundancies_of(self.plan)
 
     async def report(self) -> PoolPlan:
         """Report once, and return the plan.
 
         Raises:
-            ServiceError: Lambda refuses, or cannot be asked.
+            ServiceError: Lambda rejects the invocation, or is unreachable.
             FunctionFailedError: Pool control fails.
         """
-        used, self._seen.used = self._seen.used | dict(self._connected()), {}
+        used, self._counters.used = self._counters.used | dict(self._connected()), {}
         try:
-            asked = Hub(
+            report = ReportHub(
                 op="hub",
                 hub=self._hub,
-                totals=self._seen.totals(),
+                totals=self._counters.totals(),
                 used=used,
                 takes_readers=self._takes_readers,
             )
-            self.plan = cast(PoolPlan, await asyncio.to_thread(self._tell, asked))
+            self.plan = cast(PoolPlan, await asyncio.to_thread(self._serialized, report))
         except Exception:
-            self._seen.used = used | self._seen.used
+            self._counters.used = used | self._counters.used
             raise
-        for take in self._followers:
-            take(self.plan)
+        for callback in self._subscribers:
+            callback(self.plan)
         return self.plan
 
-    def follow(self, take: Callable[[PoolPlan], None]) -> None:
-        """Have a function called with each plan, and at once with the present one if there is one."""
-        self._followers.append(take)
+    def subscribe(self, callback: Callable[[PoolPlan], None]) -> None:
+        """Call a function with each new plan, and immediately with the current plan if there is one."""
+        self._subscribers.append(callback)
         if hasattr(self, "plan"):
-            take(self.plan)
+            callback(self.plan)
 
     async def run(self) -> None:
-        """Report for as long as the hub is there, after the first report; a report that fails changes nothing."""
+        """Report repeatedly after the first report, until cancelled. After a failure the last plan stays valid."""
         while True:
             try:
                 if self.plan["is_round_due"]:
                     await asyncio.to_thread(self._control, Round(op="round"))
                 await asyncio.sleep(self.plan["report_s"])
                 await self.report()
-            except Exception as error:  # whatever it is, there is no other to report
+            except Exception as error:  # any error, since nothing else would restart the reports
                 self.plan["is_round_due"] = False
                 logger().warning("pool control does not answer, the last plan holds", reason=repr(error))
                 await asyncio.sleep(_PAUSE_S)
 
     async def leave(self) -> None:
-        """Say that the hub stops; if that fails, pool control finds out by itself."""
+        """Report that the hub stops. If this fails, pool control notices the missing reports."""
         self._connected()
-        try:
-            await asyncio.to_thread(self._tell, Leave(op="leave", id=self._hub["id"], totals=self._seen.totals()))
-        except Exception as error:
-            logger().warning("pool control does not answer", reason=repr(error))
+        report = LeavePool(op="leave", id=self._hub["id"], totals=self._counters.totals())
+        await send_last_report(partial(self._serialized, report))
 
 
 def redundancies_of(plan: PoolPlan) -> tuple[Redundancy, ...]:
-    """Return how slices are coded by a plan; the first is that of new ones."""
+    """Return the erasure codes of a plan, starting with the code of new slices."""
     return tuple(map(_redundancy, (plan["redundancy"], *plan["former"])))
 
 

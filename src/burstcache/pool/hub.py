@@ -1,4 +1,4 @@
-"""The hub: members dial in, and requests for chunks go out over their connections. It keeps no chunk."""
+"""The hub: members dial in, and requests for chunks are sent over their connections. The hub stores no chunks."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from typing import TypeVar
 
 from burstcache.core.errors import FrameError, InvalidSettingError
 from burstcache.core.messages.pool import HubAddress
-from burstcache.pool import proof
+from burstcache.pool import handshake
+from burstcache.pool.acceptor import Acceptor, Role
+from burstcache.pool.channel import Channel, request_numbers
 from burstcache.pool.connection import HANDSHAKE_LIMIT_S, FrameConnection
-from burstcache.pool.copies import Copies
-from burstcache.pool.door import Door, Part
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.invocations import Invocations, Invoke
-from burstcache.pool.link import Asked, request_numbers
-from burstcache.pool.member_link import MemberLink
-from burstcache.pool.neighbours import NeighbourEnd, Neighbours
-from burstcache.pool.passage import CopyPassage, Passage
-from burstcache.pool.waking import Member
+from burstcache.pool.member_channel import MemberChannel
+from burstcache.pool.on_demand import OnDemandMember
+from burstcache.pool.peers import PeerEnd, Peers
+from burstcache.pool.proxied_connection import ProxiedConnection, ProxiedReplicaConnection
+from burstcache.pool.replicas import Replicas
 
-_MAX_AT_THE_DOOR = 1024  # connections that have not proved anything: more than members and readers that come at once
-_MAX_WAKES = 4096  # invocations whose member has not dialled in: more than begin while one still may
+_MAX_UNPROVEN = 1024  # connections in their handshake; members and readers never dial as many at the same time
+_TURNS_TO_ACCEPT = 3  # event loop iterations from accept() to the Acceptor: a task, its transport, connection_made
+_MAX_WAKES = 4096  # pending invocations; fewer begin during the longest start of a member
 
 C = TypeVar("C", bound=FrameConnection)
 
 
 class Hub:
-    """Connections of members, by name; the newest of a name counts.
+    """The connections of all members, by name. A member's newest connection replaces its earlier one.
 
     Args:
-        token: What members let in know.
-        reader_token: What readers know that are let in, since members cannot dial them; None: there are none.
-        invoke: Invokes members; None: they come by themselves.
+        token: The members' token.
+        reader_token: Token of readers that members cannot dial. None: no readers are accepted.
+        invoke: Invokes members. None: members dial in on their own.
 
     Attributes:
-        id: The hub's name, which no other one has.
+        id: The hub's unique id.
         members: Connections by member.
-        used: Members that were connected, each with its environment if it said BYE, until its reader empties it.
-        written: Members that were written to since they were last copied.
-        invocations: Those of members that it has begun.
-        neighbours: Other hubs of the same pool, of which one may have the member that is needed.
+        used: Members that have disconnected since the last `take_used_members`, and the environments that they named.
+        written: Members written to since their last replication.
+        invocations: The hub's invocations of members.
+        peers: The other hubs of the pool, which may be connected to a member that this hub needs.
 
     Raises:
         InvalidSettingError: A token is too short.
@@ -51,29 +52,29 @@ class Hub:
 
     def __init__(self, token: bytes, reader_token: bytes | None = None, invoke: Invoke | None = None) -> None:
         for each in (token, token if reader_token is None else reader_token):
-            if len(each) < proof.MIN_TOKEN_BYTES:
+            if len(each) < handshake.MIN_TOKEN_BYTES:
                 raise InvalidSettingError(
-                    f"a token of {len(each)} bytes; at least {proof.MIN_TOKEN_BYTES} are accepted"
+                    f"a token of {len(each)} bytes; at least {handshake.MIN_TOKEN_BYTES} are accepted"
                 )
         self.id = secrets.token_hex(8)
-        self.members: dict[str, MemberLink] = {}
+        self.members: dict[str, MemberChannel] = {}
         self.used: dict[str, str] = {}
         self._token = token
         self.written: set[str] = set()
         self.invocations = Invocations(invoke) if invoke else None
-        self.neighbours = Neighbours(self.id, self.invocations) if self.invocations else None
-        self._woken: dict[str, Member] = {}
-        self._wakes: dict[int, str] = {}  # members that are to dial in, by the number in their invocations
+        self.peers = Peers(self.id, self.invocations) if self.invocations else None
+        self._on_demand: dict[str, OnDemandMember] = {}
+        self._wakes: dict[int, str] = {}  # members that have not dialled in yet, by invocation id
         self._wake_numbers = itertools.count(1)
         self._requests = request_numbers()
-        self._copies = Copies(self._reinstate)
-        self._parts: dict[Kind, tuple[bytes, Part]] = {
-            Kind.PROOF: (token, self._meet_member),
-            Kind.COPY: (token, self._meet_copy),
-            Kind.NEIGHBOUR: (token, self._meet_neighbour),
+        self._replicas = Replicas(self._reinstate)
+        self._roles: dict[Kind, tuple[bytes, Role]] = {
+            Kind.PROOF: (token, self._accept_member),
+            Kind.REPLICA: (token, self._accept_replica),
+            Kind.PEER: (token, self._accept_peer),
         }
         if reader_token is not None:
-            self._parts[Kind.READER] = reader_token, self._meet_reader
+            self._roles[Kind.READER] = reader_token, self._accept_reader
         self._connections: set[FrameConnection] = set()
         self._server: asyncio.Server
         self._address: tuple[str, int, str]
@@ -87,18 +88,18 @@ class Hub:
         certificate: str = "",
         reached_at: str = "",
     ) -> int:
-        """Listen, and return the port.
+        """Start listening, and return the port.
 
         Args:
             host: Address to listen on.
-            port: Port; 0: any that is free.
-            tls: Has the certificate that members trust; None: without TLS.
-            certificate: The same as PEM, for invocations.
+            port: Port; 0: any free port.
+            tls: TLS context with the hub's certificate. None: no TLS.
+            certificate: The certificate as PEM, for invocations.
             reached_at: The address that members dial; empty: `host`.
         """
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Door(self._parts, self._open),
+            lambda: Acceptor(self._roles, self._on_connected),
             host,
             port,
             ssl=tls,
@@ -109,27 +110,27 @@ class Hub:
         return port
 
     async def stop(self) -> None:
-        """End all connections; those to other hubs last, which learn so when members have returned."""
-        self._server.close()
-        for member in self._woken.values():
+        """Abort all connections, and peers' connections last, so that peers learn when members have returned."""
+        await self._stop_listening()
+        for member in self._on_demand.values():
             member.stop()
-        await self._end([each for each in self._connections if not isinstance(each, NeighbourEnd)])
+        await self._end([each for each in self._connections if not isinstance(each, PeerEnd)])
         if self.invocations:
             await self.invocations.stop()
-        if self.neighbours:
-            await self.neighbours.stop()
+        if self.peers:
+            await self.peers.stop()
         await self._end(list(self._connections))
 
-    def link(self, member: str) -> Asked | None:
-        """Return what a member is asked over; None: it is not there, and cannot be woken."""
-        if not self.neighbours:
+    def find_channel(self, member: str) -> Channel | None:
+        """Return the channel to a member, or None if the member is not connected and cannot be started on demand."""
+        if not self.peers:
             return self.members.get(member)
-        if member not in self._woken:
-            self._woken[member] = Member(member, self, self.neighbours.wake, self._requests)
-        return self._woken[member]
+        if member not in self._on_demand:
+            self._on_demand[member] = OnDemandMember(member, self, self.peers.start_member, self._requests)
+        return self._on_demand[member]
 
     def address_for(self, member: str) -> HubAddress:
-        """Return what a member has to know to dial in, once."""
+        """Return the address and token with which a member can dial in once."""
         wake = next(self._wake_numbers)
         self._wakes[wake] = member
         if len(self._wakes) > _MAX_WAKES:
@@ -144,85 +145,96 @@ class Hub:
             "wake": wake,
         }
 
-    def welcome(self, link: MemberLink) -> None:
-        """Take a member in; an earlier connection of the same name ends, unless it is being copied."""
-        former = self.members.get(link.name)
-        self.members[link.name] = link
-        if self.neighbours:
-            self.neighbours.arrived(link.name)
-        is_copied = former is not None and link.is_copy and self._copies.begin(former, link)
+    def attach(self, channel: MemberChannel) -> None:
+        """Register a member's connection. An earlier connection is aborted, unless a replica is copying its chunks."""
+        former = self.members.get(channel.name)
+        self.members[channel.name] = channel
+        if self.peers:
+            self.peers.on_arrival(channel.name)
+        is_copied = former is not None and channel.is_replica and self._replicas.begin(former, channel)
         if former and not is_copied:
             former.end()
-        if woken := self._woken.get(link.name):
-            woken.connected(is_copy=is_copied)
+        if on_demand := self._on_demand.get(channel.name):
+            on_demand.on_connected(is_replica=is_copied)
 
-    def heard(self, link: MemberLink) -> None:
-        """Note that a member has shown that it is there."""
-        link.heard_s = asyncio.get_running_loop().time()
-        woken = self._woken.get(link.name)
-        if woken and self.members.get(link.name) is link:  # not what an environment says that was replaced
-            woken.heard()
+    def on_activity(self, channel: MemberChannel) -> None:
+        """Record that a member has sent a frame."""
+        channel.active_at_s = asyncio.get_running_loop().time()
+        on_demand = self._on_demand.get(channel.name)
+        if on_demand and self.members.get(channel.name) is channel:  # otherwise the environment was replaced
+            on_demand.on_activity()
 
-    def forget(self, link: MemberLink) -> None:
-        """Let a connection go; an environment that was being copied takes over again."""
-        self.used.setdefault(link.name, "")
-        was_active = self.members.get(link.name) is link
+    def detach(self, channel: MemberChannel, environment: str) -> None:
+        """Remove a member's connection. A primary that was being copied serves again."""
+        self.used[channel.name] = environment or self.used.get(channel.name, "")
+        was_active = self.members.get(channel.name) is channel
         if was_active:
-            del self.members[link.name]
-        self._copies.lost(link)
-        if was_active and link.name in self._woken and link.name not in self.members:
-            self._woken[link.name].gone()
+            del self.members[channel.name]
+        self._replicas.detach(channel)
+        if was_active and channel.name in self._on_demand and channel.name not in self.members:
+            self._on_demand[channel.name].on_disconnected()
 
-    def expect_copy(self, member: str) -> asyncio.Future[bool] | None:
-        """Have a member stay until a second environment has its chunks; None: it has no connection.
+    def expect_replica(self, member: str) -> asyncio.Future[bool] | None:
+        """Keep a member running until a replica has copied its chunks. The caller must invoke the replica soon.
 
-        The result is whether that one has everything. It has to be invoked soon after.
+        Returns:
+            A future that resolves to True once the replica is complete, or None if the member is not connected.
         """
-        first = self.members.get(member)
-        return self._copies.expect(first) if first else None
+        primary = self.members.get(member)
+        return self._replicas.expect(primary) if primary else None
 
-    def abandon_copy(self, member: str) -> None:
-        """Let a member go on that waits for a second environment: that one will not come."""
-        self._copies.abandon(member)
+    def abandon_replica(self, member: str) -> None:
+        """Stop a member's wait for a replica that will not arrive."""
+        self._replicas.abandon(member)
 
-    def _reinstate(self, link: MemberLink) -> None:
-        self.members[link.name] = link
+    def _reinstate(self, channel: MemberChannel) -> None:
+        self.members[channel.name] = channel
 
-    def _open(self, door: Door) -> None:
-        self._keep(door)
-        is_open = self._server.is_serving()  # else it was accepted when the hub stopped
-        if not is_open or sum(isinstance(each, Door) for each in self._connections) > _MAX_AT_THE_DOOR:
-            door.end()
+    def _on_connected(self, acceptor: Acceptor) -> None:
+        self._track(acceptor)
+        is_open = self._server.is_serving()  # False if the connection was accepted while the hub was stopping
+        if not is_open or sum(isinstance(each, Acceptor) for each in self._connections) > _MAX_UNPROVEN:
+            acceptor.end()
 
-    def _meet_member(self, name: str, header: Header) -> MemberLink:
-        # Lambda may deliver an event twice: the second environment would be an empty one.
-        if self.neighbours and self._wakes.pop(header.request, None) != name:
-            raise FrameError(f"member {name} dials in for wake {header.request}, which is another's or used")
-        return self._keep(MemberLink(self, name, self._requests, is_copy=header.number == 1))
+    def _accept_member(self, name: str, header: Header) -> MemberChannel:
+        # Lambda may deliver an event twice, and the second environment would be empty.
+        if self.peers:
+            if self._wakes.get(header.request) != name:
+                raise FrameError(f"member {name} dials in for wake {header.request}, which is another's or used")
+            del self._wakes[header.request]
+        return self._track(MemberChannel(self, name, self._requests, is_replica=header.number == 1))
 
-    def _meet_reader(self, member: str, header: Header) -> Passage:
-        return self._keep(Passage(lambda: self.link(member)))
+    def _accept_reader(self, member: str, header: Header) -> ProxiedConnection:
+        return self._track(ProxiedConnection(lambda: self.find_channel(member)))
 
-    def _meet_copy(self, member: str, header: Header) -> CopyPassage:
-        return self._keep(self._copies.passage(member))
+    def _accept_replica(self, member: str, header: Header) -> ProxiedReplicaConnection:
+        return self._track(self._replicas.open_connection(member))
 
-    def _meet_neighbour(self, hub: str, header: Header) -> FrameConnection:
-        if not self.neighbours:
-            raise FrameError(f"the hub {hub} dials in, and this one wakes nobody")
-        neighbours = self.neighbours
+    def _accept_peer(self, hub: str, header: Header) -> FrameConnection:
+        if not self.peers:
+            raise FrameError(f"the hub {hub} dials in, and this one starts no members")
+        peers = self.peers
 
-        def awake(member: str) -> Asked | None:
-            is_awake = member in self.members or neighbours.is_invoked(member)
-            return self.link(member) if is_awake and self._server.is_serving() else None
+        def running(member: str) -> Channel | None:
+            is_running = member in self.members or peers.is_invoked(member)
+            return self.find_channel(member) if is_running and self._server.is_serving() else None
 
-        def waking(member: str) -> Asked | None:
-            if not self._server.is_serving():  # it stops
+        def start(member: str) -> Channel | None:
+            if not self._server.is_serving():  # the hub is stopping
                 return None
-            if member not in self._woken or self._woken[member].is_asleep:
-                neighbours.take_duty(member)
-            return self.link(member)
+            if member not in self._on_demand or self._on_demand[member].is_asleep:
+                peers.accept_start(member)
+            return self.find_channel(member)
 
-        return self._keep(NeighbourEnd(neighbours, awake=awake, waking=waking, written=self.written.add))
+        return self._track(PeerEnd(peers, running=running, start=start, on_write=self.written.add))
+
+    async def _stop_listening(self) -> None:
+        # asyncio leaks the connections that it accepts in the iteration before close() (CPython issue 109564).
+        for listening in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+        for _ in range(_TURNS_TO_ACCEPT):
+            await asyncio.sleep(0)
+        self._server.close()
 
     @staticmethod
     async def _end(connections: Sequence[FrameConnection]) -> None:
@@ -230,7 +242,7 @@ class Hub:
             connection.end()
         await asyncio.gather(*(connection.ended for connection in connections))
 
-    def _keep(self, connection: C) -> C:
+    def _track(self, connection: C) -> C:
         self._connections.add(connection)
         connection.ended.add_done_callback(lambda _: self._connections.discard(connection))
         return connection

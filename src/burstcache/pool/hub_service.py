@@ -1,6 +1,6 @@
-"""A hub in a process of its own, for readers that members cannot dial: `python -m burstcache.pool.hub_service`.
+"""A hub as a service in its own process, for readers that members cannot dial.
 
-It ends at SIGTERM, after it has told pool control.
+Start it with `python -m burstcache.pool.hub_service`. On SIGTERM it sends a last report to pool control and exits.
 """
 
 from __future__ import annotations
@@ -10,34 +10,33 @@ import json
 import os
 import secrets
 import signal
-import ssl
-import tempfile
 from collections.abc import Mapping
 from urllib.request import urlopen
 
 from burstcache.adapters.clients import Clients
 from burstcache.logs import logger
 from burstcache.pool.stack_hub import HubPlace, stack_hub
+from burstcache.pool.tls import server_tls
 from burstcache.settings.hub import HubSettings
 
 _METADATA_LIMIT_S = 5.0
 
 
-async def serve(settings: HubSettings, clients: Clients, host: str, ended: asyncio.Event) -> None:
-    """Run a hub until the event.
+async def serve(settings: HubSettings, clients: Clients, host: str, stopped: asyncio.Event) -> None:
+    """Run a hub until the event is set.
 
     Args:
-        settings: The hub's.
-        clients: Reaches Lambda.
+        settings: The hub's settings.
+        clients: AWS clients, for Lambda.
         host: The address that members and readers dial.
-        ended: Ends it.
+        stopped: The event that stops the hub.
 
     Raises:
-        ServiceError: Lambda refuses the first report, or cannot be asked.
-        FunctionFailedError: Pool control fails at it.
-        OSError: The port is taken.
+        ServiceError: Lambda rejects the first report, or is unreachable.
+        FunctionFailedError: Pool control fails at the first report.
+        OSError: The port is in use.
     """
-    tls, certificate = (_tls(settings.tls_pem), settings.ca_pem) if settings.tls_pem else (None, "")
+    tls, certificate = (server_tls(settings.tls_pem.encode()), settings.ca_pem) if settings.tls_pem else (None, "")
     place = HubPlace(
         host=host,
         port=settings.port,
@@ -49,14 +48,14 @@ async def serve(settings: HubSettings, clients: Clients, host: str, ended: async
     names = settings.member_function_name, settings.control_function_name
     async with stack_hub(place, clients, *names) as (hub, _, _):
         logger().info("hub", host=host, port=settings.port, id=hub.id)
-        await ended.wait()
+        await stopped.wait()
 
 
 def address_in(environ: Mapping[str, str]) -> str:
-    """Return the address that members and readers dial: the one that is set, else the task's own.
+    """Return the address that members and readers dial: the configured address, or else the ECS task's.
 
     Raises:
-        OSError: ECS does not say it.
+        OSError: ECS does not return the task's address.
 
     Source:
         Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4 for tasks on Fargate".
@@ -68,22 +67,12 @@ def address_in(environ: Mapping[str, str]) -> str:
     return str((network.get("IPv4Addresses") or network["IPv6Addresses"])[0])
 
 
-def _tls(pem: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    with tempfile.NamedTemporaryFile() as file:  # a context reads files alone; this one is its owner's
-        file.write(pem.encode())
-        file.flush()
-        context.load_cert_chain(file.name)
-    return context
-
-
 async def _run() -> None:
-    ended = asyncio.Event()
+    stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     host = await asyncio.to_thread(address_in, os.environ)
-    await serve(HubSettings.read(os.environ), Clients("control"), host, ended)
+    await serve(HubSettings.read(os.environ), Clients("control"), host, stopped)
 
 
 if __name__ == "__main__":

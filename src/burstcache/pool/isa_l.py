@@ -1,7 +1,7 @@
-"""CRC32C and Reed-Solomon codes by Intel's ISA-L, in place.
+"""Intel's ISA-L: CRC32C and Reed-Solomon codes, computed in place.
 
-The library comes with pyeclib's wheels. Its functions are called directly, since pyeclib itself copies an object on the
-way in and on the way out, which takes longer than the arithmetic.
+The library comes with pyeclib's wheels. This module calls it directly, because pyeclib copies its input and its output,
+and the copies take longer than the arithmetic.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ffi.cdef(
     """
 )
 _LIBRARY = "libisal-pyeclib"
-_TABLE_BYTES = 32  # of one coefficient, `ec_init_tables`
+_TABLE_BYTES = 32  # per coefficient, `ec_init_tables`
 _ALL_BITS = 0xFFFFFFFF
 
 
@@ -45,20 +45,20 @@ _allocate = _ffi.new_allocator(should_clear_after_alloc=False)
 
 
 def room(size_bytes: int) -> memoryview:
-    """Return memory to write to; what is in it means nothing, so it is not cleared first, as `bytearray` would."""
+    """Return uninitialized memory. `bytearray` would clear its memory first."""
     return memoryview(_ffi.buffer(_allocate("unsigned char[]", size_bytes)))
 
 
 def crc32c(data: Buffer, former: int = 0) -> int:
-    """Return the CRC32C of `data`, continued from that of what came before (RFC 3720, appendix B.4)."""
+    """Return the CRC32C of `data`, continuing `former`, the CRC32C of preceding bytes (RFC 3720, appendix B.4)."""
     crc = _isal.crc32_iscsi(_ffi.from_buffer("unsigned char[]", data), len(data), former ^ _ALL_BITS)
     return int(crc) ^ _ALL_BITS
 
 
 class ReedSolomon:
-    """A systematic code: any `data` of its `data + parity` blocks give all others.
+    """A systematic Reed-Solomon code: any `data` of its `data + parity` blocks determine the others.
 
-    Blocks are numbered, those of data first. All blocks of one call have the same length.
+    Blocks are numbered, data blocks first. All blocks of one call have the same length.
 
     Source:
         Blömer et al., "An XOR-based erasure-resilient coding scheme", 1995: Cauchy matrices.
@@ -70,21 +70,21 @@ class ReedSolomon:
         _isal.gf_gen_cauchy1_matrix(self._matrix, data + parity, data)
 
     def encode(self, blocks: Sequence[Buffer], parities: Mapping[int, Buffer]) -> None:
-        """Compute blocks of parity.
+        """Compute parity blocks.
 
         Args:
-            blocks: All blocks of data, in order.
-            parities: Where to write, by the number of a block.
+            blocks: All data blocks, in order.
+            parities: Destinations by block index.
         """
         rows = b"".join(self._row(number) for number in parities)
         self._multiply(rows, blocks, list(parities.values()))
 
     def rebuild(self, blocks: Mapping[int, Buffer], lost: Mapping[int, Buffer]) -> None:
-        """Compute lost blocks of data.
+        """Rebuild lost data blocks.
 
         Args:
-            blocks: `data` blocks that are left, by number.
-            lost: Where to write, by the number of a block of data.
+            blocks: Any `data` of the remaining blocks, by index.
+            lost: Destinations by the index of a data block.
         """
         left = _ffi.new("unsigned char[]", b"".join(self._row(number) for number in blocks))
         inverse = _ffi.new("unsigned char[]", self._data * self._data)
@@ -109,5 +109,5 @@ class ReedSolomon:
 
 @functools.cache
 def reed_solomon(data: int, parity: int) -> ReedSolomon:
-    """Return the code for these numbers of blocks; one object for all that use it."""
+    """Return the code for these numbers of blocks. All callers share one object."""
     return ReedSolomon(data, parity)

@@ -1,4 +1,7 @@
-"""What a member has, as pages that its copy reads: newest first, since those are worth most if the rest is lost."""
+"""The listing of a member's chunks, as pages that its replica reads.
+
+The newest chunks come first, since they are the most valuable if the rest is lost.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ PAGE_BYTES = 64 * 1024
 _ENTRY = struct.Struct("!BB?II")
 
 
-class Entry(NamedTuple):
-    """What a chunk is, without its bytes."""
+class ListingEntry(NamedTuple):
+    """One chunk of a listing, without its bytes."""
 
     name: bytes
     number: int
@@ -24,7 +27,7 @@ class Entry(NamedTuple):
     size_bytes: int
 
     def describes(self, chunk: Chunk | None) -> bool:
-        """Whether that is this chunk."""
+        """Whether a chunk has this entry's index, checksum and size."""
         return chunk is not None and (chunk.number, chunk.crc32c, len(chunk.payload)) == (
             self.number,
             self.crc32c,
@@ -33,13 +36,13 @@ class Entry(NamedTuple):
 
 
 def pages(store: ChunkStore) -> Iterator[bytes]:
-    """Yield what is in a store now, page by page; what was dropped when its page is made is left out."""
+    """Yield pages that list a store's current chunks. Chunks evicted before their page is built are omitted."""
     page = bytearray()
     for name in store.newest_first():
         chunk = store.peek(name)
         if not chunk:
             continue
-        page += _ENTRY.pack(len(name), chunk.number, chunk.is_wanted, chunk.crc32c, len(chunk.payload)) + name
+        page += _ENTRY.pack(len(name), chunk.number, chunk.is_referenced, chunk.crc32c, len(chunk.payload)) + name
         if len(page) >= PAGE_BYTES - _ENTRY.size - 255:
             yield bytes(page)
             page.clear()
@@ -47,11 +50,11 @@ def pages(store: ChunkStore) -> Iterator[bytes]:
         yield bytes(page)
 
 
-def entries(page: memoryview) -> Iterator[Entry]:
+def entries(page: memoryview) -> Iterator[ListingEntry]:
     """Yield the entries of a page.
 
     Raises:
-        FrameError: It is none.
+        FrameError: The page is malformed.
     """
     while page:
         if len(page) < _ENTRY.size:
@@ -60,5 +63,5 @@ def entries(page: memoryview) -> Iterator[Entry]:
         end = _ENTRY.size + name_bytes
         if len(page) < end:
             raise FrameError(f"a list of chunks ends within a name of {name_bytes} bytes")
-        yield Entry(bytes(page[_ENTRY.size : end]), number, is_wanted, crc32c, size_bytes)
+        yield ListingEntry(bytes(page[_ENTRY.size : end]), number, is_wanted, crc32c, size_bytes)
         page = page[end:]

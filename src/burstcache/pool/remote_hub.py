@@ -1,4 +1,4 @@
-"""A hub somewhere else, for readers that members cannot dial: one connection for each member that is asked."""
+"""A remote hub, for readers that members cannot dial: one connection to the hub per requested member."""
 
 from __future__ import annotations
 
@@ -8,47 +8,56 @@ import math
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
+from burstcache.core.messages.pool_control import KnownHub
 from burstcache.core.pool.chunk_store import Buffer
+from burstcache.pool.channel import Caller, ConnectionChannel, request_numbers
 from burstcache.pool.connection import HANDSHAKE_LIMIT_S, FrameConnection, Place
 from burstcache.pool.frames import Header, Kind
-from burstcache.pool.link import Asker, Link, request_numbers
-from burstcache.pool.proof import Introduction
+from burstcache.pool.handshake import Introduction
+from burstcache.pool.tls import member_tls
 
-_RETRY_S = 1.0  # a hub that cannot be reached is not dialled for each chunk
+_RETRY_S = 1.0  # between dials of an unreachable hub, so that not every request dials the hub
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a hub listens.
+    """The address of a hub.
 
     Attributes:
-        host: Its address.
-        port: Its port.
-        tls: Trusts its certificate alone; None: without TLS.
+        host: The hub's IP address or host name.
+        port: The hub's port.
+        tls: TLS context that trusts only the hub's certificate. None: no TLS.
     """
 
     host: str
     port: int
     tls: ssl.SSLContext | None = None
 
+    @classmethod
+    def of(cls, hub: KnownHub) -> Self:
+        """Return the address of a hub in a plan or a message."""
+        tls = member_tls(hub["certificate"]) if hub["certificate"] else None
+        return cls(hub["host"], hub["port"], tls)
+
     async def connect(self, protocol: FrameConnection) -> None:
-        """Dial, and let the protocol have the connection.
+        """Dial the hub, and attach the protocol to the connection.
 
         Raises:
-            OSError: The hub cannot be reached, or is another one.
+            OSError: The hub is unreachable, or has another certificate.
         """
-        name = "" if self.tls else None  # it is known by its certificate
+        name = "" if self.tls else None  # the certificate is pinned, so its name is not checked
         async with asyncio.timeout(HANDSHAKE_LIMIT_S):
             await asyncio.get_running_loop().create_connection(
                 lambda: protocol, self.host, self.port, ssl=self.tls, server_hostname=name
             )
 
 
-class RemoteLink(Link):
-    """A reader's end of a connection to one member, through a hub; what is asked early waits for it."""
+class RemoteChannel(ConnectionChannel):
+    """A channel to one member through a remote hub. Requests are queued until the handshake is complete."""
 
     def __init__(self, address: Address, introduction: Introduction, requests: Iterator[int]) -> None:
         super().__init__(requests)
@@ -61,38 +70,38 @@ class RemoteLink(Link):
         """Dial the hub.
 
         Raises:
-            OSError: It cannot be reached, so nothing that was asked early is answered.
+            OSError: The hub is unreachable. All waiting requests fail.
         """
         try:
             await self._address.connect(self)
         except (OSError, asyncio.CancelledError):
-            self.give_up()
+            self.fail_early()
             raise
 
-    def ask(
-        self, kind: Kind, asker: Asker, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
+    def send_request(
+        self, kind: Kind, caller: Caller, name: bytes, payload: Buffer = b"", *, number: int = 0, crc32c: int = 0
     ) -> int:
         if self.is_trusted:
-            return super().ask(kind, asker, name, payload, number=number, crc32c=crc32c)
+            return super().send_request(kind, caller, name, payload, number=number, crc32c=crc32c)
         request = next(self._requests)
-        self._askers[request] = asker
+        self._callers[request] = caller
         self._early[request] = lambda: self.send(kind, request, name, payload, number=number, crc32c=crc32c)
         return request
 
-    def cancel(self, request: int) -> None:
+    def cancel_request(self, request: int) -> None:
         if self._early.pop(request, None):
-            del self._askers[request]
+            del self._callers[request]
         else:
-            super().cancel(request)
+            super().cancel_request(request)
 
     def end(self) -> None:
         if self._is_connected:
             super().end()
         else:
-            self.give_up()
+            self.fail_early()
 
-    def give_up(self) -> None:
-        """Let what was asked early fail: the hub cannot be reached."""
+    def fail_early(self) -> None:
+        """Fail all requests that wait for the connection, since it was not established."""
         self._early.clear()
         if not self.ended.done():
             self.ended.set_result(None)
@@ -120,54 +129,54 @@ class RemoteLink(Link):
 
 
 class RemoteHub:
-    """What `PoolReader` uses instead of a `Hub` in its own process.
+    """A hub in another process, which a `PoolReader` uses like a local `Hub`.
 
     Args:
-        address: Where the hub listens.
-        token: What the hub lets readers in by.
+        address: The hub's address.
+        token: The hub's token for readers.
     """
 
     def __init__(self, address: Address, token: bytes) -> None:
         self._address = address
         self._token = token
-        self._links: dict[str, RemoteLink] = {}
+        self._channels: dict[str, RemoteChannel] = {}
         self._requests = request_numbers()
         self._dials: set[asyncio.Task[None]] = set()
         self._retry_at_s = -math.inf
 
-    def link(self, member: str) -> Link | None:
-        """Return what a member is asked over; None: the hub could not be reached a moment ago."""
-        link = self._links.get(member)
-        if link and not link.ended.done():
-            return link
+    def find_channel(self, member: str) -> ConnectionChannel | None:
+        """Return the channel to a member, or None if the hub was unreachable less than a second ago."""
+        channel = self._channels.get(member)
+        if channel and not channel.ended.done():
+            return channel
         if not self.is_reachable:
             return None
-        link = RemoteLink(self._address, Introduction(Kind.READER, member.encode(), self._token), self._requests)
-        self._links[member] = link
-        dial = asyncio.create_task(self._dial(link))
+        channel = RemoteChannel(self._address, Introduction(Kind.READER, member.encode(), self._token), self._requests)
+        self._channels[member] = channel
+        dial = asyncio.create_task(self._dial(channel))
         self._dials.add(dial)
         dial.add_done_callback(self._dials.discard)
-        return link
+        return channel
 
     @property
     def is_reachable(self) -> bool:
-        """False if the hub could not be reached a moment ago."""
+        """Whether no dial has failed within the last second."""
         return asyncio.get_running_loop().time() >= self._retry_at_s
 
     async def stop(self) -> None:
         """End all connections."""
-        links = list(self._links.values())
-        for link in links:
-            link.end()
+        channels = list(self._channels.values())
+        for channel in channels:
+            channel.end()
         for dial in self._dials:
             dial.cancel()
         await asyncio.gather(*self._dials, return_exceptions=True)
-        await asyncio.gather(*(link.ended for link in links))
+        await asyncio.gather(*(channel.ended for channel in channels))
 
-    async def _dial(self, link: RemoteLink) -> None:
+    async def _dial(self, channel: RemoteChannel) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await link.dial()
+            await channel.dial()
         except OSError as error:
             if loop.time() >= self._retry_at_s:
                 _logger.warning("the hub at %s:%d cannot be reached: %r", self._address.host, self._address.port, error)

@@ -1,1 +1,1 @@
-"""Read-only questions about a running system, answered with dataclasses: what commands and dashboards show."""
+"""Read-only queries of a running system for commands and dashboards. Results are dataclasses."""

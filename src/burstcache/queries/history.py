@@ -1,4 +1,4 @@
-"""The states that an execution has entered, by its history."""
+"""The history of a Step Functions execution: the states that it has entered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from burstcache.adapters.calls import failures_named
+from burstcache.adapters.calls import translated_errors
 from burstcache.adapters.executions import execution_arn
 from burstcache.core.errors import ServiceError
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from types_boto3_stepfunctions.client import SFNClient
 
 _ENDS = frozenset({"ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut"})
-# A key's whole life is some fifty events; of a node that has run for days the newest ones are enough.
+# A key's whole life has about fifty events. For a node that has run for days, the newest events are enough.
 _MAX_FIRST_EVENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One state entered, or the end of the execution."""
+    """The entry into a state, or the end of the execution."""
 
     at_us: int
-    state: str  # empty: the execution ended
-    failure: str = ""  # error and cause, if it ended badly
+    state: str  # empty if the execution ended
+    failure: str = ""  # error and cause, if the execution failed
 
 
 @dataclass(slots=True)
 class History:
-    """One execution's history, read piece by piece."""
+    """The history of one execution, read incrementally."""
 
     states: SFNClient
     execution_arn: str
@@ -37,11 +37,11 @@ class History:
 
     @classmethod
     def of(cls, states: SFNClient, machine_arn: str, execution_name: str) -> Self:
-        """Return the history of a machine's execution, of which nothing has been read yet."""
+        """Return the history of a machine's execution, without reading it yet."""
         return cls(states, execution_arn(machine_arn, execution_name))
 
     def read_new(self) -> list[Step] | None:
-        """Return the steps since the last reading; None if there is no such execution.
+        """Return the steps since the last read, or None if there is no such execution.
 
         Raises:
             ServiceError: Step Functions fails.
@@ -60,7 +60,7 @@ class History:
             executionArn=self.execution_arn, reverseOrder=True, includeExecutionData=False
         )
         new: list[Mapping[str, Any]] = []
-        with failures_named():
+        with translated_errors():
             for page in pages:
                 fresh = [event for event in page["events"] if event["id"] > self._last_id]
                 new += fresh
@@ -70,7 +70,7 @@ class History:
 
 
 def steps_of(events: Iterable[Mapping[str, Any]]) -> list[Step]:
-    """Return the states entered and the end, in the order of the events' numbers."""
+    """Return the entered states and the end, in the order of event IDs."""
     steps = []
     for event in sorted(events, key=lambda event: event["id"]):
         at_us = round(event["timestamp"].timestamp() * 1000) * 1000

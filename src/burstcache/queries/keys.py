@@ -1,4 +1,4 @@
-"""Where each key is in its life."""
+"""The keys of a system: each key's state, tier and node."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from burstcache.queries.system import System
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """One key: its state, and since when."""
+    """The view of one key: its state, its tier, and the time of its entry into the state."""
 
     key: str
     state: str
-    is_expired: bool  # the state's deadline has passed, so every reader of the row takes the key for one of S3
-    tier: Literal["s3", "lambda", "redis"]  # that readers ask first now, apart from their own memory
-    node: str  # that of its life, or that it is a guest of; empty: neither
-    since_us: int  # when it entered the state; 0: it has never left S3
-    noted_requests: int  # the newest that the scheduler was told of: requests that S3 served
-    is_window_full: bool  # older requests may have been forgotten
-    execution_name: str  # of the current or last life; empty: none yet
-    failures: int  # failed lives in a row
-    not_before_us: int  # after a failed life: no new one before this; 0: at any time
+    is_expired: bool  # the state's deadline has passed, so readers of the row treat the key as one on S3
+    tier: Literal["s3", "lambda", "redis"]  # the tier that readers try first now, apart from their own memory
+    node: str  # of the key's life or read-through entry; empty if it has neither
+    since_us: int  # when the key entered the state; 0 if it has never left S3
+    noted_requests: int  # number of newest requests in the row, served by S3
+    is_window_full: bool  # older requests may have been dropped
+    execution_name: str  # of the current or last life; empty before the first life
+    failures: int  # consecutive failed lives
+    not_before_us: int  # end of the cool-down after a failed life; 0 if none
 
 
 def read_keys(system: System, *, max_object_bytes: int) -> list[KeyView]:
-    """Return every key that the table has, which are those that were asked for lately or have ever been hot, by name.
+    """Return the keys in the table, sorted by name: keys that were read recently or have ever been hot.
 
     Args:
-        system: What is asked.
-        max_object_bytes: What a faster tier takes [bytes].
+        system: The system to query.
+        max_object_bytes: The largest object that a faster tier accepts [bytes].
 
     Raises:
         ServiceError: DynamoDB or Step Functions fails.
@@ -61,14 +61,14 @@ def key_view(
     node: NodeRow | None = None,
     max_object_bytes: int = maxsize,
 ) -> KeyView:
-    """Return where a key is at an instant: its state and its tier tell the same.
+    """Return the view of a key at an instant. Its state and tier are consistent.
 
     Args:
         row: The key's row.
         now_us: The instant [us].
-        steps: The states that the execution of a live key has entered; without them the row has when it was written.
-        node: What `node_of` found.
-        max_object_bytes: What a faster tier takes [bytes].
+        steps: The states that a live key's execution has entered. Without steps, the row's times are used.
+        node: The result of `node_of`.
+        max_object_bytes: The largest object that a faster tier accepts [bytes].
     """
     is_live, place = row.is_live(now_us), place_of(row, node, now_us, max_object_bytes=max_object_bytes)
     view = KeyView(
@@ -79,7 +79,7 @@ def key_view(
         node=row.node if is_live else "",
         since_us=_entered_us(STATE_OF_KEY_PHASE[row.phase], steps) or _written_us(row),
         noted_requests=len(row.window),
-        # No window is kept shorter than the queue of five, so fewer requests than that are all there were.
+        # A window has room for at least five requests, so a shorter window has dropped no requests.
         is_window_full=len(row.window) >= QUEUE_LENGTH,
         execution_name=row.execution_name if row.epoch else "",
         failures=row.failures,
@@ -91,14 +91,17 @@ def key_view(
 
 
 def _entered_us(state: str, steps: Sequence[Step]) -> int:
-    """Return when a state was entered last, or 0 if not yet: a row may be a step ahead of its execution."""
+    """Return the time of the last entry into a state, or 0 before it, since a row may be ahead of its execution."""
     return next((step.at_us for step in reversed(steps) if step.state == state), 0)
 
 
 def _written_us(row: KeyRow) -> int:
-    """Return when a row got its phase; of RedisShutdown, which takes a second, when the one before it began."""
+    """Return the time at which a row's phase was written.
+
+    For RedisShutdown, which lasts about a second, return the time of RedisRunning.
+    """
     if row.phase == "redis_bootup":
         return row.joined_at_us or row.changed_at_us
-    if row.phase in ("redis_running", "redis_shutdown"):  # with a deadline that is never moved
+    if row.phase in ("redis_running", "redis_shutdown"):  # their deadline never moves
         return max(row.changed_at_us, row.deadline_at_us - RUNNING_S * US_PER_S)
     return row.changed_at_us

@@ -1,4 +1,4 @@
-"""What each Redis node does, and what keeps it running."""
+"""The Redis nodes of a system: their phases, and the leases that keep them running."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from burstcache.queries.system import System
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One Redis node: its phase, and the leases that keep it running."""
+    """The view of one Redis node: its phase, and the leases that keep it running."""
 
     node: str
     phase: NodePhase
     generation: int
     ready_at_us: int
     keys: tuple[str, ...]
-    held_until_us: int  # by hand; 0: it is not
+    held_until_us: int  # end of a person's hold; 0 without a hold
 
 
 def read_nodes(system: System) -> list[NodeView]:
-    """Return every node that is deployed, in the order of the template.
+    """Return all deployed nodes, in the order of the template.
 
     Raises:
         ServiceError: DynamoDB fails.
@@ -33,7 +33,7 @@ def read_nodes(system: System) -> list[NodeView]:
 
 
 def node_view(row: NodeRow, leases: Sequence[Lease], now_us: int) -> NodeView:
-    """Return what a node's row and leases say at an instant [us]."""
+    """Return the view of a node's row and leases at an instant [us]."""
     held_until_us = max((lease.held_until_us for lease in leases), default=0)
     return NodeView(
         node=row.node,

@@ -1,4 +1,4 @@
-"""Where readers look for a key first, apart from their own memory."""
+"""The places where readers look for a key first, apart from their own memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from burstcache.core.placement import is_home
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.queries.routes import route_view
 
-# A guest is asked for at its running home without a life of its own; the first read of a run brings it there.
+# A guest is a read-through entry: a key without a life, on its running home node. A run's first read fills the entry.
 Place = Literal["s3", "lambda", "redis", "guest"]
 
 
 def node_of(row: KeyRow, nodes: Collection[NodeRow], now_us: int) -> NodeRow | None:
-    """Return the node of a key: that of its life, else the running one that takes it as a guest; None: neither."""
+    """Return the node of a key's life, or else its running home node, or None if there is neither."""
     if row.is_live(now_us) and (own := [node for node in nodes if node.node == row.node]):
         return own[0]
     newest_first = sorted(nodes, key=lambda node: node.generation, reverse=True)
@@ -23,18 +23,21 @@ def node_of(row: KeyRow, nodes: Collection[NodeRow], now_us: int) -> NodeRow | N
 
 
 def is_ever_guest(hash_: str, nodes: Collection[NodeRow]) -> bool:
-    """Whether the newest run of a node takes a key as a guest; if none does, Redis serves it by its lives alone."""
+    """Return whether a node accepts the key as a read-through entry in its newest run.
+
+    Otherwise, only the key's own life puts the object into Redis.
+    """
     return any(is_home(node.node, hash_, node.peers) for node in nodes)
 
 
 def place_of(row: KeyRow, node: NodeRow | None, now_us: int, *, max_object_bytes: int) -> Place:
-    """Return where readers ask first, as their digest has it.
+    """Return the place that readers try first, according to their digest.
 
     Args:
         row: The key's row.
-        node: What `node_of` found, or any other node that does not run.
+        node: The result of `node_of`, or any other node that is not running.
         now_us: The instant [us].
-        max_object_bytes: What a faster tier takes [bytes].
+        max_object_bytes: The largest object that a faster tier accepts [bytes].
     """
     if row.is_live(now_us) and row.tier and not route_view(row, node, now_us).problem:
         return row.tier

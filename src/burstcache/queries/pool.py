@@ -1,4 +1,4 @@
-"""What the pool holds, what keeps it, how it was chosen to be kept, and what it has cost."""
+"""The pool of a system: hubs, members, reclaims, the chosen redundancy and intervals, and the bill."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from fractions import Fraction
 
 from burstcache.adapters.pool_table import PoolRows
 from burstcache.core.pool.costs import MemberPrice
-from burstcache.core.pool.kept import HubSeen, PoolChoice, PoolTotals
+from burstcache.core.pool.retention import HubStatus, PoolChoice, PoolTotals
 from burstcache.queries.system import System
 
 
 @dataclass(frozen=True, slots=True)
 class HubView:
-    """One hub that reports."""
+    """The view of a hub that still reports."""
 
     hub: str
     reported_at_us: int
-    members: int  # that it has used
+    members: int  # number of members that the hub has used
     requests: int
     hits: int
 
 
 @dataclass(frozen=True, slots=True)
 class PoolMemberView:
-    """One member as it last answered."""
+    """The view of a member at its last answer."""
 
     member: str
     environment: str
@@ -36,7 +36,7 @@ class PoolMemberView:
 
 @dataclass(frozen=True, slots=True)
 class PoolBill:
-    """What members have cost since the pool's first use, at list prices; hubs and control have their own cost [USD]."""
+    """The members' bill since the pool's first use, at list prices, excluding hubs and control [USD]."""
 
     warm_up_usd: float
     serving_usd: float
@@ -44,25 +44,25 @@ class PoolBill:
 
     @property
     def usd(self) -> float:
-        """The sum."""
+        """The total [USD]."""
         return self.warm_up_usd + self.serving_usd + self.environments_usd
 
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """The pool."""
+    """The pool at an instant."""
 
-    execution_name: str  # that keeps the members alive; empty: nobody does
+    execution_name: str  # of the execution that keeps the members alive; empty if there is none
     warmed_at_us: int
     hubs: tuple[HubView, ...]
-    members: tuple[PoolMemberView, ...]  # that have been invoked
+    members: tuple[PoolMemberView, ...]  # members that have been invoked
     requests: int
     hits: int
     written_bytes: int
     reclaims_per_min: float
     watched_min: float
-    reclaimed: tuple[tuple[int, int], ...]  # the last rounds that found some: when [s since the epoch], how many
-    codes: tuple[str, ...]  # the first is that of new slices, such as `10+2`
+    reclaimed: tuple[tuple[int, int], ...]  # newest rounds with reclaims: time [s since the epoch], number of members
+    codes: tuple[str, ...]  # such as `10+2`; the first applies to new slices
     warm_s: int
     backup_s: int  # 0: never
     availability: float
@@ -72,11 +72,11 @@ class PoolView:
 
 
 def read_pool(system: System, price: MemberPrice) -> PoolView:
-    """Return what is known of the pool.
+    """Return the view of the pool.
 
     Args:
-        system: The system that has it.
-        price: Of one of its members.
+        system: The system to query.
+        price: The price of a member.
 
     Raises:
         ServiceError: DynamoDB fails.
@@ -85,7 +85,7 @@ def read_pool(system: System, price: MemberPrice) -> PoolView:
 
 
 def pool_view(rows: PoolRows, price: MemberPrice, now_us: int) -> PoolView:
-    """Return what the pool's rows say at an instant [us]."""
+    """Return the view of the pool's rows at an instant [us]."""
     state, totals = rows.state, rows.state.totals
     for hub in rows.hubs:
         totals = totals.plus(hub)
@@ -116,14 +116,14 @@ def pool_view(rows: PoolRows, price: MemberPrice, now_us: int) -> PoolView:
     )
 
 
-def _hub_view(hub: HubSeen) -> HubView:
+def _hub_view(hub: HubStatus) -> HubView:
     totals = hub.totals
     return HubView(hub.address["id"], hub.reported_at_us, len(hub.used), totals["requests"], totals["hits"])
 
 
 def _codes(choice: PoolChoice | None) -> tuple[str, ...]:
-    coded = (choice.redundancy, *choice.former) if choice else ()
-    return tuple(f"{redundancy.data}+{redundancy.parity}" for redundancy in coded)
+    codes = (choice.redundancy, *choice.former) if choice else ()
+    return tuple(f"{redundancy.data}+{redundancy.parity}" for redundancy in codes)
 
 
 def _bill(totals: PoolTotals, price: MemberPrice) -> PoolBill:

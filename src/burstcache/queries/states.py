@@ -1,4 +1,4 @@
-"""The names that the Step Functions console shows, for the phases of the rows."""
+"""The states that correspond to rows' phases, as named in the Step Functions console."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATE_OF_NODE_PHASE: dict[NodePhase, str] = {
     "running": "RedisNodeRunning",
     "stopping": "StopNode",
 }
-GUEST = "Guest"  # served by a node that runs, without a life of its own: no execution has this state
-# What a watch may wait for: a row at rest is in no execution, so its state has a name of its own.
+GUEST = "Guest"  # a read-through entry of a running node; without a life, no execution has this state
+# The states that a watch may wait for. A row at rest has no execution, so its state is added here.
 KEY_STATES = (STATE_OF_KEY_PHASE["s3"], GUEST, *KEY_PHASE_OF_STATE)
 NODE_STATES = (STATE_OF_NODE_PHASE["stopped"], *NODE_PHASE_OF_STATE)

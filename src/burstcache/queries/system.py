@@ -1,4 +1,4 @@
-"""The system that a query asks about."""
+"""The system that queries read from: its names and clients."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.key_scan import scan_keys
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.pauses import Pauses
+from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.pool_table import PoolTable
 from burstcache.adapters.use_table import UseTable
+from burstcache.core.recency import is_repeat
 from burstcache.core.rows import KeyRow, SeenKey
-from burstcache.core.seen import is_repeat
 from burstcache.queries.history import History
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ class System:
         table_name: The DynamoDB table.
         key_machine_arn: The state machine of the keys' lives.
         node_machine_arn: The state machine of the nodes' runs.
-        node_names: All Redis nodes that are deployed, in the order of the template.
-        dynamodb: A client of DynamoDB.
-        states: A client of Step Functions.
-        clock: What expired rows are judged by.
+        node_names: All deployed Redis nodes, in the order of the template.
+        dynamodb: A DynamoDB client.
+        states: A Step Functions client.
+        clock: The clock by which rows expire.
     """
 
     table_name: str
@@ -57,7 +57,7 @@ class System:
 
     @cached_property
     def uses(self) -> UseTable:
-        """The uses of nodes that take guests, and the keys that they were asked for."""
+        """The uses of nodes with read-through entries, and the keys seen there."""
         return UseTable(self.table_name, self.dynamodb, self.clock)
 
     @cached_property
@@ -66,35 +66,35 @@ class System:
         return PoolTable(self.table_name, self.dynamodb)
 
     @cached_property
-    def pauses(self) -> Pauses:
-        """The pause."""
-        return Pauses(self.table_name, self.dynamodb, self.clock)
+    def pauses(self) -> PauseSwitch:
+        """The pause switch."""
+        return PauseSwitch(self.table_name, self.dynamodb, self.clock)
 
     def key_rows(self) -> list[KeyRow]:
-        """Return the rows of all keys: a scan of the table.
+        """Scan the table, and return the rows of all keys.
 
-        A key that a node takes as a guest may have none: what the table has of it is returned as one.
+        The key of a read-through entry may have no row. Its row is then built from the record of its last request.
         """
         rows, seen = dict[str, KeyRow](), list[SeenKey]()
-        for found in scan_keys(self.table_name, self.dynamodb):
-            if isinstance(found, KeyRow):
-                rows[found.hash] = found
+        for item in scan_keys(self.table_name, self.dynamodb):
+            if isinstance(item, KeyRow):
+                rows[item.hash] = item
             else:
-                seen.append(found)
+                seen.append(item)
         return list(self._with_seen(rows, seen).values())
 
     def key_rows_of(self, hashes: Collection[str]) -> dict[str, KeyRow]:
-        """Return what `key_rows` has of some keys, by hash."""
+        """Return the rows of the given keys by hash, built as in `key_rows`."""
         rows = self.keys.read_many(hashes)
         missing = [hash_ for hash_ in hashes if hash_ not in rows]
         seen = (key for node in self.node_names for key in self.uses.seen(node, missing).values())
         return self._with_seen(rows, seen)
 
     def _with_seen(self, rows: dict[str, KeyRow], seen: Iterable[SeenKey]) -> dict[str, KeyRow]:
-        """Return rows together with those of keys that have none and were seen within the last day."""
+        """Add rows for keys that have none but were requested within the last day."""
         now_us = self.clock.now_us()
-        lately = [key for key in seen if key.hash not in rows and is_repeat(key.seen_at_us, now_us)]
-        newest_last = sorted(lately, key=lambda key: key.seen_at_us)  # a key has another home once there are more nodes
+        recent = [key for key in seen if key.hash not in rows and is_repeat(key.seen_at_us, now_us)]
+        newest_last = sorted(recent, key=lambda key: key.seen_at_us)  # a previous home node may have a record, too
         return rows | {key.hash: key.row for key in newest_last}
 
     def key_history(self, execution_name: str) -> History:

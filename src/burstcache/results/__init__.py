@@ -1,4 +1,4 @@
-"""Results of functions, kept where configuration says: in this process, on this machine, over the network, in S3."""
+"""Cached results of functions: in process, on this machine, over the network, or in S3."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Cache", "Codec", "cached", "open_cache"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import at its first use what has that name; `handler` is made from the environment."""
+    """Import a public name on first use. `handler` is built from environment variables."""
     from importlib import import_module
 
     if name == "handler":  # a Lambda function's `Handler: burstcache.results.handler`

@@ -1,4 +1,4 @@
-"""Where results are kept: one URL, or several in the order in which they are asked."""
+"""Backends of a result cache: one URL, or several in lookup order."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.core.errors import InvalidSettingError
 from burstcache.results.cache import Cache
-from burstcache.results.guard import Guard
 from burstcache.results.layers import Layers, SharedLayer
-from burstcache.results.memory import EVICTIONS, LRU, MAX_BYTES, Memory
+from burstcache.results.memory import EVICTIONS, LRU, MAX_BYTES, ResultMemory
 from burstcache.results.stores.store import Store
 
 VARIABLE = "BURSTCACHE_RESULTS"
@@ -29,16 +28,16 @@ _ACCEPTED = "accepted: memory://, unix:///PATH, redis://HOST, rediss://HOST, s3:
 def open_cache(
     backend: str | Sequence[str] | None = None, *, timeout_ms: int | None = None, clock: Clock | None = None
 ) -> Cache:
-    """Return a new cache; one that functions share by their `backend` argument.
+    """Open a cache, which several functions can share through their `backend` argument.
 
     Args:
-        backend: URLs in the order in which they are asked, separated by spaces or commas or as a list; None for those
-            of the environment variable BURSTCACHE_RESULTS, and without it for `memory://`.
-        timeout_ms: How long one place may take to answer, unless its URL says so; None for 100, or 1,000 of S3 [ms].
-        clock: What results age by and time-outs end by; None for the machine's.
+        backend: URLs in lookup order, separated by spaces or commas, or as a list. None: the environment variable
+            BURSTCACHE_RESULTS, or `memory://` if it is not set.
+        timeout_ms: Timeout of each backend [ms], unless its URL sets one. None: 100, or 1,000 for S3.
+        clock: Measures the age of results, and timeouts. None: the machine's clock.
 
     Raises:
-        InvalidSettingError: A URL is not one that is accepted.
+        InvalidSettingError: A URL or the timeout is invalid.
     """
     urls = backend_urls(backend)
     if timeout_ms is not None and not (isinstance(timeout_ms, int) and 0 < timeout_ms <= _LONGEST_MS):
@@ -46,32 +45,32 @@ def open_cache(
     clock = clock or SystemClock()
     memories = [url for url in urls if url.startswith("memory:")]
     if memories not in ([], urls[:1]):
-        raise InvalidSettingError(f"backend {_shown(' '.join(urls))}: memory:// can stand once, as the first")
+        raise InvalidSettingError(f"backend {_shown(' '.join(urls))}: memory:// may occur once, as the first")
     memory = _memory(memories[0]) if memories else None
     stores = [_store(url, timeout_ms, clock) for url in urls[len(memories) :]]
-    shared = [SharedLayer(store, Guard(store.name, store.ping, clock), clock) for store in stores]
+    shared = [SharedLayer(store, clock) for store in stores]
     return Cache(Layers(memory, shared), clock)
 
 
 @memoized
 def shared_cache(urls: tuple[str, ...], timeout_ms: int | None) -> Cache:
-    """Return the cache of this process for these URLs, so that all functions share memory and connections."""
+    """Return this process's cache for these URLs, so that all functions share memory and connections."""
     return open_cache(urls, timeout_ms=timeout_ms)
 
 
 def backend_urls(backend: str | Sequence[str] | None) -> list[str]:
-    """Return URLs in the order in which they are asked."""
+    """Return the backend URLs in lookup order."""
     if backend is None:
         backend = os.environ.get(VARIABLE, "")
     texts = [backend] if isinstance(backend, str) else backend
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise InvalidSettingError(
-            f"backend {backend!r}; accepted: URLs in a text or a list, or what open_cache returned"
+            f"backend {backend!r}; accepted: URLs in a string or a list, or a cache that open_cache returned"
         )
     return [url for text in texts for url in re.split(r"[\s,]+", text) if url] or ["memory://"]
 
 
-def _memory(url: str) -> Memory:
+def _memory(url: str) -> ResultMemory:
     if not re.fullmatch(r"memory://(\?.*)?", url):
         raise InvalidSettingError(f"backend {url!r}; accepted: memory://, with options as in memory://?max_bytes=64mb")
     options = _options(url, {"max_bytes", "eviction", "ttl_s"})
@@ -79,7 +78,7 @@ def _memory(url: str) -> Memory:
     if eviction not in EVICTIONS:
         raise InvalidSettingError(f"backend {url!r}: eviction={eviction!r}; accepted: {', '.join(EVICTIONS)}")
     ttl_ms = _whole("ttl_s", options["ttl_s"], url) * 1000 if "ttl_s" in options else None
-    return Memory(_bytes(options.get("max_bytes", str(MAX_BYTES)), url), eviction=eviction, ttl_ms=ttl_ms)
+    return ResultMemory(_bytes(options.get("max_bytes", str(MAX_BYTES)), url), eviction=eviction, ttl_ms=ttl_ms)
 
 
 def _store(url: str, timeout_ms: int | None, clock: Clock) -> Store:
@@ -87,8 +86,8 @@ def _store(url: str, timeout_ms: int | None, clock: Clock) -> Store:
     if scheme in ("redis", "rediss", "unix"):
         from burstcache.results.stores.redis_store import RedisStore
 
-        url, of_url_ms = _take_timeout(url)
-        return RedisStore.at(url, clock, timeout_s=(of_url_ms or timeout_ms or TIMEOUT_MS) / 1000)
+        url, url_timeout_ms = _take_timeout(url)
+        return RedisStore.at(url, clock, timeout_s=(url_timeout_ms or timeout_ms or TIMEOUT_MS) / 1000)
     if scheme == "s3":
         return _s3_store(url, timeout_ms)
     if scheme == "burstcache":
@@ -99,11 +98,11 @@ def _store(url: str, timeout_ms: int | None, clock: Clock) -> Store:
 def _stack_store(url: str, timeout_ms: int | None, clock: Clock) -> Store:
     from burstcache.results.stores.stack_store import stack_store
 
-    url, of_url_ms = _take_timeout(url)
+    url, url_timeout_ms = _take_timeout(url)
     parts = urlsplit(url)
     if parts.path.strip("/") or parts.query:
         raise InvalidSettingError(f"backend {url!r}; accepted: burstcache://STACK?timeout_ms=100")
-    return stack_store(parts.netloc, clock, timeout_s=(of_url_ms or timeout_ms or TIMEOUT_MS) / 1000)
+    return stack_store(parts.netloc, clock, timeout_s=(url_timeout_ms or timeout_ms or TIMEOUT_MS) / 1000)
 
 
 def _s3_store(url: str, timeout_ms: int | None) -> Store:
@@ -112,16 +111,16 @@ def _s3_store(url: str, timeout_ms: int | None) -> Store:
     from burstcache.adapters.clients import Clients
     from burstcache.results.stores.s3_store import S3Store
 
-    url, of_url_ms = _take_timeout(url)
+    url, url_timeout_ms = _take_timeout(url)
     parts = urlsplit(url)
     if not parts.netloc or parts.query:
         raise InvalidSettingError(f"backend {url!r}; accepted: s3://BUCKET/PREFIX?timeout_ms=1000")
-    timeout_s = (of_url_ms or timeout_ms or S3_TIMEOUT_MS) / 1000
+    timeout_s = (url_timeout_ms or timeout_ms or S3_TIMEOUT_MS) / 1000
     return S3Store(lambda: Clients("results", session=boto3).s3, parts.netloc, parts.path, timeout_s=timeout_s)
 
 
 def _take_timeout(url: str) -> tuple[str, int | None]:
-    """Return a URL without its time-out, and that [ms]."""
+    """Split a URL into the URL without its timeout, and the timeout [ms]."""
     rest, _, query = url.partition("?")
     options = query.split("&") if query else []
     timeouts = [option.partition("=")[2] for option in options if option.startswith("timeout_ms=")]
@@ -137,7 +136,7 @@ def _whole(name: str, text: str, url: str) -> int:
 
 
 def _shown(url: str) -> str:
-    """Return a URL without the password that it may have."""
+    """Return a URL for messages, with its credentials masked."""
     return repr(re.sub(r"(?<=//)[^/@]*@", "…@", re.sub(r"password=[^&]*", "password=…", url)))
 
 
@@ -150,7 +149,7 @@ def _options(url: str, accepted: set[str]) -> dict[str, str]:
 
 
 def _bytes(text: str, url: str) -> int:
-    found = _SIZE.fullmatch(text.lower())
-    if not found or not int(found[1]):
+    match = _SIZE.fullmatch(text.lower())
+    if not match or not int(match[1]):
         raise InvalidSettingError(f"backend {url!r}: max_bytes={text!r}; accepted: 1048576, 512kb, 64mb, 1gb, above 0")
-    return int(found[1]) * _FACTORS[found[2]]
+    return int(match[1]) * _FACTORS[match[2]]

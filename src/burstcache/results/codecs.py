@@ -1,4 +1,4 @@
-"""Codecs: how a result becomes bytes and bytes a result again. A codec has a name, which the stored entry carries."""
+"""Codecs: named pairs of functions that encode and decode results. A stored entry states its codec's name."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.results.forms import Reader, Writer
+from burstcache.results.forms import FormReader, FormWriter
 from burstcache.results.result_classes import ResultClasses
 from burstcache.results.type_forms import NoFormError
 
 
 class Codec(NamedTuple):
-    """A named pair of functions.
+    """A named encoder and decoder.
 
-    `encode` may raise any error for what it does not take: that result is not kept. `is_safe`: whether `decode` may be
-    given bytes from a place to which others write.
+    A result for which `encode` raises an error is not cached. `is_safe`: whether `decode` is safe for untrusted bytes.
     """
 
     name: str
@@ -27,7 +26,7 @@ class Codec(NamedTuple):
 
 
 class NotKeptError(Exception):
-    """A result is not kept. `reason` is one of few, for counting; `remedy` is what to do about it."""
+    """Raised if a result is not cacheable. `reason` is a low-cardinality label for counters; `remedy` is advice."""
 
     def __init__(self, reason: str, remedy: str = "") -> None:
         super().__init__(f"{reason}; {remedy}" if remedy else reason)
@@ -43,15 +42,15 @@ _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan
 
 
 def json_codec(classes: ResultClasses, *, is_answer: bool = False) -> Codec:
-    """Return the default codec: values come back equal and of the same types, or are refused.
+    """Return the default codec. It only encodes values that decode to equal values of the same types.
 
     Args:
-        classes: Those whose instances the function may return.
-        is_answer: Whether results are answers that become JSON in any case: classes derived from dict, list, str and
-            numbers are then kept as JSON has them.
+        classes: Classes whose instances the function may return.
+        is_answer: Whether results become JSON anyway, like a handler's responses. If so, instances of subclasses of
+            dict, list, str and numbers are stored as plain JSON.
     """
-    write = Writer(classes.name, is_json=is_answer).write
-    read = Reader(classes.find).read
+    write = FormWriter(classes.name, is_json=is_answer).write
+    read = FormReader(classes.find).read
 
     def encode(value: Any) -> bytes:
         try:
@@ -85,10 +84,10 @@ _NAMES = (JSON, *_BY_NAME)
 
 
 def codec_named(codec: str | Codec, default: Codec) -> Codec:
-    """Return a codec by its name, or one of the caller's own as it is; `default` is the one called json.
+    """Return the codec with this name, or the caller's own codec. `default` is the codec named json.
 
     Raises:
-        InvalidSettingError: There is no such codec, or its own name cannot stand in an entry.
+        InvalidSettingError: There is no such codec, or the name of the caller's codec is not allowed in an entry.
     """
     if not isinstance(codec, Codec):
         if not isinstance(codec, str) or codec not in _NAMES:

@@ -1,4 +1,4 @@
-"""Compression of what is stored where others read it, too; memory keeps results as they are."""
+"""Compression of results in shared stores. Results in memory stay uncompressed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from burstcache.core.errors import InvalidSettingError
 
 
 class Compression(NamedTuple):
-    """A named way to make bytes fewer. `expand` is given the size of what comes out, and makes no more [bytes]."""
+    """A named compression method. `expand` takes the original size [bytes], and returns at most that many bytes."""
 
     name: str
     compress: Callable[[bytes], bytes]
@@ -21,7 +21,7 @@ def _expand_zlib(data: bytes, size_bytes: int) -> bytes:
     expander = zlib.decompressobj()
     plain = expander.decompress(data, max(1, size_bytes))
     if not expander.eof:
-        raise ValueError("it is cut off, or larger than it says")
+        raise ValueError("it is truncated, or larger than its stated size")
     return plain
 
 
@@ -33,8 +33,8 @@ def _zstd() -> Compression:
     import zstandard
 
     def expand(data: bytes, size_bytes: int) -> bytes:
-        if zstandard.frame_content_size(data) != size_bytes:  # a frame that names its size is expanded to that
-            raise ValueError("its size is not what it says")
+        if zstandard.frame_content_size(data) != size_bytes:  # zstandard trusts the size stated in the frame
+            raise ValueError("its size is not the stated size")
         return zstandard.ZstdDecompressor().decompress(data)
 
     return Compression("zstd", lambda data: zstandard.ZstdCompressor(level=3).compress(data), expand)
@@ -44,10 +44,10 @@ _BY_NAME = {"zlib": _zlib, "zstd": _zstd}
 
 
 def compression_named(name: str) -> Compression:
-    """Return a compression by its name.
+    """Return the compression method with this name.
 
     Raises:
-        InvalidSettingError: There is no such compression, or its library is not installed.
+        InvalidSettingError: There is no such method, or its library is not installed.
     """
     if name not in _BY_NAME:
         raise InvalidSettingError(f"compression={name!r}; accepted: {', '.join(_BY_NAME)}")

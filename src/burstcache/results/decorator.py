@@ -1,4 +1,4 @@
-"""The decorator: a function's results are kept and found again, whether it is synchronous or not."""
+"""Decorator `cached`, which caches the results of synchronous and async functions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class CachedFunction(Protocol[P, R_co]):
-    """A function whose results are kept."""
+    """A function with cached results."""
 
     results: FunctionResults
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Return what the function returns, or returned."""
+        """Return the cached result, or call the function."""
         ...
 
     @overload
@@ -40,7 +40,7 @@ class CachedFunction(Protocol[P, R_co]):
     ) -> Callable[Q, R_co]: ...
 
     def __get__(self, instance: object, owner: type | None = None, /) -> Any:
-        """Return the function itself, or the method of an instance."""
+        """Return the function itself, or an instance's method."""
         ...
 
 
@@ -88,40 +88,40 @@ def cached(
     wait_s: float = WAIT_S,
     **unknown: object,
 ) -> Any:
-    """Keep what a function returns, and serve it to later calls with the same key.
+    """Cache a function's results, and serve them to later calls with the same key.
 
-    `@cached` alone has all defaults; `@cached(ttl_s=60)` has options.
+    `@cached` uses the defaults; `@cached(ttl_s=60)` sets options.
 
-    Whatever goes wrong in the cache, the function is called. Calls that miss the same key at the same time wait for one
-    computation, in this process and, by a lease in the first Redis of the backend, over all environments.
+    Cache failures never fail a call, since the function is called instead. Concurrent misses of one key share one
+    computation within this process. A lease in the backend's first Redis extends this to all environments.
 
     Args:
-        function: The function, where the decorator has no options.
-        key: A JMESPath expression into the first argument (of a method: behind `self`) that names what decides the
-            result. A call in which it finds nothing is not cached. A result with a `statusCode` is an HTTP answer, kept
-            only as its status and its `Cache-Control` allow.
-        arguments: Names of the arguments that decide the result, `self.name` for an attribute of one; without `key`
-            and `arguments` all do, `self` included.
-        backend: Where results are kept: URLs in the order in which they are asked, or what `open_cache` returned; None
-            for those of the environment variable BURSTCACHE_RESULTS, and without it for `memory://`.
-        ttl_s: For how long a result is served [s], 0.001 or more.
-        stale_s: For how long it is then still served while it is computed anew in the background [s]; None and
-            exceptions are not.
-        negative_ttl_s: For how long the result None is served [s]; 0: it is not kept.
-        exceptions: Classes of exceptions that are kept and raised again, and for how long each [s].
-        codec: How results become bytes: `json`, `bytes`, `pickle` (with `memory://` alone) or a `Codec`.
-        version: Part of every key, for results that outlive a change of the code; None: the Lambda function's name and
-            version, a hash of the source file, the place in it, and what the function closes over.
-        max_bytes: The largest result to keep, encoded [bytes].
-        compress_above_bytes: What is larger is stored compressed, but in memory [bytes]; None: nothing is.
-        compression: `zlib`, or `zstd` where zstandard is installed.
-        timeout_ms: How long one place may take to answer, unless its URL says so; None for 100, or 1,000 of S3 [ms].
-        wait_s: How long to wait at most for what another caller or environment computes, before computing it, too [s].
+        function: The function, if the decorator has no options.
+        key: A JMESPath expression that extracts the key from the first argument (in a method, the one after `self`).
+            Calls without a match are not cached. A result with a `statusCode` is an HTTP response, which is cached
+            only if its status and its `Cache-Control` allow it.
+        arguments: Names of the arguments that form the key, or `self.name` for an attribute. If neither `key` nor
+            `arguments` is set, all arguments form the key, including `self`.
+        backend: URLs in lookup order, or a cache returned by `open_cache`. None: the environment variable
+            BURSTCACHE_RESULTS, or `memory://` if it is not set.
+        ttl_s: Lifetime of a result [s], 0.001 or more.
+        stale_s: Further time in which a stale result is served while it is revalidated in the background [s]. Does not
+            apply to None or exceptions.
+        negative_ttl_s: Lifetime of the result None [s]. 0: None is not cached.
+        exceptions: Exception classes to cache and raise again, each with a lifetime [s].
+        codec: Encoding of results: `json`, `bytes`, `pickle` (only with `memory://`) or a `Codec`.
+        version: Part of every key. Set it to keep results across code changes. None: the Lambda function's name and
+            version, a hash of the source file, the position in the file, and the values that the function closes over.
+        max_bytes: Maximum encoded size of a cached result [bytes].
+        compress_above_bytes: Size above which results are compressed in shared backends [bytes]. None: never.
+        compression: `zlib`, or `zstd` if zstandard is installed.
+        timeout_ms: Timeout of each backend [ms], unless its URL sets one. None: 100, or 1,000 for S3.
+        wait_s: Maximum wait for another caller's or environment's computation before this call also computes [s].
 
     Raises:
-        InvalidSettingError: An argument has a value that is not accepted.
-        TypeError: There is no such argument.
-        NoCanonicalFormError: Raised by a call: what decides its result has a part that cannot be in a key.
+        InvalidSettingError: The value of an argument is not accepted.
+        TypeError: An argument is unknown.
+        NoCanonicalFormError: Raised by a call if a value in its key has no canonical form.
     """
     if unknown:
         raise TypeError(_no_argument(next(iter(unknown))))
@@ -149,7 +149,7 @@ def cached(
 
 
 def _no_argument(name: str) -> str:
-    """Return a sentence on an argument that there is not, with the one that may be meant."""
+    """Return the error message for an unknown argument, with a suggestion."""
     from burstcache.results.near_misses import meant_by
 
     accepted = sorted(["backend", "timeout_ms", *Options._fields])
@@ -157,7 +157,7 @@ def _no_argument(name: str) -> str:
 
 
 def _rules_of(results: FunctionResults) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Rules]:
-    """Return a function from the arguments of a call to its rules."""
+    """Return a function that creates a call's rules from its arguments."""
     if not results.may_be_answers:
         return lambda args, kwargs: results
     from burstcache.results.http_answers import AnswerRules, EventRequest
@@ -173,31 +173,31 @@ def _wrap(function: Callable[..., Any], results: FunctionResults) -> Callable[..
             results.count("bypassed")
             return function(*args, **kwargs)
         rules = rules_of(args, kwargs)
-        found = cache.recall(key, rules)
-        if found is None:
-            found, key = run(cache.search(key, rules))
+        hit = cache.recall(key, rules)
+        if hit is None:
+            hit, key = run(cache.search(key, rules))
         compute = partial(function, *args, **kwargs)
-        if found is None:
+        if hit is None:
             return results.conclude(run(cache.compute(key, rules), compute))
-        if found.is_stale:
-            renew(cache, key, rules, compute)
-        return results.answer(found)
+        if hit.is_stale:
+            revalidate(cache, key, rules, compute)
+        return results.answer(hit)
 
     return call
 
 
-def renew(cache: Cache, key: str, rules: Rules, compute: Callable[[], Any]) -> None:
-    """Compute a stale result anew in the background, unless that is under way."""
+def revalidate(cache: Cache, key: str, rules: Rules, compute: Callable[[], Any]) -> None:
+    """Recompute a stale result in the background, unless a computation is in progress."""
     if not cache.is_computing(key):
-        compute = partial(contextvars.copy_context().run, compute)
-        cache.submit(lambda: run(cache.revalidate(key, rules), compute))
+        context = contextvars.copy_context()  # the flow, too: a function that calls itself must not wait for itself
+        cache.submit(lambda: context.run(run, cache.revalidate(key, rules), compute))
 
 
 def _wrap_async(function: Callable[..., Any], results: FunctionResults) -> Callable[..., Any]:
     import asyncio
 
     cache, make_key, rules_of = results.cache, results.make_key, _rules_of(results)
-    revalidations: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks weakly
+    revalidations: set[asyncio.Task[None]] = set()  # the event loop keeps only weak references to tasks
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         if (made := make_key(args, kwargs)) is None:
@@ -205,16 +205,16 @@ def _wrap_async(function: Callable[..., Any], results: FunctionResults) -> Calla
             return await function(*args, **kwargs)
         key = made
         rules = rules_of(args, kwargs)
-        found = cache.recall(key, rules)
+        hit = cache.recall(key, rules)
         compute = partial(function, *args, **kwargs)
-        if found is None:
-            found, key = await run_async(cache.search(key, rules), compute, cache.threads)
-        if found is None:
+        if hit is None:
+            hit, key = await run_async(cache.search(key, rules), compute, cache.threads)
+        if hit is None:
             return results.conclude(await run_async(cache.compute(key, rules), compute, cache.threads))
-        if found.is_stale and not cache.is_computing(key):
+        if hit.is_stale and not cache.is_computing(key):
             task = asyncio.create_task(run_async(cache.revalidate(key, rules), compute, cache.threads))
             revalidations.add(task)
             task.add_done_callback(revalidations.discard)
-        return results.answer(found)
+        return results.answer(hit)
 
     return call

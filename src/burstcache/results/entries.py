@@ -1,12 +1,15 @@
-"""A kept result, and the bytes it is where others read it, too.
+"""Entries: cached results, and their format in shared stores.
 
-Stored are a line of ASCII and the payload:
+An entry in a store is a line of ASCII, followed by the payload:
 
     burstcache-result/2 KIND CODEC COMPRESSION SIZE VARIANT MADE_AT FRESH KEPT⏎
 
-KIND is `value`, `none` (the result None) or `error` (a cached exception), COMPRESSION `plain`, `zlib` or `zstd`, SIZE
-that of the payload when it is expanded [bytes], VARIANT a hash of the request's fields on which an HTTP answer depends,
-or `-`, MADE_AT when the result was made [ms since the epoch], FRESH and KEPT for how long it is served and kept [ms].
+    KIND         `value`, `none` (the result None) or `error` (a cached exception)
+    COMPRESSION  `plain`, `zlib` or `zstd`
+    SIZE         size of the uncompressed payload [bytes]
+    VARIANT      hash of the request fields by which an HTTP response varies, or `-`
+    MADE_AT      time of the computation [ms since the epoch]
+    FRESH, KEPT  lifetime as a fresh result, and total lifetime [ms]
 """
 
 from __future__ import annotations
@@ -17,18 +20,18 @@ from burstcache.adapters.clock import Clock, Instant, seconds_since
 from burstcache.results.compression import Compression, compression_named
 
 VALUE, NONE, ERROR = "value", "none", "error"
-ANY = "-"  # variant of a result that depends on no field of the request
+ANY = "-"  # variant of a result that does not vary by request fields
 _FORMAT = b"burstcache-result/2"
 _PLAIN = "plain"
 LONGEST_LINE = 200
-_MAX_SKEW_US = 60_000_000  # between the clocks of two machines; NTP keeps them within a tenth of a second
+_MAX_SKEW_US = 60_000_000  # between two machines' clocks; NTP keeps them within a tenth of a second
 
 
-class Entry(NamedTuple):
-    """What one call returned or raised, encoded.
+class ResultEntry(NamedTuple):
+    """The encoded result of one call: a returned value or a raised exception.
 
-    For `fresh_ms` it is served, for `kept_ms` it is served while it is computed anew. Both count from `made`, an
-    instant by both times of this process's clock: wall time alone may be set.
+    The entry is fresh for `fresh_ms`, and then stale until `kept_ms`. A stale entry is served while it is revalidated.
+    Both durations count from `made`, in monotonic and wall-clock time, since the wall clock may be set back.
     """
 
     kind: str
@@ -40,12 +43,12 @@ class Entry(NamedTuple):
     variant: str = ANY
 
     def age_ms(self, clock: Clock) -> int:
-        """Return how old the result is [ms], by the later of the clock's two times."""
+        """Return the result's age [ms], the larger of its monotonic and its wall-clock age."""
         return int(seconds_since(clock, self.made) * 1000)
 
 
-def pack(entry: Entry, compression: Compression | None) -> bytes:
-    """Return an entry as it is stored, compressed if that makes it smaller."""
+def pack(entry: ResultEntry, compression: Compression | None) -> bytes:
+    """Return the stored form of an entry, compressed if that makes it smaller."""
     payload = entry.payload
     name, stored = _PLAIN, payload
     if compression is not None and len(compressed := compression.compress(payload)) < len(payload):
@@ -55,17 +58,17 @@ def pack(entry: Entry, compression: Compression | None) -> bytes:
     return b"".join((_FORMAT, line.encode(), stored))
 
 
-def unpack(data: bytes, *, now: Instant, most_bytes: int) -> Entry:
-    """Return an entry from what is stored.
+def unpack(data: bytes, *, now: Instant, most_bytes: int) -> ResultEntry:
+    """Parse the stored form of an entry.
 
     Args:
-        data: What a place has under a result's key.
-        now: The present, by which its age is counted.
-        most_bytes: What its payload may have at most when it is expanded [bytes].
+        data: The bytes stored at a result's key.
+        now: The current time, to compute the entry's age.
+        most_bytes: Maximum size of the uncompressed payload [bytes].
 
     Raises:
-        ValueError: It is no entry, too large, or of the future: the clock of its maker or this one is wrong.
-        InvalidSettingError: Its compression cannot be undone here.
+        ValueError: The data is not an entry, is too large, or has a future timestamp because of a wrong clock.
+        InvalidSettingError: This process does not support the entry's compression.
     """
     end = data.index(b"\n", 0, LONGEST_LINE)
     form, kind, codec, compression, size, variant, made_at, fresh, kept = data[:end].split(b" ")
@@ -82,4 +85,4 @@ def unpack(data: bytes, *, now: Instant, most_bytes: int) -> Entry:
         raise ValueError(f"it was made {-age_us / 1e6:.0f} s in the future")
     age_us = max(0, age_us)
     made = Instant(now.monotonic_s - age_us / 1e6, now.at_us - age_us)
-    return Entry(kind.decode(), codec.decode(), payload, made, int(fresh), int(kept), variant.decode())
+    return ResultEntry(kind.decode(), codec.decode(), payload, made, int(fresh), int(kept), variant.decode())

@@ -1,4 +1,4 @@
-"""Exceptions as results: stored by their class and arguments, made again from classes that the function has named."""
+"""Cached errors: exceptions stored as class name and arguments, restored only for classes that the decorator allows."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _LONGEST_S = 1000 * 365 * 86400.0
 
 
 def is_duration_s(value: object) -> bool:
-    """Whether a value is a time for which something can be kept: of 0 to a thousand years [s]."""
+    """Whether a value is a duration between 0 and a thousand years [s]."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= _LONGEST_S
 
 
 class CachedErrors:
-    """Which exceptions of a function are results, and for how long."""
+    """A function's cacheable exceptions, and their lifetimes."""
 
     def __init__(self, ttls_s: Mapping[type[Exception], float], codec: Codec) -> None:
-        """Keep these classes, and what derives from them.
+        """Cache instances of these classes and of their subclasses.
 
         Args:
-            ttls_s: For how long each is served [s].
-            codec: How the arguments of exceptions are stored.
+            ttls_s: Lifetime per class [s].
+            codec: Encodes the arguments of exceptions.
 
         Raises:
-            InvalidSettingError: One is no class of exceptions, or its time is not above 0.
+            InvalidSettingError: A key is not an exception class, or its lifetime is not above 0.
         """
         for kind, ttl_s in ttls_s.items():
             if not (isinstance(kind, type) and issubclass(kind, Exception)) or not is_duration_s(ttl_s) or not ttl_s:
@@ -38,28 +38,28 @@ class CachedErrors:
         self._codec = codec
 
     def ttl_s(self, error: Exception) -> float | None:
-        """Return for how long an exception is served [s], by its nearest class that is named; None if none is."""
+        """Return the lifetime of an exception's most specific listed class [s], or None if there is no such class."""
         return next((self._ttls_s[kind] for kind in type(error).__mro__ if kind in self._ttls_s), None)
 
     def encode(self, error: Exception) -> bytes:
-        """Return class and arguments, encoded.
+        """Return the encoded class name and arguments.
 
         Raises:
-            ValueError: The exception would not come back as it is.
-            NotKeptError: Its arguments have a type that the codec does not take.
-            TypeError: Its class takes other arguments.
+            ValueError: The decoded exception would differ from the original.
+            NotKeptError: The codec does not support the type of an argument.
+            TypeError: The class cannot be constructed from the exception's arguments.
         """
         payload = self._codec.encode([_name(type(error)), list(error.args)])
-        if _shown(self.decode(payload)) != _shown(error):
-            raise ValueError(f"{error!r} would not come back as it is")
+        if _visible_state(self.decode(payload)) != _visible_state(error):
+            raise ValueError(f"{error!r} would differ once decoded")
         return payload
 
     def decode(self, payload: bytes) -> Exception:
-        """Return a new exception of a class that is named or derives from one.
+        """Return a new exception of a listed class or one of its subclasses.
 
         Raises:
             ValueError: There is no such class in this process.
-            TypeError: The class does not take the arguments.
+            TypeError: The class does not accept the arguments.
         """
         name, arguments = self._codec.decode(payload)
         kinds: list[type[Exception]] = list(self._ttls_s)
@@ -71,8 +71,8 @@ class CachedErrors:
         raise ValueError(f"no exception {name!r} is cached here")
 
 
-def _shown(error: Exception) -> tuple[Any, ...]:
-    """Return what may be seen of an exception; of an OSError its text alone has the file."""
+def _visible_state(error: Exception) -> tuple[Any, ...]:
+    """Return an exception's comparable state. It includes the text, since an OSError's `args` omit the file name."""
     return type(error), error.args, vars(error), str(error)
 
 

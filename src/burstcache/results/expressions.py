@@ -1,4 +1,4 @@
-"""JMESPath expressions into events, with two functions for what events carry packed."""
+"""JMESPath expressions over events, with two extra functions that decode fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATH = re.compile(r"[A-Za-z_][0-9A-Za-z_]*(\.[A-Za-z_][0-9A-Za-z_]*)*")
 
 
 class _Functions(functions.Functions):  # type: ignore[misc]
-    """What JMESPath has, and `json(text)` and `base64(text)`; what cannot be read is null."""
+    """JMESPath's built-in functions, plus `json(text)` and `base64(text)`, which return null for malformed text."""
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_json(self, text: Any) -> Any:
@@ -39,34 +39,34 @@ _OPTIONS = jmespath.Options(custom_functions=_Functions())
 
 
 def compile_expression(expression: str) -> Callable[[Any], Any]:
-    """Return what searches an event: null (None) for what is not there.
+    """Compile an expression into a function that searches an event and returns None if it finds nothing.
 
     Raises:
-        InvalidSettingError: It is not JMESPath.
+        InvalidSettingError: The expression is not valid JMESPath.
     """
     try:
         compiled = jmespath.compile(expression)
         _check_functions(compiled.parsed)
-    except (JMESPathError, TypeError) as error:  # a TypeError: it is no text
+    except (JMESPathError, TypeError) as error:  # TypeError: not a string
         raise InvalidSettingError(f"key={expression!r} is not JMESPath: {error}") from error
     if _PATH.fullmatch(expression):
         return _path(expression.split("."))
 
-    # Of `a && b` JMESPath returns what `a` is if that counts as false: an empty text, say, whatever `b` is.
+    # For `a && b`, JMESPath returns a falsy `a`, for example an empty string, instead of null.
     is_condition = compiled.parsed["type"] == "and_expression"
 
     def search(event: Any) -> Any:
         try:
-            found = compiled.search(event, _OPTIONS)
-        except Exception:  # a function does not take what it met: the event is of another kind
+            value = compiled.search(event, _OPTIONS)
+        except Exception:  # a JMESPath function rejects an argument from a different kind of event
             return None
-        return None if is_condition and (found is False or found in ("", [], {})) else found
+        return None if is_condition and (value is False or value in ("", [], {})) else value
 
     return search
 
 
 def _check_functions(node: dict[str, Any]) -> None:
-    """Raise UnknownFunctionError if an expression calls a function that there is not; it would only find nothing."""
+    """Raise UnknownFunctionError for a call to an unknown function, which would silently fail every search."""
     if node["type"] == "function_expression" and node["value"] not in _Functions.FUNCTION_TABLE:
         raise UnknownFunctionError(f"there is no function {node['value']}()")
     for child in node["children"]:
@@ -75,7 +75,7 @@ def _check_functions(node: dict[str, Any]) -> None:
 
 
 def _path(names: list[str]) -> Callable[[Any], Any]:
-    """Return what follows names, as most expressions only do, in a tenth of the library's time."""
+    """Return a search for a path of names, the most common expression. This is ten times as fast as the library."""
 
     def follow(event: Any) -> Any:
         for name in names:

@@ -1,12 +1,13 @@
-"""Forms of values: a notation in JSON for keys and for stored results, from which the same value can be read again.
+"""Forms: a JSON notation for keys and stored results, from which the same value can be restored.
 
-What JSON has stands as it is: None, bool, finite floats, integers below 64 bits, text, lists, and dictionaries whose
-names are text. Any other value is an object with one name, `$` and its type's name, as in `{"$Decimal": "1.10"}`. A
-dictionary's own name that begins with `$` gets a second one. `type_forms.FORMS` lists types by name. Members of Enum,
-named tuples, dataclasses and pydantic models are written with the name of their class.
+JSON values are their own forms: None, bool, finite floats, integers of at most 63 bits, strings, lists, and
+dictionaries with string keys. The form of any other value is an object with a single name. This name is `$` followed
+by the type's name, for example `{"$Decimal": "1.10"}`. Dictionary keys that begin with `$` are escaped by a second `$`.
+`type_forms.FORMS` lists the supported types. Forms of Enum members, named tuples, dataclasses and pydantic models
+include the name of their class.
 
-A value is written only if its type is exactly one of these: a derived class may have state, or a notion of equality,
-that the form does not show. As each form can be read back, two values that differ have different forms.
+Only values of exactly these types have a form, since a subclass may have state or an equality that the form would
+lose. Because each form can be read back, different values have different forms.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from typing import Any
 
 from burstcache.results.type_forms import FORMS, NoFormError, encode_sorted
 
-_LARGE = 1 << 63  # Python refuses to write integers of thousands of decimal digits
+_LARGE = 1 << 63  # larger integers are written in hex, since Python refuses to write thousands of decimal digits
 _PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, int: int.__pos__, float: float.__pos__}
 _ENUM, _NAMEDTUPLE, _DATACLASS, _MODEL = "Enum", "namedtuple", "dataclass", "model"
 CLASS_FORMS = (_ENUM, _NAMEDTUPLE, _DATACLASS, _MODEL)
 
 
 def class_name(kind: type[Any]) -> str:
-    """Return `module:Class`, of a generic model that has its parameters `module:Class[module:Class]`.
+    """Return `module:Class`, or `module:Class[module:Class]` for a parameterised generic model.
 
     Raises:
-        LookupError: The class is not found there: another one of that name could not be told from it.
+        LookupError: The class is not found in its module by its name, so the name would be ambiguous.
     """
     if not isinstance(kind, type):
-        raise LookupError(f"{kind!r} is no class")
+        raise LookupError(f"{kind!r} is not a class")
     origin, arguments = model_parameters(kind)
     if origin is not None and origin[arguments] is kind:
         return f"{class_name(origin)}[{', '.join(map(class_name, arguments))}]"
@@ -48,19 +49,19 @@ def class_name(kind: type[Any]) -> str:
 
 
 def model_parameters(kind: type[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Return the generic model of which a class is one with its parameters given, and these; None if it is not."""
+    """Return the generic model and the parameters of a parameterised model, or None and () for any other class."""
     generic = vars(kind).get("__pydantic_generic_metadata__") or {}
     return generic.get("origin"), generic.get("args", ())
 
 
-class Writer:
+class FormWriter:
     """Writes the forms of values.
 
     Args:
-        name_class: Returns the name of a class whose instance is written, or raises LookupError.
-        is_sorted: Whether dictionaries that are equal have one form, whatever the order of their names.
-        is_exact: Whether a dataclass is refused if it has attributes that are no fields: they would not come back.
-        is_json: Whether instances of classes derived from dict, list, str and so on are written as JSON has them.
+        name_class: Returns the name of a class, or raises LookupError.
+        is_sorted: Whether equal dictionaries have the same form regardless of their order.
+        is_exact: Whether to reject dataclasses with non-field attributes, which the form would lose.
+        is_json: Whether to write instances of subclasses of dict, list, str and so on as plain JSON.
     """
 
     def __init__(
@@ -80,8 +81,8 @@ class Writer:
         """Return the form of a value.
 
         Raises:
-            NoFormError: The value, or a part of it, has none.
-            RecursionError: The value contains itself, or is nested too deep.
+            NoFormError: The value, or a part of it, has no form.
+            RecursionError: The value contains itself, or is nested too deeply.
         """
         kind = type(value)
         if kind is str or kind is bool or value is None:
@@ -102,7 +103,7 @@ class Writer:
                 raise
         except RecursionError:
             raise
-        except Exception as error:  # of a property of the value's own, of a zone whose file is gone
+        except Exception as error:  # for example a property that raises, or a time zone with a missing file
             raise NoFormError(value, f"of which a part cannot be read ({type(error).__name__})") from error
         return self._write_derived(value)
 
@@ -129,7 +130,7 @@ class Writer:
         raise NoFormError(value)
 
     def _write_derived(self, value: Any) -> Any:
-        """Return an instance of a derived class as `json.dumps` writes it."""
+        """Return a subclass instance's form, as `json.dumps` would write it."""
         if isinstance(value, dict):
             return self._write_dict(dict(dict.items(value)))
         if isinstance(value, (list, tuple)):
@@ -154,21 +155,21 @@ class Writer:
             raise NoFormError(value, "whose instances equal only themselves (eq=False)")
         others = {name for name in _attributes(value) if name not in names and not _is_computed(kind, name)}
         if others and (self._is_exact or not _compares_fields(kind)):
-            raise NoFormError(value, f"whose attribute {min(others)!r} is no field")
+            raise NoFormError(value, f"whose attribute {min(others)!r} is not a field")
         try:
             return {name: getattr(value, name) for name in names}
         except AttributeError as error:
             raise NoFormError(value, str(error)) from error
 
 
-class Reader:
-    """Reads forms. `find_class` returns a class by its name, or raises ValueError: what is stored chooses no class."""
+class FormReader:
+    """Reads forms. `find_class` returns the class with a name if it is allowed, and raises an error otherwise."""
 
     def __init__(self, find_class: Callable[[str], type[Any]]) -> None:
         self._find_class = find_class
 
     def read(self, plain: Any) -> Any:
-        """Return the value that a form shows; any error may be raised for what is no form."""
+        """Restore a value from its form. A malformed form may raise any exception."""
         if type(plain) is list:
             return [self.read(each) for each in plain]
         if type(plain) is not dict:
@@ -186,9 +187,9 @@ class Reader:
         if name == "dict":
             return {read(each): read(value) for each, value in inner}
         if name not in CLASS_FORMS:
-            raise ValueError(f"{name!r} is no form")
-        class_named, state = inner
-        kind = self._find_class(class_named)
+            raise ValueError(f"{name!r} is not a form")
+        name_of_class, state = inner
+        kind = self._find_class(name_of_class)
         if name == _ENUM and issubclass(kind, Enum):
             return kind(read(state)) if issubclass(kind, Flag) else kind[state]
         if name == _NAMEDTUPLE and _is_namedtuple(kind) and len(state) == len(kind._fields):
@@ -197,7 +198,7 @@ class Reader:
             return _restore(kind, {each: read(value) for each, value in state.items()})
         if name == _MODEL and _is_model(kind):
             return _restore_model(kind, read(state))
-        raise ValueError(f"{class_named} is no {name}, or has other parts now")
+        raise ValueError(f"{name_of_class} is not a {name}, or has other parts now")
 
 
 def _is_namedtuple(kind: Any) -> bool:
@@ -205,13 +206,13 @@ def _is_namedtuple(kind: Any) -> bool:
 
 
 def _is_model(kind: type[Any]) -> bool:
-    """Whether a class is a model of pydantic 2, which is there if one of its models is."""
+    """Whether a class is a pydantic 2 model. If a model exists, pydantic has already been imported."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and issubclass(kind, pydantic.BaseModel) and hasattr(kind, "__pydantic_fields_set__")
 
 
 def _model_state(value: Any, kind: Any) -> dict[str, Any]:
-    """Return all that a model's equality looks at, and which fields were given."""
+    """Return the state that a model's `__eq__` compares, including the names of the fields that were set."""
     state: dict[str, Any] = sys.modules["pydantic"].BaseModel.__getstate__(value)
     fields = {name: part for name, part in state["__dict__"].items() if name in kind.model_fields}
     if missing := kind.model_fields.keys() - fields.keys():
@@ -220,10 +221,10 @@ def _model_state(value: Any, kind: Any) -> dict[str, Any]:
 
 
 def _attributes(value: Any) -> set[str]:
-    """Return the names of all that an instance has, in its dictionary and in slots."""
+    """Return the names of an instance's attributes, from its `__dict__` and its slots."""
     state = object.__getstate__(value)
     parts = state if isinstance(state, tuple) else (state,)
-    return {name for part in parts if part for name in part} - {"__orig_class__"}  # how a generic was called
+    return {name for part in parts if part for name in part} - {"__orig_class__"}  # set when a generic alias is called
 
 
 def _is_computed(kind: type[Any], name: str) -> bool:
@@ -231,7 +232,7 @@ def _is_computed(kind: type[Any], name: str) -> bool:
 
 
 def _compares_fields(kind: type[Any]) -> bool:
-    """Whether the decorator has written a dataclass's own `__eq__`, which compares fields and nothing else."""
+    """Whether `__eq__` was generated by the dataclass decorator, and therefore compares only fields."""
     equality = vars(kind).get("__eq__")
     return "__dataclass_params__" in vars(kind) and getattr(equality, "__code__", None) is not None and (
         equality.__code__.co_filename == "<string>"

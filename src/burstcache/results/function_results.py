@@ -1,4 +1,4 @@
-"""The results of one function: their keys, how they are encoded, how long they live, and how often they were found."""
+"""Function results: keys, encoding, lifetimes and statistics of one function's results."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from burstcache.adapters.clock import Instant
 from burstcache.core.errors import InvalidSettingError
 from burstcache.forks import Lock
 from burstcache.logs import logger
-from burstcache.results.cache import Cache, Found, Opened, Outcome
+from burstcache.results.cache import Cache, CachedResult, Decoded, Outcome
 from burstcache.results.codecs import JSON, Codec, NotKeptError, codec_named, json_codec
 from burstcache.results.compression import compression_named
-from burstcache.results.entries import ANY, ERROR, NONE, VALUE, Entry
+from burstcache.results.entries import ANY, ERROR, NONE, VALUE, ResultEntry
 from burstcache.results.errors import CachedErrors, is_duration_s
 from burstcache.results.keys import KeyMaker
 from burstcache.results.layers import Packing
@@ -27,7 +27,7 @@ _NONE = "None"
 
 
 class Options(NamedTuple):
-    """What a function decides of its results; `cached` has what each means."""
+    """Options of a cached function, documented in `cached`."""
 
     key: str | None = None
     arguments: Sequence[str] | None = None
@@ -44,17 +44,17 @@ class Options(NamedTuple):
 
 
 class FunctionResults:
-    """What a cached function has as its attribute `results`."""
+    """The attribute `results` of a cached function."""
 
     def __init__(self, function: Callable[..., Any], cache: Cache, options: Options) -> None:
-        """Check the options; raise InvalidSettingError if one is not accepted."""
+        """Validate the options. Raise InvalidSettingError if an option is invalid."""
         _check(options)
         self.cache = cache
         default = json_codec(ResultClasses(function), is_answer=options.key is not None)
         self._codec = codec_named(options.codec, default)
         if cache.layers.shared and not self._codec.is_safe:
             raise InvalidSettingError(
-                f"codec={self._codec.name!r} runs what others stored; accepted: with memory:// alone"
+                f"codec={self._codec.name!r} would run code that others stored; accepted: with memory:// alone"
             )
         self._keys = KeyMaker(
             function, key=options.key, arguments=options.arguments, version=options.version, codec=self._codec.name
@@ -73,53 +73,54 @@ class FunctionResults:
         self._lock = Lock()
 
     def key(self, *args: Any, **kwargs: Any) -> str | None:
-        """Return the key of a call's result, or None if such a call is not cached: its event lacks what `key` names."""
+        """Return the key of a call's result, or None if the call is not cacheable."""
         return self.make_key(args, kwargs)
 
     def forget(self, *args: Any, **kwargs: Any) -> bool:
-        """Remove a call's result from all layers; what this process computes or reads of it meanwhile is not kept.
+        """Remove a call's result from all backends.
 
-        Memories of other processes keep theirs for its time.
+        Concurrent computations and reads of the result in this process are not cached. Other processes keep their
+        copies in memory until the copies expire.
 
         Returns:
-            Whether it is removed: False if a place was down or refused, which may then serve it for its time.
+            False if a backend was down or refused the removal. That backend may serve the result until it expires.
         """
         return (key := self.make_key(args, kwargs)) is None or self.cache.forget(key)
 
     def stats(self) -> dict[str, Any]:
-        """Return the number of calls by what answered them.
+        """Return the number of calls by result source.
 
-        That is the name of a layer, `computed`, `followed`, `stale` or `bypassed`; `not_kept` has the number of results
-        that were not kept, by reason.
+        A source is the name of a layer, `computed`, `followed`, `stale` or `bypassed`. `not_kept` counts the results
+        that were not cached, by reason.
         """
         with self._lock:
             return {**self._counts, **({"not_kept": dict(self._reasons)} if self._reasons else {})}
 
     def count(self, name: str) -> None:
-        """Count a call."""
+        """Count a call by its source."""
         with self._lock:
             self._counts[name] += 1
         if self._meter is not None:
             self._meter.count(name)
 
-    def answer(self, found: Found) -> Any:
-        """Count a layer's answer, and return or raise it."""
-        self.count("stale" if found.is_stale else found.layer)
-        return _result(found.opened)
+    def answer(self, cached: CachedResult) -> Any:
+        """Count a hit, and return or raise its result."""
+        self.count("stale" if cached.is_stale else cached.layer)
+        return _result(cached.decoded)
 
     def conclude(self, outcome: Outcome) -> Any:
-        """Count how a computation ended, and return or raise its result."""
+        """Count a computation, and return or raise its result."""
         self.count(outcome.source)
-        return _result(outcome.opened)
+        return _result(outcome.decoded)
 
-    def encode(self, value: Any, made: Instant) -> Entry | None:
-        """Return the entry of what the function returned, or None if it is not to be kept."""
+    def encode(self, value: Any, made: Instant) -> ResultEntry | None:
+        """Return the entry of a returned value, or None if it is not cacheable."""
         return self.encode_for(value, made, fresh_s=self.ttl_s, stale_s=self.stale_s)
 
     def encode_for(
         self, value: Any, made: Instant, *, fresh_s: float, stale_s: float, variant: str = ANY
-    ) -> Entry | None:
-        """Return the entry of a result that is served for `fresh_s`, and stale for `stale_s` after that [s]."""
+    ) -> ResultEntry | None:
+        """Return the entry of a result that is fresh for `fresh_s`, and then stale for `stale_s` [s]."""
         try:
             if value is None:
                 if not self._negative_ttl_s:
@@ -136,8 +137,8 @@ class FunctionResults:
             self.not_kept(error)
             return None
 
-    def encode_error(self, error: Exception, made: Instant) -> Entry | None:
-        """Return the entry of what the function raised, or None if it is not to be kept."""
+    def encode_error(self, error: Exception, made: Instant) -> ResultEntry | None:
+        """Return the entry of a raised exception, or None if it is not cacheable."""
         if (ttl_s := self._errors.ttl_s(error)) is None:
             return None
         try:
@@ -146,45 +147,45 @@ class FunctionResults:
             self.not_kept(NotKeptError(f"exception {type(error).__qualname__}", f"it cannot be stored: {why}"))
             return None
 
-    def open(self, entry: Entry) -> Opened | None:
-        """Return what an entry says, or None if it cannot be decoded here."""
+    def decode(self, entry: ResultEntry) -> Decoded | None:
+        """Return the result in an entry, or None if this process cannot decode it."""
         try:
             if entry.kind == ERROR:
-                return Opened(error=self._errors.decode(entry.payload))
+                return Decoded(error=self._errors.decode(entry.payload))
             if entry.kind == NONE:
-                return Opened()
+                return Decoded()
             if entry.codec == self._codec.name:
-                return Opened(self._codec.decode(entry.payload))
+                return Decoded(self._codec.decode(entry.payload))
             reason = f"its codec is {entry.codec!r}"
         except Exception as error:
             reason = repr(error)
         logger().warning(
-            "results: an entry cannot be read, so it is computed anew", reason=f"{self._keys.name}: {reason}"
+            "results: an entry cannot be decoded, so it counts as a miss", reason=f"{self._keys.name}: {reason}"
         )
         return None
 
     def other_key(self, key: str) -> str | None:
-        """Return None: a result depends on nothing but what is in its key."""
+        """Return None, since these results have only one key."""
         return None
 
     def not_kept(self, why: NotKeptError) -> None:
-        """Count a result that is not kept, and warn of the reason once."""
+        """Count an uncacheable result, and log the reason once."""
         with self._lock:
             self._reasons[why.reason] += 1
         if self._meter is not None:
             self._meter.count("not_kept")
-        if why.reason != _NONE:  # which is what most functions want, as the default is
-            logger().warning("results: a result is not kept", reason=f"{self._keys.name}: {why}")
+        if why.reason != _NONE:  # None is not cached by default
+            logger().warning("results: a result is not cached", reason=f"{self._keys.name}: {why}")
 
     def _entry(
         self, kind: str, payload: bytes, made: Instant, fresh_s: float, stale_s: float = 0.0, variant: str = ANY
-    ) -> Entry | None:
+    ) -> ResultEntry | None:
         fresh_ms = int(fresh_s * 1000)
         if not fresh_ms:
             return None
         if len(payload) > self.packing.max_bytes:
             raise NotKeptError(f"larger than max_bytes={self.packing.max_bytes}", "raise `max_bytes`")
-        return Entry(kind, self._codec.name, payload, made, fresh_ms, fresh_ms + int(stale_s * 1000), variant)
+        return ResultEntry(kind, self._codec.name, payload, made, fresh_ms, fresh_ms + int(stale_s * 1000), variant)
 
 
 def _check(options: Options) -> None:
@@ -201,7 +202,7 @@ def _check(options: Options) -> None:
         )
 
 
-def _result(opened: Opened) -> Any:
-    if opened.error is not None:
-        raise opened.error
-    return opened.value
+def _result(decoded: Decoded) -> Any:
+    if decoded.error is not None:
+        raise decoded.error
+    return decoded.value

@@ -1,8 +1,8 @@
-"""HTTP answers as results: of handlers behind API Gateway, a load balancer or a function URL, and of web frameworks.
+"""HTTP responses as results of web frameworks, and of handlers behind API Gateway, a load balancer or a function URL.
 
-An answer is kept and served as HTTP's rules for a shared cache allow, for the function's `ttl_s` at most. One that
-depends on fields of the request (Vary) is served to requests that agree in them. The first is kept under the result's
-key, others under keys made of that key and of those fields.
+A response is cached if HTTP allows it in a shared cache, for at most the function's `ttl_s`. A response that varies by
+request fields (Vary) is served only to requests with equal fields. The first variant is stored at the result's key,
+and other variants at keys derived from that key and the fields.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from burstcache.adapters.clock import Instant
-from burstcache.results.cache import Opened
+from burstcache.results.cache import Decoded
 from burstcache.results.codecs import NotKeptError
-from burstcache.results.entries import ANY, Entry
+from burstcache.results.entries import ANY, ResultEntry
 from burstcache.results.function_results import FunctionResults
 from burstcache.results.http_rules import Fields, join_fields, life_of_answer, may_be_shared, variant, varying
 
@@ -23,38 +23,38 @@ _HEADERS = ("headers", "multiValueHeaders")
 
 
 class Answer(NamedTuple):
-    """An HTTP answer as the rules see it."""
+    """Status and header fields of an HTTP response."""
 
     status: int
     fields: Fields
 
 
-class Request(Protocol):
-    """A request, and how answers to it are seen."""
+class RequestAdapter(Protocol):
+    """Adapter for a framework's requests and responses."""
 
-    is_authorized: bool  # whether answers to it are for one caller, unless they say otherwise
+    is_authorized: bool  # whether responses are private to one caller unless they state otherwise
 
     def fields(self) -> Fields:
-        """Return the request's fields."""
+        """Return the request's header fields."""
         ...
 
     def answer(self, value: Any) -> Answer | None:
-        """Return a result as an HTTP answer, or None if it is something else."""
+        """Return a result as an HTTP response, or None if it is not one."""
         ...
 
 
 class AnswerRules:
-    """Rules of one call whose result may be an HTTP answer."""
+    """Rules for one call that may return an HTTP response."""
 
-    def __init__(self, results: FunctionResults, request: Request) -> None:
+    def __init__(self, results: FunctionResults, request: RequestAdapter) -> None:
         self.packing, self.wait_s = results.packing, results.wait_s
         self.encode_error = results.encode_error
         self._results = results
         self._request = request
-        self._other = ""  # what is behind the key of an answer to requests like this one
+        self._other = ""  # key suffix of this request's variant
 
-    def encode(self, value: Any, made: Instant) -> Entry | None:
-        """Return the entry of a result; None if it is not to be kept."""
+    def encode(self, value: Any, made: Instant) -> ResultEntry | None:
+        """Return the entry of a result, or None if it is not cacheable."""
         results = self._results
         if (answer := self._request.answer(value)) is None:
             return results.encode(value, made)
@@ -62,38 +62,38 @@ class AnswerRules:
             life = life_of_answer(*answer, ttl_s=results.ttl_s, stale_s=results.stale_s, now_s=made.at_us / 1e6)
             if self._request.is_authorized and not may_be_shared(answer.fields):
                 raise NotKeptError(
-                    "Authorization in the request", "an answer for all callers says so by `Cache-Control: public`"
+                    "Authorization in the request", "mark an answer for all callers by `Cache-Control: public`"
                 )
         except NotKeptError as why:
             results.not_kept(why)
             return None
-        found = variant(varying(answer.fields), self._request.fields())
-        if found != ANY:
-            found += os.urandom(4).hex()  # so that a new answer under the key ends those under keys made of it
-        return results.encode_for(value, made, fresh_s=life.fresh_s, stale_s=life.stale_s, variant=found)
+        own_variant = variant(varying(answer.fields), self._request.fields())
+        if own_variant != ANY:
+            own_variant += os.urandom(4).hex()  # random, so that a new response invalidates variants at derived keys
+        return results.encode_for(value, made, fresh_s=life.fresh_s, stale_s=life.stale_s, variant=own_variant)
 
-    def open(self, entry: Entry) -> Opened | None:
-        """Return what an entry says, or None if it is no answer to this request."""
-        opened = self._results.open(entry)
-        if opened is None or entry.variant == ANY or (answer := self._request.answer(opened.value)) is None:
-            return opened
-        mine = variant(varying(answer.fields), self._request.fields())
-        if mine == entry.variant[:_VARIANT_LENGTH]:
-            return opened
-        self._other = mine + entry.variant[_VARIANT_LENGTH:]
+    def decode(self, entry: ResultEntry) -> Decoded | None:
+        """Return an entry's result, or None if it does not match this request."""
+        decoded = self._results.decode(entry)
+        if decoded is None or entry.variant == ANY or (answer := self._request.answer(decoded.value)) is None:
+            return decoded
+        own_variant = variant(varying(answer.fields), self._request.fields())
+        if own_variant == entry.variant[:_VARIANT_LENGTH]:
+            return decoded
+        self._other = own_variant + entry.variant[_VARIANT_LENGTH:]
         return None
 
     def other_key(self, key: str) -> str | None:
-        """Return the key of answers to requests like this one, if that of an answer to others was found."""
+        """Return the key of this request's variant if the last decoded entry was another variant, or None."""
         other, self._other = self._other, ""
         return f"{key}:{other}" if other else None
 
 
 class EventRequest:
-    """The event of an HTTP request, as Lambda's handlers get it.
+    """The event of an HTTP request in a Lambda handler.
 
-    A client's Authorization and Cache-Control decide nothing here: by `key` the function's author has said what does,
-    and a client must not be able to have answers computed anew. Fields that an answer's Vary names do decide.
+    A client's Authorization and Cache-Control are ignored, since the function's author chooses `key` and clients must
+    not be able to force computations. Request fields listed in a response's Vary are respected.
     """
 
     is_authorized = False
@@ -102,14 +102,14 @@ class EventRequest:
         self._event = event
 
     def fields(self) -> Fields:
-        """Return the request's fields; an HTTP API and a function URL give cookies apart from the headers."""
+        """Return the request's header fields. HTTP APIs and function URLs pass cookies separately."""
         pairs = list(_pairs(self._event))
         if isinstance(self._event, dict) and isinstance(cookies := self._event.get("cookies"), list):
             pairs.append(("cookie", "; ".join(map(str, cookies))))
         return join_fields(pairs)
 
     def answer(self, value: Any) -> Answer | None:
-        """Return a result as an HTTP answer: a dictionary with a status code."""
+        """Return a dictionary with a status code as an HTTP response, or None for any other result."""
         if not isinstance(value, dict) or value.get("statusCode") is None:
             return None
         pairs = list(_pairs(value))
@@ -119,7 +119,7 @@ class EventRequest:
 
 
 def _status(stated: Any) -> int:
-    """Return a status code; 0 if it is none: then a gateway answers with an error of its own, which is not kept."""
+    """Return a status code, or 0 if it is invalid. A gateway then sends its own error, so the result is not cached."""
     try:
         status = int(stated)
     except (TypeError, ValueError, OverflowError):
@@ -128,7 +128,7 @@ def _status(stated: Any) -> int:
 
 
 def _pairs(message: Any) -> Iterator[tuple[str, str]]:
-    """Yield the fields of an event or an answer; a name that has several values has them in `multiValueHeaders`."""
+    """Yield the header fields of an event or a response. `multiValueHeaders` contains fields with several values."""
     if not isinstance(message, dict):
         return
     single, multiple = ({} if not isinstance(each := message.get(name), dict) else each for name in _HEADERS)

@@ -1,6 +1,6 @@
-"""HTTP rules of a shared cache: whether an answer may be kept, for how long, and which requests it answers.
+"""HTTP rules of a shared cache: whether and how long a response may be cached, and for which requests it may be used.
 
-Where HTTP leaves a choice, or a header is malformed, the stricter reading is taken.
+Where HTTP leaves a choice, or a header is malformed, the stricter interpretation applies.
 
 Source:
     RFC 9111 (HTTP Caching), sections 3, 3.5, 4, 4.1, 4.2 and 5.2; RFC 5861 for stale-while-revalidate.
@@ -17,27 +17,28 @@ from typing import NamedTuple
 from burstcache.results.codecs import NotKeptError
 from burstcache.results.entries import ANY
 
-Fields = Mapping[str, str]  # of a message, by names in lower case; lines of one name are joined by ", "
+Fields = Mapping[str, str]  # header fields by lower-case name, with repeated lines joined by ", "
 
-_KEPT_BY_DEFAULT = {200, 203, 204, 300, 301, 308}
-# RFC 9110, 15.1, and what an answer can make cacheable: no part (206), no answer to a condition (304), no fault (5xx).
-_KEPT_IF_IT_SAYS_SO = _KEPT_BY_DEFAULT | {201, 202, 302, 303, 307, 404, 405, 410, 414}
-# White space is matched in one place only: in two it takes quadratic time.
+_CACHEABLE_BY_DEFAULT = {200, 203, 204, 300, 301, 308}
+# The statuses of RFC 9110, 15.1, and those that are cacheable with explicit freshness. Excluded are partial content
+# (206), not modified (304) and server errors (5xx).
+_CACHEABLE_IF_STATED = _CACHEABLE_BY_DEFAULT | {201, 202, 302, 303, 307, 404, 405, 410, 414}
+# Each run of white space can match in one place only; otherwise matching would take quadratic time.
 _DIRECTIVE = re.compile(r"""\s*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:=("(?:[^"\\]|\\.)*"|[^\s,"]*))?\s*)?(?:,|$)""")
 _SECONDS = re.compile("[0-9]+")
 _FIELD = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_SAY_SO = "let the answer say so by `Cache-Control: max-age=SECONDS`, or `no-store` if it is meant"
+_STATE_FRESHNESS = "state `Cache-Control: max-age=SECONDS` in the answer, or `no-store` if it is intended"
 
 
-class Life(NamedTuple):
-    """How long an answer is served, and how long it may then be served stale [s]."""
+class AnswerLifetime(NamedTuple):
+    """The time for which a response is fresh, and the time after that for which it may be served stale [s]."""
 
     fresh_s: float
     stale_s: float
 
 
 def join_fields(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the fields of a message by name, whatever the case of a name and however many lines it has."""
+    """Return the fields of a message by lower-case name, with repeated lines joined."""
     fields: dict[str, str] = {}
     for name, value in pairs:
         name = name.strip().lower()
@@ -45,18 +46,18 @@ def join_fields(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return fields
 
 
-def life_of_answer(status: int, answer: Fields, *, ttl_s: float, stale_s: float, now_s: float) -> Life:
-    """Return how long an answer may be served.
+def life_of_answer(status: int, answer: Fields, *, ttl_s: float, stale_s: float, now_s: float) -> AnswerLifetime:
+    """Return a response's lifetime.
 
     Args:
-        status: Its status code.
-        answer: Its fields.
-        ttl_s: How long it is served at most, and if it does not say for how long it is good [s].
-        stale_s: How long it is served stale at most [s].
-        now_s: The present, since the epoch [s].
+        status: The response's status code.
+        answer: The response's header fields.
+        ttl_s: The maximum lifetime, and the default for a response without an explicit lifetime [s].
+        stale_s: The maximum time for which a stale response is served [s].
+        now_s: The current time [s since the epoch].
 
     Raises:
-        NotKeptError: It may not be kept.
+        NotKeptError: The response must not be cached.
     """
     directives = _directives(answer.get("cache-control", ""))
     for name in ("no-store", "private", "no-cache"):
@@ -66,14 +67,14 @@ def life_of_answer(status: int, answer: Fields, *, ttl_s: float, stale_s: float,
         raise NotKeptError("Pragma: no-cache")
     if "set-cookie" in answer:
         raise NotKeptError("Set-Cookie", "a cookie is for one client: set it in an answer that is not cached")
-    if status not in _KEPT_IF_IT_SAYS_SO or "content-range" in answer:
+    if status not in _CACHEABLE_IF_STATED or "content-range" in answer:
         raise NotKeptError(f"status {status}")
     if "*" in _names(answer.get("vary", "")):
         raise NotKeptError("Vary: *")
     age_s = _age_s(answer, now_s)
     stated_s = _stated_s(answer, directives, now_s)
-    if stated_s is None and status not in _KEPT_BY_DEFAULT:
-        raise NotKeptError(f"status {status}", _SAY_SO)
+    if stated_s is None and status not in _CACHEABLE_BY_DEFAULT:
+        raise NotKeptError(f"status {status}", _STATE_FRESHNESS)
     fresh_s = min(ttl_s, (ttl_s if stated_s is None else stated_s) - age_s)
     if not fresh_s > 0:
         raise NotKeptError("the answer is stale from the start (max-age, s-maxage, Expires, Age)")
@@ -81,19 +82,19 @@ def life_of_answer(status: int, answer: Fields, *, ttl_s: float, stale_s: float,
         stale_s = 0
     elif "stale-while-revalidate" in directives:
         stale_s = min(stale_s, _seconds(directives["stale-while-revalidate"]))
-    return Life(fresh_s, stale_s)
+    return AnswerLifetime(fresh_s, stale_s)
 
 
 def may_be_shared(answer: Fields) -> bool:
-    """Whether an answer to a request with Authorization may be served to others (RFC 9111, 3.5)."""
+    """Whether a response to a request with Authorization may be served to other callers (RFC 9111, 3.5)."""
     return bool({"public", "s-maxage", "must-revalidate"} & _directives(answer.get("cache-control", "")).keys())
 
 
 def varying(answer: Fields) -> tuple[str, ...]:
-    """Return the names of the request's fields on which an answer depends.
+    """Return the names of the request fields by which a response varies.
 
-    These are the names in its Vary. An encoded answer depends on Accept-Encoding, and one that a single origin may read
-    depends on Origin, whether it says so or not.
+    These are the names in its Vary. An encoded response also varies by Accept-Encoding, and a response that CORS limits
+    to one origin varies by Origin. Vary may omit these names.
     """
     names = _names(answer.get("vary", ""))
     if answer.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
@@ -104,39 +105,41 @@ def varying(answer: Fields) -> tuple[str, ...]:
 
 
 def variant(names: Iterable[str], request: Fields) -> str:
-    """Return a hash of what a request has in these fields, or `-` without any: a field may be secret."""
+    """Return a hash of these fields' values in a request (they may be secret), or `-` if there are no fields."""
     values = [f"{name}:{_normal(request[name])}" if name in request else f"{name}-" for name in names]
     return hashlib.sha256("\n".join(values).encode("utf-8", "surrogatepass")).hexdigest()[:32] if values else ANY
 
 
-class Wanted(NamedTuple):
-    """What a request's Cache-Control wants of a cache."""
+class RequestDirectives(NamedTuple):
+    """Cache-Control directives of a request."""
 
-    may_be_kept: bool = True
-    may_be_found: bool = True
+    may_store: bool = True
+    may_use_cached: bool = True
     only_if_cached: bool = False
     max_age_s: float = float("inf")
-    min_fresh_s: float = 0.0
+    min_fresh_s: float | None = None
     max_stale_s: float = float("inf")
 
     def accepts(self, age_s: float, fresh_s: float) -> bool:
-        """Whether the request takes an answer of that age, which is fresh for that much longer, or was [s]."""
-        return age_s <= self.max_age_s and fresh_s >= (self.min_fresh_s or -self.max_stale_s)
+        """Whether the request accepts a response with this age and remaining freshness (negative: stale) [s]."""
+        return age_s <= self.max_age_s and fresh_s >= (
+            -self.max_stale_s if self.min_fresh_s is None else self.min_fresh_s
+        )
 
 
-def wanted(request: Fields) -> Wanted:
-    """Return what a request wants of a cache (RFC 9111, 5.2.1)."""
+def request_directives(request: Fields) -> RequestDirectives:
+    """Parse the Cache-Control directives of a request (RFC 9111, 5.2.1)."""
     directives = _directives(request.get("cache-control", ""))
     if not directives and "no-cache" in request.get("pragma", "").lower():
-        return Wanted(may_be_found=False)
+        return RequestDirectives(may_use_cached=False)
     if "no-store" in directives:
-        return Wanted(may_be_kept=False, may_be_found=False)
+        return RequestDirectives(may_store=False, may_use_cached=False)
     max_age_s = _seconds(directives["max-age"]) if "max-age" in directives else float("inf")
-    return Wanted(
-        may_be_found="no-cache" not in directives and max_age_s > 0,
+    return RequestDirectives(
+        may_use_cached="no-cache" not in directives and max_age_s > 0,
         only_if_cached="only-if-cached" in directives,
         max_age_s=max_age_s,
-        min_fresh_s=max((_second(value, float("inf")) for value in directives.get("min-fresh", [])), default=0.0),
+        min_fresh_s=max((_second(value, float("inf")) for value in directives.get("min-fresh", [])), default=None),
         max_stale_s=0.0 if max_age_s < float("inf") and "max-stale" not in directives else _max_stale_s(directives),
     )
 
@@ -147,21 +150,21 @@ def _max_stale_s(directives: Mapping[str, list[str]]) -> float:
 
 
 def _directives(value: str) -> dict[str, list[str]]:
-    """Return the values of each directive, by names in lower case; a field that cannot be parsed forbids to store."""
-    found: dict[str, list[str]] = {}
+    """Return the values of each directive by lower-case name. A malformed header counts as `no-store`."""
+    directives: dict[str, list[str]] = {}
     position = 0
     while position < len(value):
         match = _DIRECTIVE.match(value, position)
         if match is None:
             return {"no-store": [""]}
         if match[1]:
-            found.setdefault(match[1].lower(), []).append((match[2] or "").strip('"'))
+            directives.setdefault(match[1].lower(), []).append((match[2] or "").strip('"'))
         position = match.end()
-    return found
+    return directives
 
 
 def _seconds(values: list[str]) -> float:
-    """Return the least of a directive's values [s]; 0 if one is no number."""
+    """Return the smallest of a directive's values [s], or 0 if one is not a number."""
     return min(_second(value, 0.0) for value in values)
 
 
@@ -170,7 +173,7 @@ def _second(value: str, otherwise: float) -> float:
 
 
 def _stated_s(answer: Fields, directives: Mapping[str, list[str]], now_s: float) -> float | None:
-    """Return for how long an answer says that it is good, from its Date on [s]; None if it does not say."""
+    """Return a response's explicit freshness lifetime, counted from its Date [s], or None if it has none."""
     for name in ("s-maxage", "max-age"):
         if name in directives:
             return _seconds(directives[name])
@@ -181,22 +184,22 @@ def _stated_s(answer: Fields, directives: Mapping[str, list[str]], now_s: float)
 
 
 def stated_age_s(answer: Fields) -> float:
-    """Return the age that an answer states, the greatest of several [s]; beyond all limits if one is no number."""
+    """Return the greatest Age that a response states [s], or infinity if a value is not a number."""
     ages = [each.strip() for each in answer.get("age", "0").split(",")]
     return max(float(each) if _SECONDS.fullmatch(each) else float("inf") for each in ages)
 
 
 def _age_s(answer: Fields, now_s: float) -> float:
-    """Return how old an answer is when it arrives [s] (RFC 9111, 4.2.3); beyond all limits if it is unclear."""
+    """Return the age of a response on arrival [s] (RFC 9111, 4.2.3), or infinity if its Age is malformed."""
     date_s = _date_s(answer.get("date", ""))
     return max(stated_age_s(answer), 0.0 if date_s is None else now_s - date_s)
 
 
 def _date_s(text: str) -> float | None:
-    """Return a date [s since the epoch]; None if it is none, or several."""
+    """Parse a date [s since the epoch]. Return None if the text is not a single date."""
     if text.count(":") != 2:
         return None
-    from email.utils import parsedate_to_datetime  # few answers have a date before a server writes it
+    from email.utils import parsedate_to_datetime  # imported late, since servers usually add Date after this check
 
     try:
         date = parsedate_to_datetime(text)
@@ -206,7 +209,7 @@ def _date_s(text: str) -> float | None:
 
 
 def _names(value: str) -> set[str]:
-    """Return the names of a Vary; what is no name is a `*`."""
+    """Return the field names in a Vary. An invalid name counts as `*`."""
     names = {name.strip().lower() for name in value.split(",")} - {""}
     return {name if _FIELD.fullmatch(name) else "*" for name in names}
 

@@ -1,11 +1,11 @@
-"""Keys of results: what decides a result, in a canonical form, hashed by SHA-256.
+"""Keys of results: SHA-256 hashes of the canonical form of the arguments that determine a result.
 
-The canonical form is the one of `burstcache.results.forms`, as JSON in UTF-8 with sorted names and without spaces.
-Values that differ have different forms. So have some that Python calls equal: 1, 1.0 and True, an Enum's member and its
-value, two times of one instant in different zones. Dictionaries that differ in the order of names alone have one form.
+The canonical form is the form of `burstcache.results.forms`, as UTF-8 JSON with sorted names and without spaces.
+Different values have different forms, even if they compare equal in Python. Examples are 1, 1.0 and True; an Enum
+member and its value; and the same instant in two time zones. The order of dictionary keys does not matter.
 
-A text or bytes alone may be large: they are hashed as they are, behind a letter with which no JSON begins: not the `t`
-of true, nor `f` or `n`.
+A single string or bytes value may be large. It is hashed without JSON, after the prefix `s` or `b`. No JSON text begins
+with these letters (`t`, `f` and `n` begin true, false and null).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from types import CellType, FunctionType
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
-from burstcache.results.forms import Writer, class_name
+from burstcache.results.forms import FormWriter, class_name
 from burstcache.results.type_forms import NoFormError, encode_sorted
 
-_FORM = 2  # of keys: another one when values get other forms
+_FORM = 2  # version of the key format, incremented when the form of a value changes
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z_.]+")
 _ACCEPTED = (
     "accepted: None, bool, int, float, str, bytes, list, tuple, set, dict, Decimal, UUID, times and dates, members of"
-    " Enum, named tuples, dataclasses and pydantic models of these; name what decides the result by arguments=[…] or"
+    " Enum, named tuples, dataclasses and pydantic models of these; choose the deciding arguments by arguments=[…] or"
     " key=…"
 )
 _NOTHING = object()
-_KEPT_METHODS = {"GET", "HEAD", "POST"}  # of HTTP; an answer to any other is not cached
-_write = Writer(class_name, is_sorted=True, is_exact=False).write
-# Of what functions close over: a form that others may share is better than none.
-_write_loosely = Writer(
+CACHED_METHODS = {"GET", "HEAD", "POST"}  # HTTP methods
+_write = FormWriter(class_name, is_sorted=True, is_exact=False).write
+# For values that functions close over, since an ambiguous form is better than none.
+_write_loosely = FormWriter(
     lambda kind: f"{kind.__module__}:{kind.__qualname__}", is_sorted=True, is_exact=False, is_json=True
 ).write
 
@@ -50,7 +50,7 @@ def canonical(value: object) -> bytes:
     """Return the canonical form of a value.
 
     Raises:
-        NoCanonicalFormError: The value, or a part of it, is of another type.
+        NoCanonicalFormError: The value, or a part of it, has an unsupported type.
     """
     if type(value) is str:
         return b"s" + _to_bytes(value)
@@ -59,28 +59,30 @@ def canonical(value: object) -> bytes:
     try:
         return _to_bytes(encode_sorted(_write(value)))
     except NoFormError as error:
-        raise NoCanonicalFormError(f"{_shown(error.value)} of {error} has no canonical form; {_ACCEPTED}") from error
+        raise NoCanonicalFormError(
+            f"{_short_repr(error.value)} of {error} has no canonical form; {_ACCEPTED}"
+        ) from error
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     try:
         return repr(value)[:60]
-    except Exception:  # a class's own, or of an integer of thousands of digits
+    except Exception:  # from the class's own `__repr__`, or for an integer of thousands of digits
         return "a value"
 
 
 def _to_bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")  # half a surrogate pair is a text, too
+    return text.encode("utf-8", "surrogatepass")  # lone surrogates are valid as well
 
 
 class _LeftOut(Enum):
-    """The value of an argument that a call leaves out, where a decorator may have a default of its own."""
+    """Placeholder for an argument that a call omits, since a decorator may have its own default."""
 
     TO_DECORATOR = 0
 
 
 class KeyMaker:
-    """Makes the keys of one function's results from the arguments of its calls."""
+    """Builds the keys of one function's results from the arguments of its calls."""
 
     def __init__(
         self,
@@ -91,25 +93,26 @@ class KeyMaker:
         version: str | None = None,
         codec: str = "json",
     ) -> None:
-        """Read what decides a result.
+        """Select the arguments that determine a result.
 
         Args:
-            function: The function as it is defined: a method has `self`.
-            key: A JMESPath expression into the first argument (of a method: behind `self`); excludes `arguments`.
-            arguments: Names of arguments, `name.attribute` for an attribute of one; None for all, `self` included.
-            version: Part of every key; None for what `code_version` returns.
-            codec: Part of every key: one cannot read what another wrote.
+            function: The function as defined, including `self` in a method.
+            key: A JMESPath expression over the first argument (in a method, the one after `self`). Mutually exclusive
+                with `arguments`.
+            arguments: Names of arguments, or `name.attribute` for an attribute. None: all, including `self`.
+            version: Part of every key. None: the result of `code_version`.
+            codec: Part of every key, since codecs cannot decode each other's results.
 
         Raises:
-            InvalidSettingError: There is no such argument, the expression is malformed, or both are given.
+            InvalidSettingError: An argument is unknown, the expression is malformed, or both options are set.
         """
         if key is not None and arguments is not None:
             raise InvalidSettingError(f"key={key!r} and arguments={list(arguments)!r} exclude each other")
         if not isinstance(version, str | None):
-            raise InvalidSettingError(f"version={version!r}; accepted: a text, or None for the code's")
+            raise InvalidSettingError(f"version={version!r}; accepted: a string, or None for the code's version")
         self.name = function_name(function)
         is_named = key is not None or arguments is not None
-        self._signature, self._is_of_wrapped = _signature(function, is_named=is_named)
+        self._signature, self._is_wrapped = _signature(function, is_named=is_named)
         parameters = self._signature.parameters
         is_plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters.values())
         self._length = len(parameters) if is_plain else -1
@@ -120,25 +123,25 @@ class KeyMaker:
             self._choose = _by_names(arguments, list(parameters), self.name)
         chosen = ["*"] if arguments is None else list(arguments)
         code = code_version(function) if version is None else [version]
-        about = [_FORM, self.name, code, codec, key if key is not None else chosen]
-        self._start = hashlib.sha256(_to_bytes(encode_sorted(about)))
+        common_part = [_FORM, self.name, code, codec, key if key is not None else chosen]
+        self._start = hashlib.sha256(_to_bytes(encode_sorted(common_part)))
         self._prefix = f"result:{_NOT_IN_NAMES.sub('-', self.name)}:"
 
     def make(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
-        """Return the key of a call.
+        """Return the key of a call, or None if the call is not cacheable.
 
-        It is None if the expression finds nothing in its event, if what decides is too deep, or if a decorator takes
-        other arguments than the function beneath it, among which those that decide cannot be found.
+        A call is not cacheable if the expression finds nothing in its event, or if a selected value is nested too
+        deeply. It is also not cacheable if a decorator's arguments do not fit the signature of the wrapped function.
 
         Raises:
-            NoCanonicalFormError: What decides the result has a part without a canonical form.
-            TypeError: The function does not take these arguments.
+            NoCanonicalFormError: A selected value, or a part of it, has no canonical form.
+            TypeError: The function does not accept these arguments.
         """
         if kwargs or len(args) != self._length:
             try:
                 bound = self._signature.bind(*args, **kwargs)
             except TypeError:
-                if self._is_of_wrapped:
+                if self._is_wrapped:
                     return None
                 raise
             bound.apply_defaults()
@@ -148,22 +151,22 @@ class KeyMaker:
         digest = self._start.copy()
         try:
             digest.update(canonical(chosen))
-        except RecursionError:  # it contains itself, or is deeper than what JSON takes
+        except RecursionError:  # the value contains itself, or is nested too deeply
             return None
         return self._prefix + digest.hexdigest()
 
     def event(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return the argument of a call into which the expression looks."""
+        """Return the call's argument that the expression searches."""
         if kwargs or len(args) != self._length:
             args = tuple(self._signature.bind(*args, **kwargs).arguments.values())
         return _plain_event(args[self._event_at])
 
 
 def _signature(function: Callable[..., Any], *, is_named: bool) -> tuple[inspect.Signature, bool]:
-    """Return a function's signature, and whether it is that of another one, which a decorator has wrapped.
+    """Return a function's signature, and whether it is the signature of a function beneath a decorator.
 
-    A decorator that takes any arguments may add some, or have other defaults. So the wrapped function's names serve to
-    find arguments that are named, and its defaults nothing.
+    A decorator that takes arbitrary arguments may add arguments or change defaults. Therefore the wrapped function's
+    signature only serves to find arguments by name. Its defaults are ignored.
     """
     own = inspect.signature(function, follow_wrapped=False)
     is_open = any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in own.parameters.values())
@@ -178,7 +181,7 @@ def _signature(function: Callable[..., Any], *, is_named: bool) -> tuple[inspect
 
 
 def _by_names(names: Sequence[str] | None, parameters: list[str], function: str) -> Choose:
-    """Return what takes arguments out of a call: the only one as it is, several as a list."""
+    """Return a function that extracts arguments from a call: a single argument unchanged, several as a list."""
     if names is None:
         return (lambda args: args[0]) if len(parameters) == 1 else list
     if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
@@ -202,31 +205,32 @@ def _part(position: int, path: str) -> Choose:
 
 
 def _by_expression(expression: str, position: int, arguments: int, function: str) -> Choose:
-    """Return what searches the first argument that is not `self`; null is no key, or all events without it were one."""
+    """Return a function that searches the first argument after `self`. Many events yield null, which is not a key."""
     from burstcache.results.expressions import compile_expression
 
     if arguments <= position:
-        raise InvalidSettingError(f"key={expression!r}: {function} has no argument to look into")
+        raise InvalidSettingError(f"key={expression!r}: {function} has no argument to search")
     search = compile_expression(expression)
 
     def choose(args: tuple[Any, ...]) -> Any:
         event = _plain_event(args[position])
-        if (found := search(event)) is None:
+        if (value := search(event)) is None:
             return _NOTHING
         if (method := _http_method(event)) is None:
-            return found
-        return (method, found) if method in _KEPT_METHODS else _NOTHING  # a tuple, which no expression finds
+            return value
+        # No expression returns a tuple, so this key differs from all others.
+        return (method, value) if method in CACHED_METHODS else _NOTHING
 
     return choose
 
 
 def _plain_event(event: Any) -> Any:
-    """Return the dictionary of an event, also of one that Powertools has put into a data class."""
+    """Return an event as a dictionary, even if it is a Powertools data class."""
     return event if isinstance(event, dict) else getattr(event, "raw_event", event)
 
 
 def _http_method(event: Any) -> str | None:
-    """Return the method of an HTTP request, as a REST API, an HTTP API, a load balancer or a function URL sends it."""
+    """Return the HTTP method in an event of a REST API, an HTTP API, a load balancer or a function URL."""
     if not isinstance(event, dict):
         return None
     method = event.get("httpMethod")
@@ -236,24 +240,25 @@ def _http_method(event: Any) -> str | None:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """Return `module.name` of a function, by which its results are known."""
+    """Return a function's `module.name`, which identifies its results."""
     return f"{function.__module__}.{function.__qualname__}"
 
 
 def code_version(function: Callable[..., Any]) -> list[str]:
-    """Return what tells a function from another of its name, and changes with its code.
+    """Return the version of a function's code, which differs between functions with the same name.
 
-    That is the Lambda function and its version, a hash of the source file, where in it the function is (all lambdas
-    have one name), what it closes over and its defaults, as far as these have a form: a function has that of its code.
+    The version consists of the Lambda function's name and version, a hash of the source file, and the function's
+    position in the file, since all lambdas have the same name. It also includes the values of the closure and defaults
+    that have a form. A function in the closure is represented by its code.
     """
     lambda_function = [os.environ.get(name, "") for name in ("AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION")]
     return [*lambda_function, *_code_forms(function, frozenset())]
 
 
 def _code_forms(function: Callable[..., Any], outer: frozenset[int]) -> list[str]:
-    """Return what tells the code of a function from another, and that of the functions that it wraps.
+    """Return the forms of a function's code, and of the functions that it wraps.
 
-    `outer` identifies functions that close over it.
+    `outer` contains the ids of the functions with closures that led here. These are skipped, to end cycles.
     """
     chain = [function]
     while isinstance(wrapped := getattr(chain[-1], "__wrapped__", None), FunctionType) and wrapped not in chain:
@@ -276,7 +281,7 @@ def _forms_of_one(function: Callable[..., Any], outer: frozenset[int]) -> list[s
 def _forms(cells: Mapping[str, CellType], outer: frozenset[int]) -> str:
     values: dict[str, object] = {}
     for name, cell in cells.items():
-        with suppress(ValueError, RecursionError, NoFormError):  # it is not set yet, has itself, or no form
+        with suppress(ValueError, RecursionError, NoFormError):  # the value is unset, contains itself, or has no form
             value = cell.cell_contents
             if not isinstance(value, FunctionType):
                 values[name] = encode_sorted(_write_loosely(value))
@@ -286,15 +291,15 @@ def _forms(cells: Mapping[str, CellType], outer: frozenset[int]) -> str:
 
 
 def _file_hash(path: str) -> str:
-    """Return the SHA-256 of a source file as it is now; empty if there is none, as for what was typed in."""
+    """Return the SHA-256 of a source file in its current state, or an empty string if it cannot be read."""
     try:
-        seen = os.stat(path)
-        return _hash_of(path, seen.st_mtime_ns, seen.st_size, seen.st_ino)
+        status = os.stat(path)
+        return _hash_of(path, status.st_mtime_ns, status.st_size, status.st_ino)
     except (OSError, ValueError):
         return ""
 
 
 @cache
 def _hash_of(path: str, *_: int) -> str:
-    """Return the SHA-256 of a file, once for each of its states: a module that is reloaded has another."""
+    """Return the SHA-256 of a file, cached by its stat values, since a module may be reloaded."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()

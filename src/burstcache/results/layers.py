@@ -1,24 +1,27 @@
-"""Places in the order in which they are asked: a result found in one is put into those above it."""
+"""Layers of a result cache: memory and shared stores, read in order. A hit is copied to the layers above."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from burstcache.adapters.circuit_breaker import BackgroundProbe, CircuitBreakers
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.core.errors import ResultStoreRefusalError
 from burstcache.logs import logger
 from burstcache.results.compression import Compression
-from burstcache.results.entries import LONGEST_LINE, Entry, pack, unpack
-from burstcache.results.guard import Guard
-from burstcache.results.memory import Memory
+from burstcache.results.entries import LONGEST_LINE, ResultEntry, pack, unpack
+from burstcache.results.memory import ResultMemory
 from burstcache.results.stores.store import LeasingStore, Store
+from burstcache.results.threads import in_thread
+
+PROBE_EVERY_S = 1.0
 
 T = TypeVar("T")
 
 
 class Packing(NamedTuple):
-    """How large results may be [bytes], and how they are compressed from which size on [bytes]."""
+    """The maximum size of a result [bytes], and the compression of results above a threshold [bytes]."""
 
     max_bytes: int
     compression: Compression | None = None
@@ -26,57 +29,68 @@ class Packing(NamedTuple):
 
     @property
     def most_bytes(self) -> int:
-        """What an entry takes at most where it is stored [bytes]."""
+        """Maximum size of an entry's stored form [bytes]."""
         return self.max_bytes + LONGEST_LINE
 
 
 class SharedLayer:
-    """A store behind its guard: a failure is a miss, and never raised."""
+    """A store behind a circuit breaker. Failures count as misses and are never raised."""
 
-    def __init__(self, store: Store, guard: Guard, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, *, start: Callable[[Callable[[], None]], object] = in_thread
+    ) -> None:
+        """Start with a closed circuit breaker.
+
+        Args:
+            store: The store of the entries.
+            clock: Timestamps entries, and times the probes of a failed store.
+            start: Runs a probe in the background.
+        """
         self.name = store.name
         self.store = store
         self._clock = clock
         self._began = instant(clock)
-        self.failures = 0  # operations that the store did not do
-        self._guard = guard
+        self.failures = 0  # operations that failed or that the store refused
+        probe = BackgroundProbe(lambda _: store.ping(), start)
+        self._breaker = CircuitBreakers(clock, first_s=PROBE_EVERY_S, open_s=PROBE_EVERY_S, probe=probe)
 
-    def get(self, key: str, packing: Packing) -> Entry | None:
-        """Return an entry that is still kept."""
-        data = self.ask(self.store.get, key, most_bytes=packing.most_bytes)
+    def get(self, key: str, packing: Packing) -> ResultEntry | None:
+        """Return the unexpired entry at a key, or None."""
+        data = self.call(self.store.get, key, most_bytes=packing.most_bytes)
         return None if data is None else self.read(key, data, packing)
 
-    def read(self, key: str, data: bytes, packing: Packing) -> Entry | None:
-        """Return the entry that some bytes are, if it is still kept."""
+    def read(self, key: str, data: bytes, packing: Packing) -> ResultEntry | None:
+        """Decode an entry. Return None if it is invalid or has expired."""
         try:
             entry = unpack(data, now=self._now(), most_bytes=packing.max_bytes)
-        except Exception as error:  # whatever somebody has put there
-            logger().warning("results: an entry cannot be read, so it is computed anew", key=key, reason=str(error))
+        except Exception as error:  # the stored bytes are untrusted
+            logger().warning("results: an entry cannot be decoded, so it counts as a miss", key=key, reason=str(error))
             return None
         return entry if entry.age_ms(self._clock) < entry.kept_ms else None
 
-    def put(self, key: str, entry: Entry, packing: Packing) -> bool:
-        """Keep an entry, and return whether the store does."""
+    def put(self, key: str, entry: ResultEntry, packing: Packing) -> bool:
+        """Store an entry. Return False if the store failed or refused."""
         is_large = len(entry.payload) > packing.compress_above_bytes
         age_ms, now = entry.age_ms(self._clock), self._now()
         stored = entry._replace(made=now._replace(at_us=now.at_us - age_ms * 1000))
         data = pack(stored, packing.compression if is_large else None)
-        return self.ask(self._put, key, data, max(1, entry.kept_ms - age_ms)) or False
+        return self.call(self._put, key, data, max(1, entry.kept_ms - age_ms)) or False
 
     def forget(self, key: str) -> bool:
-        """Remove an entry, and return whether the store has."""
-        return self.ask(self._forget, key) or False
+        """Remove an entry. Return False if the store failed or refused."""
+        return self.call(self._forget, key) or False
 
-    def ask(self, operation: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
-        """Return an operation's answer, or None if the store is down or refuses."""
-        if not self._guard.allows():
+    def call(self, operation: Callable[..., T], *args: Any, **kwargs: Any) -> T | None:
+        """Return the result of a store's operation, or None if the store is down or refuses."""
+        if self._breaker.is_open(self.name):
             return None
         try:
-            return operation(*arguments, **named)
+            return operation(*args, **kwargs)
         except ResultStoreRefusalError as error:
-            logger().warning("results: a place refuses", reason=f"{self.name}: {error}")
-        except Exception as error:  # whatever it is, the function can be called
-            self._guard.failed(error)
+            logger().warning("results: a store refuses", reason=f"{self.name}: {error}")
+        except Exception as error:  # after any error, the cached function can be called instead
+            logger().warning("results: a store is skipped until it answers", reason=f"{self.name}: {error}")
+            self._breaker.record_failure(self.name)
         self.failures += 1
         return None
 
@@ -85,7 +99,7 @@ class SharedLayer:
         self.store.close()
 
     def _now(self) -> Instant:
-        """Return the present; its wall time does not run back when this machine's is set back."""
+        """Return the current time. Its wall time does not go back when this machine's clock is set back."""
         now = instant(self._clock)
         return now._replace(at_us=self._began.at_us + round(seconds_since(self._clock, self._began) * 1e6))
 
@@ -99,23 +113,23 @@ class SharedLayer:
 
 
 class Layers:
-    """Memory first, if there is one, and then stores in the order in which they are asked."""
+    """Memory, if configured, and shared stores in lookup order."""
 
-    def __init__(self, memory: Memory | None, shared: Sequence[SharedLayer]) -> None:
+    def __init__(self, memory: ResultMemory | None, shared: Sequence[SharedLayer]) -> None:
         self.memory = memory
         self.shared = tuple(shared)
-        # Where environments agree on who computes.
+        # The first store that grants leases, which decide which environment computes.
         self.leasing = next((layer for layer in shared if isinstance(layer.store, LeasingStore)), None)
 
-    def get_shared(self, key: str, packing: Packing) -> tuple[Entry, SharedLayer] | None:
-        """Return an entry and the first layer that has it."""
+    def get_shared(self, key: str, packing: Packing) -> tuple[ResultEntry, SharedLayer] | None:
+        """Return an entry and the first layer that has it, or None."""
         for layer in self.shared:
             if (entry := layer.get(key, packing)) is not None:
                 return entry, layer
         return None
 
-    def lift(self, key: str, entry: Entry, found_in: SharedLayer, age_ms: int, packing: Packing) -> None:
-        """Put an entry of that age [ms] into the layers above the one that had it."""
+    def lift(self, key: str, entry: ResultEntry, found_in: SharedLayer, age_ms: int, packing: Packing) -> None:
+        """Copy an entry of this age [ms] to the layers above the one in which it was found."""
         if self.memory is not None:
             self.memory.put(key, entry, age_ms)
         for layer in self.shared:
@@ -123,22 +137,33 @@ class Layers:
                 return
             layer.put(key, entry, packing)
 
-    def put(self, key: str, entry: Entry, age_ms: int, packing: Packing) -> bool:
-        """Keep an entry of that age [ms] in all layers; return whether callers that wait for a lease find it."""
+    def put(self, key: str, entry: ResultEntry, age_ms: int, packing: Packing) -> bool:
+        """Store an entry of this age [ms] in all layers. Return True if environments waiting for a lease see it."""
         if self.memory is not None:
             self.memory.put(key, entry, age_ms)
-        is_kept = {layer: layer.put(key, entry, packing) for layer in self.shared}
-        return self.leasing is not None and is_kept[self.leasing]
+        is_stored = {layer: layer.put(key, entry, packing) for layer in self.shared}
+        return self.leasing is not None and is_stored[self.leasing]
 
-    def forget(self, key: str) -> bool:
-        """Remove an entry from all layers, and return whether all have; other processes' memories keep theirs."""
+    def forget(self, key: str, on_removed: Callable[[], object] = lambda: None) -> bool:
+        """Remove an entry from all layers, but not from other processes' memory. Return True if all have removed it.
+
+        Layers are cleared from last to first, since a concurrent reader may copy the entry to higher layers. These are
+        cleared later.
+
+        Args:
+            key: The entry's key.
+            on_removed: Called after each store, before the layers above it are cleared.
+        """
+        is_removed = []
+        for layer in reversed(self.shared):  # every store is called, even if one fails
+            is_removed.append(layer.forget(key))
+            on_removed()
         if self.memory is not None:
             self.memory.forget(key)
-        is_removed = [layer.forget(key) for layer in self.shared]  # each is asked, whatever the others say
         return all(is_removed)
 
     def close(self) -> None:
-        """Forget what is in memory, and close the connections."""
+        """Clear memory and close the connections."""
         if self.memory is not None:
             self.memory.close()
         for layer in self.shared:

@@ -1,4 +1,4 @@
-"""Leases of what is computed: they hold for as long as that takes, and end soon after their process does."""
+"""Leases for computations. They are renewed while a computation runs, and expire soon after its process ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstcache.logs import logger
 from burstcache.results.layers import SharedLayer
 
 LEASE_MS = 3000
-OPEN_MS = 1000  # when nothing was kept, those who wait compute at once, without waiting for each other
+OPEN_MS = 1000  # after an uncacheable result, all callers may compute in parallel for this long
 _RENEW_EVERY_S = LEASE_MS / 3000
 
 
@@ -25,7 +25,7 @@ class Renewals:
         self._has_thread = False
 
     def begin(self, renew: Callable[[], object]) -> object:
-        """Call `renew` every second from now on, and return what ends that."""
+        """Call `renew` every second from now on, and return a handle for `end`."""
         handle = object()
         with self._changed:
             self._renewals[handle] = renew
@@ -35,18 +35,18 @@ class Renewals:
         return handle
 
     def end(self, handle: object) -> None:
-        """Renew that lease no more."""
+        """Stop renewing a lease."""
         with self._changed:
             self._renewals.pop(handle, None)
 
     def after_fork(self) -> None:
-        """Renew nothing of the parent's."""
+        """Drop the parent's renewals."""
         self._changed = threading.Condition(new_lock(self))
         self._renewals = {}
         self._has_thread = False
 
     def _start(self) -> bool:
-        """Start the thread, and return whether there is one; without it a lease runs out, and another computes, too."""
+        """Start the thread. On failure return False. Leases then expire, and other environments also compute."""
         try:
             threading.Thread(target=self._run, name="burstcache-leases", daemon=True).start()
         except Exception as error:
@@ -58,20 +58,21 @@ class Renewals:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._renewals)
-                known = set(self._renewals)
+                handles = set(self._renewals)
                 self._changed.wait_for(lambda: False, _RENEW_EVERY_S)
-                due = [renew for handle, renew in self._renewals.items() if handle in known]
+                due = [renew for handle, renew in self._renewals.items() if handle in handles]
             for renew in due:
                 try:
                     renew()
-                except Exception as error:  # whatever it is, the others are renewed, and this one is again
+                except Exception as error:  # any error; other leases are renewed now, and this one in a second
                     logger().warning("results: a lease is not renewed", reason=str(error))
 
 
-class Lease:
-    """The right to compute one result, which a store gives to one environment at a time.
+class ComputationLease:
+    """A lease to compute one result, granted by a store to one environment at a time.
 
-    If the store is down, the lease is open: everybody computes.
+    The lease is open for a second after an uncacheable result. While it is open or the store is down, every environment
+    may compute.
     """
 
     def __init__(self, layer: SharedLayer, key: str, most_bytes: int) -> None:
@@ -84,25 +85,25 @@ class Lease:
         self._token = os.urandom(8).hex()
 
     def take(self) -> bytes | None:
-        """Take it if nobody has it, and return what is kept under the key."""
-        answer = self.layer.ask(
+        """Take the lease if it is free, and return the bytes stored at the key."""
+        answer = self.layer.call(
             self._store.take_lease, self.key, self._token, lease_ms=LEASE_MS, most_bytes=self._most_bytes
         )
         self.is_mine, self.is_open, data = answer or (False, True, None)
         return data
 
     def renew(self) -> None:
-        """Hold it for longer."""
-        self.layer.ask(self._store.renew_lease, self.key, self._token, lease_ms=LEASE_MS)
+        """Extend the lease."""
+        self.layer.call(self._store.renew_lease, self.key, self._token, lease_ms=LEASE_MS)
 
     def give_back(self) -> None:
-        """Give it back after the result was stored, or found."""
+        """Release the lease after the result was stored or found."""
         self._return(0)
 
     def open(self) -> None:
-        """Give it back without a result."""
+        """Release the lease without a result, and let every environment compute for a second."""
         self._return(OPEN_MS)
 
     def _return(self, open_ms: int) -> None:
         if self.is_mine:
-            self.layer.ask(self._store.return_lease, self.key, self._token, open_ms=open_ms)
+            self.layer.call(self._store.return_lease, self.key, self._token, open_ms=open_ms)

@@ -1,62 +1,61 @@
-"""What functions' results were found where, as metrics of CloudWatch.
+"""Meter for cached functions: publishes CloudWatch metrics of calls by result source.
 
-A program switches it on by the variable BURSTCACHE_RESULTS_METRICS, whose value is the dimension `Application`. Counts
-gather and are printed alongside a later call, as no thread of a frozen environment could; those of its last seconds are
-lost when it is reclaimed.
+The environment variable BURSTCACHE_RESULTS_METRICS enables the meter. Its value is the dimension `Application`.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
-from collections import Counter
+import weakref
 
 from burstcache.adapters.clock import Clock
 from burstcache.forks import new_lock
-from burstcache.metrics import APPLICATION, RESULT_CALLS, emf_line, write
+from burstcache.metrics import APPLICATION, RESULT_CALLS, MetricBatch, write
 
 VARIABLE = "BURSTCACHE_RESULTS_METRICS"
-_EVERY_S = 10.0
 
 
 class ResultMeter:
-    """Gathers calls by what answered them. Threads share it."""
+    """Counts calls by result source, and writes each batch during a later call. Thread-safe."""
 
     def __init__(self, application: str, clock: Clock) -> None:
-        """Have nothing to write yet.
+        """Start with an empty batch.
 
         Args:
             application: The value of the metrics' dimension.
-            clock: What batches age by.
+            clock: Measures the age of batches.
         """
-        self._application = application
-        self._clock = clock
+        self._batch = MetricBatch(clock, {APPLICATION: application})
         self._lock = new_lock(self)
-        self._counts: Counter[str] = Counter()
-        self._since_s = 0.0
+        atexit.register(_write_rest, weakref.ref(self))
 
     @classmethod
     def from_environment(cls, clock: Clock) -> ResultMeter | None:
-        """Return the meter that the environment asks for, if it does."""
+        """Return a meter if the environment variable is set, or None."""
         application = os.environ.get(VARIABLE, "")
         return cls(application, clock) if application else None
 
     def count(self, source: str) -> None:
-        """Count a call, and write the batch that is due with it."""
-        now_s = self._clock.monotonic_s()
+        """Count a call. If the previous batch is due, write it first, so that each batch has its own timestamp."""
         with self._lock:
-            if not self._counts:
-                self._since_s = now_s
-            self._counts[source] += 1
-            if now_s - self._since_s < _EVERY_S:
-                return
-            counts, self._counts = self._counts, Counter()
-        at_ms = self._clock.now_us() // 1000
-        dimensions = {APPLICATION: self._application}
-        write(
-            emf_line({RESULT_CALLS: [count]}, {**dimensions, RESULT_CALLS.dimension: source}, at_ms=at_ms)
-            for source, count in counts.items()
-        )
+            lines = self._batch.take() if self._batch.is_due else []
+            self._batch.count(RESULT_CALLS, source)
+        write(lines)
+
+    def write(self) -> None:
+        """Write the batch, and begin the next one."""
+        with self._lock:
+            lines = self._batch.take()
+        write(lines)
 
     def after_fork(self) -> None:
-        """Make a new lock, and leave to the parent what it has counted."""
-        self._lock, self._counts = new_lock(self), Counter()
+        """Replace the lock, and drop the counts, which the parent writes."""
+        self._lock = new_lock(self)
+        self._batch.take()
+
+
+def _write_rest(reference: weakref.ref[ResultMeter]) -> None:
+    """Write the last batch at a normal process exit."""
+    if (meter := reference()) is not None:
+        meter.write()

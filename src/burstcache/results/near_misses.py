@@ -1,4 +1,4 @@
-"""Near misses: names that other caches give to what an argument of `cached` is."""
+"""Near misses: other caching libraries' names for the arguments of `cached`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _MEANT = {
 
 
 def meant_by(name: str, accepted: Iterable[str]) -> str:
-    """Return a question after the accepted name that is meant; empty if none is near."""
+    """Return the suggestion `; did you mean NAME?`, or an empty string if no accepted name is similar."""
     plain = name.lower().replace("_", "")
-    known = [each for each, others in _MEANT.items() if plain in others.split()]
-    near = known or get_close_matches(name, accepted, 1)
+    synonyms = [each for each, others in _MEANT.items() if plain in others.split()]
+    near = synonyms or get_close_matches(name, accepted, 1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -1,7 +1,7 @@
-"""Result classes: those whose instances a function's stored results may be.
+"""Result classes: the classes that a function's stored results may have.
 
-A store to which others write must not choose what is imported. A class is found by its name only if the function's
-return annotation leads to it, or if the function has returned an instance of it in this process.
+A shared store must not choose the classes that a process imports. Therefore a class is found by name only if it is
+reachable from the function's return annotation, or if the function has returned an instance in this process.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from burstcache.results.forms import class_name, model_parameters
 
 
 class ResultClasses:
-    """Classes of one function's results, by name. Threads share it."""
+    """Classes of one function's results, by name. Thread-safe."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        """Begin with the classes that the function's return annotation leads to, looked up at their first use."""
+        """Start with the classes in the function's return annotation, which is evaluated on first use."""
         self._function = function
         self._seen: dict[str, type[Any]] = {}
         self._annotated: dict[str, type[Any]] | None = None
 
     def name(self, kind: type[Any]) -> str:
-        """Return the name of a class of which the function has returned an instance, and remember it.
+        """Return the class name of a returned instance, and remember the class.
 
         Raises:
-            LookupError: Its module does not have it under its name.
+            LookupError: The class is not found in its module by its name.
         """
         name = class_name(kind)
         self._seen[name] = kind
         return name
 
     def find(self, name: str) -> type[Any]:
-        """Return a class by its name.
+        """Return the class with this name.
 
         Raises:
-            LookupError: The function is not known to return its instances.
+            LookupError: The function is not known to return instances of such a class.
         """
         if (kind := self._seen.get(name)) is not None:
             return kind
@@ -55,7 +55,7 @@ class ResultClasses:
 
 
 def _return_annotation(function: Callable[..., Any]) -> Any:
-    """Return what a function is annotated to return; None if nothing, or nothing that can be evaluated."""
+    """Return a function's return annotation, or None if it is missing or cannot be evaluated."""
 
     def probe() -> None: ...
 
@@ -66,8 +66,8 @@ def _return_annotation(function: Callable[..., Any]) -> Any:
 
 
 def _classes_of(annotation: Any) -> dict[str, type[Any]]:
-    """Return the classes in an annotation, those derived from them, and those in the annotations of their fields."""
-    found: dict[str, type[Any]] = {}
+    """Return the classes in an annotation, their subclasses, and the classes in the annotations of their fields."""
+    classes: dict[str, type[Any]] = {}
     rest, visited = [annotation], set()
     while rest:
         part = rest.pop()
@@ -75,15 +75,15 @@ def _classes_of(annotation: Any) -> dict[str, type[Any]]:
             continue
         visited.add(id(part))
         rest += typing.get_args(part)
-        rest.append(getattr(part, "__value__", None))  # of an alias that `type` defines
+        rest.append(getattr(part, "__value__", None))  # of a `type` alias
         if isinstance(part, type) and part.__module__ != "builtins":
             with suppress(LookupError):
-                found[class_name(part)] = part
+                classes[class_name(part)] = part
             rest += model_parameters(part)[1]
             rest += part.__subclasses__() if _may_be_derived(part) else ()
             with suppress(Exception):
                 rest += typing.get_type_hints(part).values()
-    return found
+    return classes
 
 
 def _may_be_derived(kind: type[Any]) -> bool:

@@ -1,6 +1,6 @@
-"""What a computation under single flight waits for, apart from how it waits: in a thread, or in a task.
+"""Steps of a flow: a cached call's waits, independent of whether it runs in a thread or in a task.
 
-A flow is a generator that yields steps and is sent their answers; an error of a step is raised in it.
+A flow is a generator that yields steps and receives their results. A step's error is raised in the flow.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Ask(NamedTuple):
-    """Call what may block for a store's time-out."""
+class BlockingCall(NamedTuple):
+    """A call that may block until a store's timeout."""
 
     call: Callable[[], Any]
 
 
-class Pause(NamedTuple):
-    """Wait for this long [s]."""
+class Sleep(NamedTuple):
+    """A pause of this length [s]."""
 
     duration_s: float
 
 
 class Follow(NamedTuple):
-    """Wait for the end of another computation of this process, for this long [s]; then a TimeoutError is raised."""
+    """A wait for another computation in this process. Raises TimeoutError after `timeout_s`."""
 
     flight: Future[Any]
     timeout_s: float
 
 
 class Compute(NamedTuple):
-    """Call the function."""
+    """A call of the cached function."""
 
 
-Step = Ask | Pause | Follow | Compute
+Step = BlockingCall | Sleep | Follow | Compute
 Flow = Generator[Step, Any, T]
 
 
 def run(flow: Flow[T], compute: Callable[[], Any] | None = None) -> T:
-    """Take the steps of a flow in this thread, and return its result; `compute` is for a flow that has such a step."""
+    """Run a flow in this thread, and return its result. Flows with a Compute step need `compute`."""
 
     def take(step: Step) -> Any:
         match step:
-            case Ask(call):
+            case BlockingCall(call):
                 return call()
-            case Pause(duration_s):
+            case Sleep(duration_s):
                 return time.sleep(duration_s)
             case Follow(flight, timeout_s):
                 return flight.result(timeout_s)
@@ -59,27 +59,29 @@ def run(flow: Flow[T], compute: Callable[[], Any] | None = None) -> T:
         step = next(flow)
         while True:
             try:
-                answer = take(step)
+                result = take(step)
             except BaseException as error:
                 step = flow.throw(error)
             else:
-                step = flow.send(answer)
+                step = flow.send(result)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+    finally:
+        flow.close()  # if it was interrupted between two steps
 
 
 async def run_async(flow: Flow[T], compute: Callable[[], Awaitable[Any]], threads: Executor) -> T:
-    """Take the steps of a flow in this task, those that block in a thread, and return what it returns."""
+    """Run a flow in this task, with its blocking calls in threads, and return its result."""
     import asyncio
 
     async def take(step: Step) -> Any:
         match step:
-            case Ask(call):
-                return await ask(call, threads)
-            case Pause(duration_s):
+            case BlockingCall(call):
+                return await call_in_thread(call, threads)
+            case Sleep(duration_s):
                 return await asyncio.sleep(duration_s)
             case Follow(flight, timeout_s):
-                end = asyncio.shield(asyncio.wrap_future(flight))  # a cancelled follower cancels no leader
+                end = asyncio.shield(asyncio.wrap_future(flight))  # cancelling a follower must not cancel the leader
                 return await asyncio.wait_for(end, timeout_s)
             case Compute():
                 return await compute()
@@ -88,34 +90,36 @@ async def run_async(flow: Flow[T], compute: Callable[[], Awaitable[Any]], thread
         step = next(flow)
         while True:
             try:
-                answer = await take(step)
+                result = await take(step)
             except BaseException as error:
                 step = flow.throw(error)
             else:
-                step = flow.send(answer)
+                step = flow.send(result)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+    finally:
+        flow.close()
 
 
-async def ask(call: Callable[[], T], threads: Executor) -> T:
-    """Call what may block in a thread, or in the event loop's own if no other is to be had."""
+async def call_in_thread(call: Callable[[], T], threads: Executor) -> T:
+    """Run a blocking call in a thread, or in the event loop's own thread if no other can be started."""
     import asyncio
 
-    calls, answer = [call], Future[T]()
+    calls, result = [call], Future[T]()
 
     def work() -> None:
         try:
             once = calls.pop()
-        except IndexError:  # done already: a pool that finds no thread keeps it in its queue all the same
+        except IndexError:  # called already: a pool that cannot start a thread leaves `work` in its queue
             return
-        if answer.set_running_or_notify_cancel():
+        if result.set_running_or_notify_cancel():
             try:
-                answer.set_result(once())
+                result.set_result(once())
             except BaseException as error:
-                answer.set_exception(error)
+                result.set_exception(error)
 
     try:
         threads.submit(work)
     except RuntimeError:
         work()
-    return await asyncio.wrap_future(answer)
+    return await asyncio.wrap_future(result)

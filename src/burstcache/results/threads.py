@@ -1,4 +1,4 @@
-"""Threads and clients of this process: the child of a fork has none of its parent's, and makes its own."""
+"""Threads and clients per process. A forked child creates its own."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class OfProcess(Generic[T]):
-    """What every process makes for itself, at its first use."""
+class PerProcess(Generic[T]):
+    """An object that each process creates for itself on first use."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
-        self._made: dict[int, T] = {}
+        self._objects: dict[int, T] = {}
 
     @property
-    def made(self) -> T | None:
-        """This process's own; None: it has not made any yet."""
-        return self._made.get(os.getpid())
+    def existing(self) -> T | None:
+        """This process's object, or None before its first use."""
+        return self._objects.get(os.getpid())
 
     def get(self) -> T:
-        """Return this process's own."""
-        made = self.made
+        """Return this process's object."""
+        made = self.existing
         if made is None:
             made = self._make()
-            self._made = {os.getpid(): made}
+            self._objects = {os.getpid(): made}
         return made
 
 
 class Threads:
-    """A pool that is made at its first use."""
+    """A thread pool per process, created on first use."""
 
     def __init__(self, count: int) -> None:
-        self._pool = OfProcess(partial(ThreadPoolExecutor, count, thread_name_prefix="burstcache-results"))
+        self._pool = PerProcess(partial(ThreadPoolExecutor, count, thread_name_prefix="burstcache-results"))
 
     def pool(self) -> ThreadPoolExecutor:
         """Return this process's pool."""
@@ -45,5 +45,5 @@ class Threads:
 
 
 def in_thread(work: Callable[[], None]) -> None:
-    """Do work while the caller goes on."""
+    """Run work in a background thread."""
     threading.Thread(target=work, name="burstcache-results", daemon=True).start()

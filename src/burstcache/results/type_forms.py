@@ -1,6 +1,6 @@
-"""Type forms: how values of each accepted type are written as JSON, and read from it.
+"""Type forms: functions that write values of each supported type as JSON, and read them back.
 
-`FORMS` lists types by name. A type that is added here may decide results and be one; tests search all that are listed.
+`FORMS` lists the types that are supported in keys and results, by name. The tests cover every listed type.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Read = Callable[[Any], Any]
 
 
 class NoFormError(Exception):
-    """A value has no form: its type, and why if the type alone does not say it."""
+    """Raised if a value has no form. The message states the value's type, and any reason other than the type itself."""
 
     def __init__(self, value: object, why: str = "") -> None:
         super().__init__(f"type {type(value).__module__}.{type(value).__qualname__}{why and f', {why}'}")
@@ -26,11 +26,11 @@ class NoFormError(Exception):
 
 
 class Form(NamedTuple):
-    """How values of one type are written and read. `module` has the type, and is imported when a value is read."""
+    """Functions that write and read values of one type. `module` defines the type, and is imported on read."""
 
     module: str
     write: Callable[[Any, Write], Any]
-    read: Callable[[Any, Any, Read], Any]  # what was written, the type, and how parts are read
+    read: Callable[[Any, Any, Read], Any]  # arguments: the form, the type, and a function that reads parts
 
 
 def _text_form(module: str) -> Form:
@@ -46,7 +46,7 @@ def _bytes_form() -> Form:
 
 
 def _parts_form(module: str, parts: Callable[[Any], Iterable[Any]]) -> Form:
-    """Return the form of a type that is made from its parts in order."""
+    """Return the form of a type with a constructor that takes the parts in order."""
     return Form(
         module,
         lambda value, write: [write(part) for part in parts(value)],
@@ -73,7 +73,7 @@ def _write_memoryview(value: memoryview, _: Write) -> str:
 
 
 def _write_moment(value: Any, write: Write) -> list[Any]:
-    """Return a datetime or a time: `isoformat` leaves out the fold, and the offset of a time in a zone."""
+    """Return the form of a datetime or time. Fold and zone are separate, since `isoformat` may omit them."""
     return [value.replace(tzinfo=None).isoformat(), value.fold, write(value.tzinfo)]
 
 
@@ -92,7 +92,7 @@ def _write_defaultdict(value: Any, write: Write) -> list[Any]:
     factory = value.default_factory
     name = getattr(factory, "__name__", None)
     if factory is not None and _FACTORIES.get(str(name)) is not factory:
-        raise NoFormError(value, "whose default_factory is no built-in type")
+        raise NoFormError(value, "whose default_factory is not a built-in type")
     return [name, write(dict(value))]
 
 
@@ -129,7 +129,7 @@ FORMS: Mapping[str, Form] = {
     "timedelta": _parts_form("datetime", lambda value: (value.days, value.seconds, value.microseconds)),
     "timezone": _parts_form("datetime", lambda value: value.__getinitargs__()),
     "ZoneInfo": Form("zoneinfo", _write_zone, lambda text, kind, _: kind(text)),
-    "tzutc": Form("dateutil.tz", lambda value, _: None, lambda _, kind, __: kind()),  # that of boto3's times
+    "tzutc": Form("dateutil.tz", lambda value, _: None, lambda _, kind, __: kind()),  # the zone of boto3's times
     "Binary": _parts_form("boto3.dynamodb.types", lambda value: (value.value,)),
     "OrderedDict": _parts_form("collections", lambda value: ([list(item) for item in value.items()],)),
     "Counter": _parts_form("collections", lambda value: (dict(value),)),
@@ -142,6 +142,6 @@ FORMS: Mapping[str, Form] = {
         for kind in ("Address", "Interface", "Network")
     },
     **{name: _numpy_form(lambda value: value.item()) for name in _NUMPY},
-    "str_": _numpy_form(str.__str__),  # `item` leaves out NULs at the end
+    "str_": _numpy_form(str.__str__),  # `item` drops trailing NULs
     "bytes_": _numpy_form(bytes),
 }

@@ -1,12 +1,12 @@
-"""A Lambda function's results, cached without a change of its code.
+"""Wrapped handler: caches the results of a Lambda function without changing its code.
 
-`Handler: burstcache.results.handler` puts this before the handler that the variable BURSTCACHE_HANDLER names, as
-`Handler` did: `module.function`. BURSTCACHE_RESULTS_FILE names a JSON file of the package: the arguments of `cached`.
+Set `Handler: burstcache.results.handler`, and BURSTCACHE_HANDLER to the original handler (`module.function`).
+BURSTCACHE_RESULTS_FILE is the path of a JSON file in the package that contains the arguments of `cached`.
 
     {"key": "image.name", "ttl_s": 300}
 
 Source:
-    Rosa 2022, section 4.1: a file names the property that decides the result.
+    Rosa 2022, section 4.1: a file names the property that determines the result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from burstcache.results.near_misses import meant_by
 
 HANDLER_VARIABLE = "BURSTCACHE_HANDLER"
 FILE_VARIABLE = "BURSTCACHE_RESULTS_FILE"
-# Classes of exceptions and codecs of one's own are code.
+# Custom codecs and exception classes are code, so a file cannot contain them.
 _IN_FILES = {
     "key", "backend", "ttl_s", "stale_s", "negative_ttl_s", "codec", "version", "max_bytes", "compress_above_bytes",
     "compression", "timeout_ms", "wait_s",
@@ -32,16 +32,16 @@ _IN_FILES = {
 
 
 def make_handler() -> Callable[..., Any]:
-    """Return the handler that the environment names, with its results cached.
+    """Return the handler named in environment variables, with its results cached.
 
     Raises:
-        InvalidSettingError: A variable is missing, or the file or what it names is not accepted.
+        InvalidSettingError: A variable is missing, or the file or one of its values is invalid.
     """
     return cached(**read_options())(find_function())
 
 
 def find_function() -> Callable[..., Any]:
-    """Return the function that BURSTCACHE_HANDLER names."""
+    """Return the function named in BURSTCACHE_HANDLER."""
     name = os.environ.get(HANDLER_VARIABLE, "")
     module, _, function = name.replace("/", ".").rpartition(".")
     if not module:
@@ -53,7 +53,7 @@ def find_function() -> Callable[..., Any]:
 
 
 def read_options() -> dict[str, Any]:
-    """Return the arguments of `cached` that the file named by BURSTCACHE_RESULTS_FILE has."""
+    """Read the arguments of `cached` from the file at BURSTCACHE_RESULTS_FILE."""
     path = os.environ.get(FILE_VARIABLE, "")
     if not path:
         raise InvalidSettingError(f"{FILE_VARIABLE} is not set; accepted: a JSON file of the arguments of `cached`")
@@ -65,6 +65,6 @@ def read_options() -> dict[str, Any]:
         raise InvalidSettingError(f"{path}: accepted: a JSON object with `key`, a JMESPath expression into the event")
     if unknown := sorted(set(options) - _IN_FILES):
         accepted = sorted(_IN_FILES)
-        meant = meant_by(unknown[0], accepted)
-        raise InvalidSettingError(f"{path}: {unknown[0]!r}; accepted: {', '.join(accepted)}{meant}")
+        suggestion = meant_by(unknown[0], accepted)
+        raise InvalidSettingError(f"{path}: {unknown[0]!r}; accepted: {', '.join(accepted)}{suggestion}")
     return options

@@ -1,1 +1,1 @@
-"""One request, one answer: the reader, and how it asks each tier (s3, express, lambda, redis)."""
+"""Serving of requests: the reader, the writer, and the reader's tiers (Redis, Lambda, S3 Express, S3)."""

@@ -1,31 +1,34 @@
-"""The Express tier: copies that readers make, by their own counts, of what they have read from S3."""
+"""Express tier: copies in S3 Express, which a reader stores once its own read counts show that a copy pays."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from cachetools import LRUCache
 
+from burstcache.adapters.adaptive_timeout import AdaptiveTimeout, BoundedCalls
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
-from burstcache.adapters.express_copies import ExpressCopies
-from burstcache.adapters.patience import InTime, Patience
+from burstcache.adapters.express_copies import ExpressCopies, ExpressHit, ignore_progress
 from burstcache.core.express import CopyCounts, ExpressRule
-from burstcache.serve.tally import Served
-from burstcache.serve.tier import Fill
+from burstcache.core.slices import Slice
+from burstcache.serve.hit_counter import Served
+from burstcache.serve.tier import FetchedSlices, Fill
 from burstcache.web.entry import Entry, decode, encode
 from burstcache.web.request import Request
 
-_MOST_BYTES = 1 << 26  # of a copy, which is in memory twice while it is put
-_MOST_KEYS = 1 << 15  # whose reads are counted, some 10 MB
-# What was seen there may be gone after a day, when S3 expires tombstones: no copy may be put that late. A copy that
-# nobody replaces stays for a day at least, too.
+_MOST_BYTES = 1 << 26  # size limit of a copy: a PUT needs twice its size in memory
+_THREADS = 32  # GETs of slices in flight
+_MOST_KEYS = 1 << 15  # keys with read counts, about 10 MB
+# S3 expires tombstones after a day, and an expired tombstone no longer rejects an old copy. So a copy is stored only
+# within this time after the bucket was read. Copies, too, expire after a day at the earliest.
 _PUT_WITHIN_S = 60.0
 
 
 class ExpressTier:
-    """One directory bucket, asked by GETs and HEADs. Threads may share it."""
+    """A directory bucket with copies of objects. Thread-safe."""
 
     def __init__(
         self,
@@ -34,34 +37,37 @@ class ExpressTier:
         clock: Clock,
         *,
         max_object_bytes: int,
-        patience: Patience | None = None,
+        adaptive_timeout: AdaptiveTimeout | None = None,
     ) -> None:
-        """Know no key yet.
+        """Create the tier without read counts.
 
         Args:
             copies: The bucket.
-            rule: When a copy pays.
-            clock: Tells how long ago the bucket was asked.
-            max_object_bytes: The largest object that is copied, if it pays [bytes].
-            patience: How long a read waits for a copy; None: as long as the client of S3 does.
+            rule: Decides whether a copy pays.
+            clock: Clock for the time since the bucket was read.
+            max_object_bytes: Maximum size of an object to copy [bytes].
+            adaptive_timeout: Limits the wait for a copy. None: only the S3 client's timeout applies.
         """
         self._copies = copies
         self._counts: CopyCounts[str] = CopyCounts(rule, LRUCache(_MOST_KEYS))
         self._clock = clock
-        self._in_time = InTime(patience, clock) if patience is not None else None
+        self._bounded_calls = BoundedCalls(adaptive_timeout, clock) if adaptive_timeout is not None else None
         self._max_object_bytes = min(max_object_bytes, rule.most_bytes, _MOST_BYTES)
         self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-express")
 
     def fetch(self, request: Request) -> Entry | Fill | None:
-        """Return the object, or what copies it, if it pays, when it has been read from S3; None for a HEAD in vain.
+        """Return the object, a lease to store a copy after the read of S3, or None for a HEAD without a copy.
 
         Raises:
-            ServiceError: S3 Express does not answer.
-            ValueError: What lies there is no entry.
+            ServiceError: S3 Express is unreachable or fails.
+            ValueError: The stored copy is not a valid entry.
         """
         is_head, asked = request.method == "HEAD", instant(self._clock)
         read = partial(self._copies.read, request.hash, only_meta=is_head)
-        found = read() if self._in_time is None else self._in_time.run(lambda received: read(received=received))
+        found = (
+            read() if self._bounded_calls is None else self._bounded_calls.run(lambda received: read(received=received))
+        )
         if found is None or found.data is None:
             replaces = found.etag if found is not None else ""
             put = partial(self._fill, request.hash, asked, replaces)
@@ -76,11 +82,40 @@ class ExpressTier:
             self._counts.read_copy(request.hash, entry.size_bytes)
         return entry
 
+    def fetch_slices(self, slices: Sequence[Slice]) -> FetchedSlices:
+        """Return copies of slices, and accept those whose copies may pay. Raises ServiceError."""
+        paying = [each for each in slices if self._counts.rule.copy_at(each.size_bytes)]
+
+        def read_all(received: Callable[[int], None]) -> list[ExpressHit | None]:
+            return list(self._threads.map(lambda each: self._copies.read(each.name, received=received), paying))
+
+        hits = read_all(ignore_progress) if self._bounded_calls is None else self._bounded_calls.run(read_all)
+        bodies, missing = {}, {}
+        for each, hit in zip(paying, hits, strict=True):
+            if hit is None:
+                missing[each.name] = ""
+            elif hit.data is not None and len(hit.data) == each.size_bytes:
+                bodies[each.name] = hit.data
+                with self._lock:
+                    self._counts.read_copy(each.name, each.size_bytes)
+            elif hit.data is not None:  # damaged. A slice as short as a tombstone is not copied
+                missing[each.name] = hit.etag
+        return FetchedSlices(bodies, frozenset(missing), partial(self._store_slices, missing))
+
     def count(self, batch: Sequence[Served]) -> None:
-        """Do nothing: a copy that memory serves need not be kept."""
+        """Do nothing: memory hits do not justify a copy."""
 
     def close(self) -> None:
-        """Do nothing: the connections are the client's."""
+        """End the threads. The client owns the connections."""
+        self._threads.shutdown(wait=False)
+
+    def _store_slices(self, replaces: Mapping[str, str], bodies: Mapping[str, bytes]) -> None:
+        for name, body in bodies.items():
+            with self._lock:
+                pays = self._counts.read_s3(name, len(body))
+            if pays and self._copies.put(name, body, replaces=replaces[name]):
+                with self._lock:
+                    self._counts.note_put(name)
 
     def _fill(self, hash_: str, asked: Instant, replaces: str, entry: Entry) -> None:
         with self._lock:

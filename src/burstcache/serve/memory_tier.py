@@ -1,19 +1,19 @@
-"""The memory tier: small objects in the reader's own process, for as long as they are known to be current."""
+"""Memory tier: caches small objects in the reader's process while they are known to be current."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-
-from cachetools import LRUCache
+from typing import Any
 
 from burstcache.adapters.clock import Instant
 from burstcache.core.digest import Digest, prefix_of
+from burstcache.serve.scan_resistant import ScanResistantCache
 from burstcache.web.entry import Entry
 
-# An object above this share of the memory would push out too many others.
+# The largest cacheable object is 1/8 of the memory: larger ones would evict too many others.
 _LARGEST_SHARE = 8
-# What Python takes on top, measured: of an entry its own objects and its places in ours, of a header two texts.
+# Measured overhead of Python: objects and dictionary slots per entry, two strings per header.
 _ENTRY_BYTES = 512
 _HEADER_BYTES = 120
 _ABSENCES_BYTES = 4 << 20
@@ -23,9 +23,9 @@ _NOTHING = Entry({"content-length": "0"}, b"")
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a reader knew before it began to load an object: what comes later may have overtaken the load.
+    """A snapshot taken before the reader loads an object, to detect changes during the load.
 
-    `sequence` is the number of the last change that was known, 0 without a digest; None: the digest was not known.
+    `sequence` is the number of the last known change: 0 without a digest, None before the first read of the digest.
     """
 
     sequence: int | None
@@ -33,93 +33,89 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An entry, and what was known before its load, or its last confirmation, began."""
+class CachedEntry:
+    """An entry, and the ticket from before its load or its last revalidation."""
 
     hash: str
     entry: Entry
     ticket: Ticket
 
 
-class Memory:
-    """Entries of bounded size, the least recently used one forgotten first. Threads may share it.
+class MemoryTier:
+    """A thread-safe, scan-resistant cache of entries, bounded in bytes.
 
-    An entry has its place by what the digest has of its key's hash: a second key with the same 48 bits takes the first
-    one's place, and a change of either is a change of both.
+    Entries are stored under the 48-bit hash prefix that the digest lists. Keys with equal prefixes evict each other,
+    and a change of either invalidates both.
+
+    Attributes:
+        cache: The entries. Slices may share it.
     """
 
     def __init__(self, max_bytes: int, *, max_object_bytes: int) -> None:
-        """Hold nothing.
+        """Create an empty cache.
 
         Args:
-            max_bytes: What all entries take at most [bytes], above 0.
-            max_object_bytes: The largest object to keep [bytes]; one above an eighth of `max_bytes` is not kept either.
+            max_bytes: Maximum total size of all entries [bytes], above 0.
+            max_object_bytes: Maximum size of an object [bytes], capped at an eighth of `max_bytes`.
         """
         self._max_object_bytes = min(max_object_bytes, max_bytes // _LARGEST_SHARE)
-        self._kept: LRUCache[str, Kept] = LRUCache(max_bytes, getsizeof=_size_bytes)
+        self.cache: ScanResistantCache[str, Any] = ScanResistantCache(max_bytes)
         self._digest = Digest()
-        self._forgotten_at_s: dict[str, float] = {}  # by prefix: no load that began before is kept
+        self._forgotten_at_s: dict[str, float] = {}  # by prefix: loads that started earlier are rejected
         self._all_forgotten_at_s = float("-inf")
         self._lock = threading.Lock()
 
-    def takes(self, size_bytes: int) -> bool:
-        """Whether an object of that size may be kept."""
+    def accepts(self, size_bytes: int) -> bool:
+        """Return True if an object of this size is cacheable."""
         return size_bytes <= self._max_object_bytes
 
-    def get(self, hash_: str) -> Kept | None:
+    def get(self, hash_: str) -> CachedEntry | None:
         """Return the entry of the key with this hash, or None."""
-        with self._lock:
-            kept = self._kept.get(prefix_of(hash_))
-        return kept if kept is not None and kept.hash == hash_ else None
+        cached: CachedEntry | None = self.cache.get(prefix_of(hash_))
+        return cached if cached is not None and cached.hash == hash_ else None
 
     def put(self, hash_: str, entry: Entry, ticket: Ticket) -> bool:
-        """Keep an entry; False if it is too large, or if its object may have changed since its load began."""
-        if not self.takes(entry.size_bytes) or ticket.sequence is None:
+        """Store an entry. Return False if it is too large, or if the object may have changed since its load began."""
+        if not self.accepts(entry.size_bytes) or ticket.sequence is None:
             return False
-        prefix, kept = prefix_of(hash_), Kept(hash_, entry, ticket)
-        if _size_bytes(kept) > self._kept.maxsize:
-            return False
+        prefix, cached = prefix_of(hash_), CachedEntry(hash_, entry, ticket)
         with self._lock:
             if self._has_changed(prefix, ticket.sequence) or self._is_forgotten(prefix, ticket):
                 return False
-            self._kept[prefix] = kept
-        return True
+            return self.cache.put(prefix, cached, _size_bytes(cached))
 
     def may_have_changed(self, hash_: str, ticket: Ticket) -> bool:
-        """Whether the key's object may be another one than when this ticket was taken, as far as is known now.
-
-        It may be after an announced change, and after a write of this process.
-        """
+        """Return True if the object may have changed since the ticket, by an announced or a local write."""
         prefix = prefix_of(hash_)
         with self._lock:
             is_known = ticket.sequence is not None and not self._has_changed(prefix, ticket.sequence)
             return not is_known or self._is_forgotten(prefix, ticket)
 
     def drop(self, hash_: str) -> None:
-        """Forget the entry of a key."""
+        """Remove the entry of a key."""
         with self._lock:
-            self._kept.pop(prefix_of(hash_), None)
+            self.cache.pop(prefix_of(hash_))
 
     def forget(self, hash_: str, at: Instant) -> None:
-        """Forget the entry of a key that was written by this process, and keep no load of it that began before."""
+        """Remove the entry of a key that this process has written, and reject loads that started earlier."""
         prefix = prefix_of(hash_)
         with self._lock:
-            self._kept.pop(prefix, None)
+            self.cache.pop(prefix)
             if len(self._forgotten_at_s) >= _MOST_FORGOTTEN:
                 self._all_forgotten_at_s = at.monotonic_s
                 self._forgotten_at_s.clear()
             self._forgotten_at_s[prefix] = at.monotonic_s
 
-    def follow(self, digest: Digest) -> None:
-        """Forget what a newer digest says has changed since the last one."""
+    def drop_changed(self, digest: Digest) -> None:
+        """Remove the entries that a newer digest reports as changed."""
         with self._lock:
             changed = digest.changed_since(self._digest.sequence)
             self._digest = digest
             if changed is None:
-                self._kept.clear()
+                self.cache.remove(_is_entry)
                 return
             for prefix in changed:
-                self._kept.pop(prefix, None)
+                self.cache.pop(prefix)
 
     def _is_forgotten(self, prefix: str, ticket: Ticket) -> bool:
         forgotten_at_s = max(self._forgotten_at_s.get(prefix, self._all_forgotten_at_s), self._all_forgotten_at_s)
@@ -130,41 +126,45 @@ class Memory:
         return changed is None or prefix in changed
 
 
-class Heads(Memory):
-    """What S3 said of objects above a size: entries without their bodies, which are read in parts."""
+class HeadCache(MemoryTier):
+    """A cache of HEAD responses (entries without bodies) for large objects, which are read in parts."""
 
     def __init__(self, max_bytes: int, *, above_bytes: int) -> None:
-        """Hold nothing.
+        """Create an empty cache.
 
         Args:
-            max_bytes: What all entries take at most [bytes], above 0.
-            above_bytes: The largest object of which none is kept [bytes].
+            max_bytes: Maximum total size of all entries [bytes], above 0.
+            above_bytes: Only objects above this size are cached [bytes].
         """
         super().__init__(max_bytes, max_object_bytes=above_bytes)
         self._above_bytes = above_bytes
 
-    def takes(self, size_bytes: int) -> bool:
-        """Whether an object of that size is read in parts."""
+    def accepts(self, size_bytes: int) -> bool:
+        """Return True if an object of this size is read in parts."""
         return size_bytes > self._above_bytes
 
 
-class Absences(Memory):
-    """Keys of which S3 said that it has no object: entries of nothing, some thousand."""
+class NegativeCache(MemoryTier):
+    """A cache of several thousand keys that have no object in S3."""
 
     def __init__(self) -> None:
-        """Know of none."""
+        """Create an empty cache."""
         super().__init__(_ABSENCES_BYTES, max_object_bytes=0)
 
-    def note(self, hash_: str, ticket: Ticket) -> None:
-        """Remember what S3 said of a key."""
+    def record(self, hash_: str, ticket: Ticket) -> None:
+        """Record that S3 has no object with this key."""
         self.put(hash_, _NOTHING, ticket)
 
     def ticket(self, hash_: str) -> Ticket | None:
-        """Return what was known before S3 said that it has no object; None if it did not."""
-        kept = self.get(hash_)
-        return None if kept is None else kept.ticket
+        """Return the ticket from before S3 reported the object as absent, or None if the key is not cached."""
+        cached = self.get(hash_)
+        return None if cached is None else cached.ticket
 
 
-def _size_bytes(kept: Kept) -> int:
-    headers_bytes = sum(_HEADER_BYTES + len(name) + len(value) for name, value in kept.entry.meta.items())
-    return len(kept.entry.body) + headers_bytes + _ENTRY_BYTES
+def _is_entry(cached: object) -> bool:
+    return isinstance(cached, CachedEntry)
+
+
+def _size_bytes(cached: CachedEntry) -> int:
+    headers_bytes = sum(_HEADER_BYTES + len(name) + len(value) for name, value in cached.entry.meta.items())
+    return len(cached.entry.body) + headers_bytes + _ENTRY_BYTES

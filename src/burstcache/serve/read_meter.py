@@ -1,91 +1,60 @@
-"""What an environment of the proxy has served, gathered until it is written as metrics."""
+"""Read meter: metrics of the proxy's reads, written in batches."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
-from collections.abc import Iterator
 
-from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
+from burstcache.adapters.clock import Clock
 from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
 from burstcache.metrics import (
     FAILED_READS,
     FALLBACKS,
     LATENCY_MS,
-    MOST_VALUES,
     READ_BYTES,
     STACK,
     STACK_VARIABLE,
-    Metric,
-    emf_line,
+    MetricBatch,
     write,
 )
 
-_EVERY_S = 10.0
-
 
 class ReadMeter:
-    """Gathers reads, and writes them alongside a later one: no thread of a frozen environment could.
+    """A collector of read metrics, which are written in batches during later reads.
 
-    A batch goes out with the first read ten seconds after it began, at once when it is full or a read has failed. What
-    an environment has not written when it is reclaimed is lost: what it served in its last ten seconds of work.
+    A batch is written by the first read ten seconds after its start, or immediately if it is full or a read fails.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Have nothing to write yet; `clock` is what batches age by."""
-        self._clock = clock
+        """Start an empty batch. `clock` measures its age."""
         self._stack = os.environ.get(STACK_VARIABLE, "")
-        self._latencies_ms: defaultdict[str, list[float]] = defaultdict(list)  # by tier, as the next ones
-        self._sizes_bytes: defaultdict[str, list[int]] = defaultdict(list)
-        self._fallbacks: Counter[str] = Counter()
-        self._failed = 0
-        self._since: Instant | None = None  # of the first read that waits
+        self._batch = MetricBatch(clock, {STACK: self._stack})
 
     def served(self, tier: str, latency_ms: float, size_bytes: int) -> None:
-        """Count a read that a tier has served."""
-        self._begin()
-        latencies_ms = self._latencies_ms[tier]
-        latencies_ms.append(round(latency_ms, 1))
-        self._sizes_bytes[tier].append(size_bytes)
-        if len(latencies_ms) == MOST_VALUES:
+        """Count a read that a tier served."""
+        if self._batch.is_due:
+            self.write()
+        self._batch.add(tier, (LATENCY_MS, round(latency_ms, 1)), (READ_BYTES, size_bytes))
+        if self._batch.is_full:
             self.write()
 
     def failed(self) -> None:
-        """Count a read that was answered with a 5xx, where an alarm sees it at once."""
-        self._begin()
-        self._failed += 1
+        """Count a 5xx response, and write the batch immediately for the alarm."""
+        if self._batch.is_due:
+            self.write()
+        self._batch.count(FAILED_READS)
         self.write()
 
     def fell_back(self, error: Exception | None) -> None:
-        """Count a tier that failed, or was left alone because it had (None), so that one below it serves."""
-        self._fallbacks[_reason(error)] += 1
+        """Count a fallback from a tier that failed or was skipped (None)."""
+        if self._batch.is_due:
+            self.write()
+        self._batch.count(FALLBACKS, _reason(error))
 
     def write(self) -> None:
-        """Write what waits, if this process is one of a stack's functions."""
-        if self._since is None:
-            return
+        """Write the batch if this process is a function of a stack, and start a new one."""
+        lines = self._batch.take()
         if self._stack:
-            write(self._lines(self._since.at_us // 1000))
-        self._latencies_ms.clear()
-        self._sizes_bytes.clear()
-        self._fallbacks.clear()
-        self._failed, self._since = 0, None
-
-    def _begin(self) -> None:
-        """Begin a batch, unless one has begun lately."""
-        if self._since is not None and seconds_since(self._clock, self._since) >= _EVERY_S:
-            self.write()
-        if self._since is None:
-            self._since = instant(self._clock)
-
-    def _lines(self, at_ms: int) -> Iterator[str]:
-        for tier, latencies_ms in self._latencies_ms.items():
-            figures: dict[Metric, list[float]] = {LATENCY_MS: latencies_ms, READ_BYTES: [*self._sizes_bytes[tier]]}
-            yield emf_line(figures, {STACK: self._stack, LATENCY_MS.dimension: tier}, at_ms=at_ms)
-        for reason, count in self._fallbacks.items():
-            yield emf_line({FALLBACKS: [count]}, {STACK: self._stack, FALLBACKS.dimension: reason}, at_ms=at_ms)
-        if self._failed:
-            yield emf_line({FAILED_READS: [self._failed]}, {STACK: self._stack}, at_ms=at_ms)
+            write(lines)
 
 
 def _reason(error: Exception | None) -> str:

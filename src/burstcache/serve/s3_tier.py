@@ -1,23 +1,24 @@
-"""The S3 tier: the origin, and the fallback of every other tier.
+"""S3 tier: the origin, and the fallback of every other tier.
 
-A GET that S3 answers with the object, a part of it or a 304 is a read and is reported on the bus: such reads make a key
-hot. HEADs (a cache would not make them faster), errors and objects too large to be cached are not reported.
+A GET is reported on the bus if S3 returns the object, a part of it, or a 304. Such reads make a key hot. HEADs (a cache
+would not make them faster), errors and objects too large to cache are not reported.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
 from burstcache.adapters.clock import Clock
-from burstcache.adapters.object_store import ObjectAnswer, ObjectStore, origin_error
+from burstcache.adapters.object_store import ObjectResponse, ObjectStore, origin_error
 from burstcache.core.errors import OriginError
 from burstcache.core.messages.events import KeyServed, ObjectRequested, RequestsServed, requests_served
 from burstcache.logs import logger
-from burstcache.serve.tally import Served
+from burstcache.serve.hit_counter import Served
 from burstcache.serve.tier import RETRY_WITHIN_S
 from burstcache.web.conditions import failed_condition, passed_on, range_applies
 from burstcache.web.entry import Entry
@@ -35,99 +36,102 @@ from burstcache.web.response import (
     redirect,
 )
 
-_PRESIGNED_S = 60  # the client follows at once, and a leaked URL soon expires
-_PAUSE_S = (0.05, 0.15)  # before S3 is asked once more: at random, so that readers do not come back together
-_BODY_WITHIN_S = 25.0  # a body that began late may pause only for as long as the front door waits
-# How an object that is too large to be cached is answered: with a redirect, as a front door needs it; with its body; or
-# with its headers alone, for a caller that reads it in parts.
+_PRESIGNED_S = 60  # clients follow a redirect immediately, and a leaked URL soon expires
+_RETRY_PAUSE_S = (0.05, 0.15)  # jitter, so that readers do not retry in lockstep
+_BODY_WITHIN_S = 25.0  # since the request: a late body may stall only until the front door times out
+# The response to a read of an object too large to cache: a redirect (behind a front door), the body, or the headers
+# alone (for a caller that reads the object in parts).
 Larger = Literal["redirect", "send", "leave"]
 
-# What comes before the range (RFC 9110, section 13.2.2), and S3 may not have been asked with.
-_DECIDED_FIRST = frozenset({"if-match", "if-none-match", "if-range"})
+# Conditions that take precedence over the range (RFC 9110, section 13.2.2), and that S3 may not have received.
+_BEFORE_RANGE = frozenset({"if-match", "if-none-match", "if-range"})
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 405: "MethodNotAllowed"}
-_KNOWN_TO_HEAD = frozenset({304, 404, 412, 416})
+_CLEAR_WITHOUT_CODE = frozenset({304, 404, 412, 416})
 _OK, _PARTIAL = 200, 206
-_CLIENT_S_OWN = frozenset({403, 404, 405})
+_CLIENT_ERRORS = frozenset({403, 404, 405})
 _BAD_KEY_CODES = frozenset({"KeyTooLongError", "InvalidURI", "InvalidArgument"})
 
 
-class Reports(Protocol):
-    """Where reads are reported."""
+class ReportPublisher(Protocol):
+    """A publisher of read reports."""
 
     def start(self, event: ObjectRequested | RequestsServed) -> Any:
-        """Begin to report reads, and return what `finish` takes."""
+        """Start publishing a report, and return a handle for `finish`."""
 
     def finish(self, report: Any) -> None:
-        """Return when a read need no longer wait for its report; a failure is logged, never raised."""
+        """Wait for a report if the publisher requires it. Errors are logged, never raised."""
 
     def close(self) -> None:
-        """Send what is left to send."""
+        """Send the remaining reports."""
 
 
 class S3Tier:
-    """Answers from S3, errors included. Without a publisher nobody hears of the reads."""
+    """S3 as a tier. Its errors are returned as responses."""
 
     def __init__(
         self,
         store: ObjectStore,
-        publisher: Reports | None,
+        publisher: ReportPublisher | None,
         clock: Clock,
         *,
         max_object_bytes: int,
         larger: Larger = "redirect",
+        most_body_bytes: int = 0,
     ) -> None:
-        """Remember what to ask.
+        """Create the tier.
 
         Args:
-            store: The objects.
-            publisher: Where reads are reported; None: nowhere.
-            clock: What a second try of S3 is timed by.
-            max_object_bytes: Size up to which an object may be cached; reads of larger ones are not reported.
-            larger: How a larger object is answered.
+            store: S3.
+            publisher: Publishes reports of reads. None: reads are not reported.
+            clock: Clock for retries.
+            max_object_bytes: Maximum size of a cacheable object [bytes]. Reads of larger ones are not reported.
+            larger: The response to reads of larger objects.
+            most_body_bytes: With `leave`, the longest body to send nevertheless [bytes].
         """
         self._store = store
         self._larger = larger
+        self._most_body_bytes = sys.maxsize if larger == "send" else max(max_object_bytes, most_body_bytes)
         self._publisher = publisher
         self._clock = clock
         self._max_object_bytes = max_object_bytes
 
     def read(self, request: Request) -> Response:
-        """Return S3's answer to a GET or HEAD: the object, a redirect to it, or an error as JSON."""
+        """Return S3's response to a GET or HEAD: the object, a redirect to it, or an error as JSON."""
         try:
             return self._head(request) if request.method == "HEAD" else self._get(request)
         except OriginError as error:
             logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key, key_hash=request.hash)
             return replace(origin_unavailable(request.method), cause=error)
 
-    def confirm(self, request: Request, known: Entry) -> Entry | None:
-        """Return the whole object, or None if it is still the one that is known.
+    def revalidate(self, request: Request, known: Entry) -> Entry | None:
+        """Return the current object, or None if `known` is still current.
 
         Raises:
-            ObjectNotFoundError, ObjectTooLargeError, OriginError: As `ObjectStore.fetch`.
+            ObjectNotFoundError, ObjectTooLargeError, OriginError: As for `ObjectStore.fetch`.
         """
         newer = self._store.fetch_if_newer(request.key, known, max_bytes=self._max_object_bytes)
         if request.method == "GET":
-            now = newer or known
-            self.report(request, etag=now.etag, size_bytes=newer.size_bytes if newer else 0)
+            current = newer or known
+            self.publish_report(request, etag=current.etag, size_bytes=newer.size_bytes if newer else 0)
         return newer
 
-    def has(self, key: str, known: Entry) -> bool:
-        """Whether the object is the one that is known now, or raise OriginError."""
+    def is_current(self, key: str, known: Entry) -> bool:
+        """Return True if `known` is still the current version. Raises OriginError."""
         headers = self._store.head(key).headers
         return (headers.get("etag"), headers.get("last-modified")) == (known.etag, known.last_modified)
 
-    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
-        """Report a GET that S3 served; nobody waits for it. One of an object too large to be cached is not reported."""
+    def publish_report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+        """Report a GET that S3 served, unless the object is too large to cache. Does not wait for the report."""
         self._start_report(request, etag=etag, size_bytes=size_bytes)
 
     def count(self, batch: Sequence[Served]) -> None:
-        """Report what the reader's memory served: few events, each with many GETs."""
+        """Report memory hits in a few events, each with many GETs."""
         if self._publisher is not None:
-            for event in requests_served(map(_told, batch)):
+            for event in requests_served(map(_key_served, batch)):
                 self._publisher.finish(self._publisher.start(event))
 
     def close(self) -> None:
-        """Send what is left to send."""
+        """Send the remaining reports."""
         if self._publisher is not None:
             self._publisher.close()
 
@@ -135,16 +139,16 @@ class S3Tier:
         answer = self._ask(request)
         if answer.is_success:
             return Response(answer.status, _headers(answer), is_keepable=answer.is_identified)
-        if self._larger != "redirect" and answer.status not in _KNOWN_TO_HEAD:
-            # The answer to a HEAD has no code, and some stores refuse HEAD alone.
-            whole = _decided(request, self._store.get(request.key))
+        if self._larger != "redirect" and answer.status not in _CLEAR_WITHOUT_CODE:
+            # A response to HEAD has no error code, and some stores reject HEAD but not GET.
+            whole = _apply_conditions(request, self._store.get(request.key))
             whole.discard()
             if whole.is_success:
                 return Response(whole.status, _headers(whole), is_keepable=whole.is_identified)
-            if whole.status in _KNOWN_TO_HEAD:
-                return _other(request, whole)
+            if whole.status in _CLEAR_WITHOUT_CODE:
+                return _without_object(request, whole)
             answer = replace(answer, code=whole.code)
-        return _other(request, answer)
+        return _without_object(request, answer)
 
     def _get(self, request: Request) -> Response:
         started_s = self._clock.monotonic_s()
@@ -160,67 +164,71 @@ class S3Tier:
             if self._publisher is not None and report is not None:
                 self._publisher.finish(report)
 
-    def _deliver(self, request: Request, answer: ObjectAnswer, started_s: float) -> Response:
+    def _deliver(self, request: Request, answer: ObjectResponse, started_s: float) -> Response:
         if not answer.is_success:
-            return _other(request, answer)
+            return _without_object(request, answer)
         sent = answer.headers.get("content-range", "")
         if answer.status == _PARTIAL and not is_part_sent(request.range, sent):
             answer.discard()
             wanted = request.range or "the whole object"
             raise OriginError(f"the store sends {sent or 'a part'} of {request.key!r} where {wanted} was asked for")
-        if self._larger != "send" and answer.length_bytes > self._max_object_bytes:
+        # The caller cannot read an object in parts if S3 does not identify its version.
+        if answer.length_bytes > self._most_body_bytes and (self._larger != "leave" or answer.is_identified):
             answer.discard()
             if self._larger == "leave":
-                return Response(answer.status, _headers(answer), is_keepable=answer.is_identified)
+                return Response(answer.status, _headers(answer), is_keepable=True)
             return redirect(self._store.presign(request.key, valid_s=_PRESIGNED_S), etag=answer.headers.get("etag", ""))
         waited_s = self._clock.monotonic_s() - started_s
-        if waited_s > RETRY_WITHIN_S and self._larger == "redirect":  # behind a front door, which gives up
+        if waited_s > RETRY_WITHIN_S and self._larger == "redirect":  # before the front door times out
             answer.hurry(max(_BODY_WITHIN_S - waited_s, 1.0))
         body = answer.read()
         length = {"content-length": str(len(body))}
         headers = length | _headers(answer)
-        if request.range is not None and answer.status == _OK and self._larger != "redirect":  # it does not know Range
+        if request.range is not None and answer.status == _OK and self._larger != "redirect":  # the store ignores Range
             part = object_response(replace(request, headers={}), {"etag": ""} | headers, body)
             return replace(part, is_keepable=answer.is_identified)
         return Response(answer.status, headers, body, is_keepable=answer.is_identified)
 
-    def _ask(self, request: Request) -> ObjectAnswer:
-        """Return S3's answer; behind a front door one that fails early is asked for once more.
+    def _ask(self, request: Request) -> ObjectResponse:
+        """Return S3's response. Behind a front door, retry once after a quick failure.
 
-        S3 says 503 SlowDown while it grows a prefix, just when a burst comes. A program's client has its own retries.
+        S3 returns 503 SlowDown while it splits a prefix, which happens during bursts. boto3 in a program has its own
+        retries.
         """
         started_s = self._clock.monotonic_s()
         answer = self._ask_once(request)
-        if self._larger != "redirect" or not answer.is_passing:
+        if self._larger != "redirect" or not answer.is_transient:
             return answer
         if self._clock.monotonic_s() - started_s > RETRY_WITHIN_S:
             return answer
         answer.discard()
-        self._clock.sleep(random.uniform(*_PAUSE_S))
+        self._clock.sleep(random.uniform(*_RETRY_PAUSE_S))
         return self._ask_once(request)
 
-    def _ask_once(self, request: Request) -> ObjectAnswer:
+    def _ask_once(self, request: Request, *, is_repeated: bool = False) -> ObjectResponse:
         ask = partial(self._store.head if request.method == "HEAD" else self._store.get, request.key)
         conditions = passed_on(request.headers, at_us=request.at_us)
         if request.range is None:
-            return _decided(request, ask(**conditions))
-        part = _decided(request, ask(**conditions, range_=str(request.range)))
-        # S3 ignores If-Range: the answer's ETag decides if the part was wanted.
-        if part.is_success and not _is_wanted(request, part):
+            return _apply_conditions(request, ask(**conditions))
+        part = _apply_conditions(request, ask(**conditions, range_=str(request.range)))
+        # S3 ignores If-Range, so the response's ETag decides whether the range applies.
+        if part.is_success and not _is_range_wanted(request, part):
             part.discard()
-            return _decided(request, ask(**conditions))
-        if part.status != 416 or (request.method == "GET" and _DECIDED_FIRST.isdisjoint(request.headers)):
+            return _apply_conditions(request, ask(**conditions))
+        if part.status != 416 or (request.method == "GET" and _BEFORE_RANGE.isdisjoint(request.headers)):
             return part
-        # A 416 has no ETag, and to a HEAD no size: the whole object has both.
-        whole = _decided(request, ask(**conditions))
-        if not (whole.is_success and _is_wanted(request, whole)):
+        # A 416 has no ETag, and for a HEAD no size either. The response for the whole object has both.
+        whole = _apply_conditions(request, ask(**conditions))
+        if not (whole.is_success and _is_range_wanted(request, whole)):
             return whole
         whole.discard()
+        if not is_repeated and request.range.within(whole.object_size_bytes) is not None:  # overwritten in between
+            return self._ask_once(request, is_repeated=True)
         headers = {**part.headers, "etag": whole.headers.get("etag", "")}
         return replace(part, headers=headers, actual_size_bytes=whole.object_size_bytes)
 
-    def _report(self, request: Request, answer: ObjectAnswer) -> Any:
-        """Begin to report an answer, and return what to finish; None if it is none to report."""
+    def _report(self, request: Request, answer: ObjectResponse) -> Any:
+        """Start reporting a response. Return the handle for `finish`, or None if it is not reported."""
         if not (answer.is_success or answer.status == 304):
             return None
         size_bytes = 0 if answer.status == 304 else answer.object_size_bytes
@@ -235,7 +243,7 @@ class S3Tier:
         return self._publisher.start(event)
 
 
-def _told(served: Served) -> KeyServed:
+def _key_served(served: Served) -> KeyServed:
     return KeyServed(
         key=served.key,
         requests=[read.encode() for read in served.reads],
@@ -244,8 +252,8 @@ def _told(served: Served) -> KeyServed:
     )
 
 
-def _decided(request: Request, answer: ObjectAnswer) -> ObjectAnswer:
-    """Return S3's answer, or the one to which a condition leads that S3 was not asked with."""
+def _apply_conditions(request: Request, answer: ObjectResponse) -> ObjectResponse:
+    """Return S3's response. A failed condition that was not sent to S3 replaces its status."""
     etag, last_modified = answer.headers.get("etag", ""), answer.headers.get("last-modified", "")
     status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
     if status is None or not answer.is_success:
@@ -254,20 +262,20 @@ def _decided(request: Request, answer: ObjectAnswer) -> ObjectAnswer:
     return replace(answer, status=status)
 
 
-def _is_wanted(request: Request, answer: ObjectAnswer) -> bool:
+def _is_range_wanted(request: Request, answer: ObjectResponse) -> bool:
     headers = answer.headers
     return range_applies(request.headers, etag=headers.get("etag", ""), last_modified=headers.get("last-modified", ""))
 
 
-def _headers(answer: ObjectAnswer) -> dict[str, str]:
+def _headers(answer: ObjectResponse) -> dict[str, str]:
     headers = object_headers(answer.headers) | {"accept-ranges": "bytes"}
     if answer.status == 206 and (content_range := answer.headers.get("content-range")):
         headers["content-range"] = content_range
     return headers
 
 
-def _other(request: Request, answer: ObjectAnswer) -> Response:
-    """Return an answer without the object: S3's errors are passed on with their status and code."""
+def _without_object(request: Request, answer: ObjectResponse) -> Response:
+    """Return the response if S3 did not send the object. Errors keep S3's code."""
     status, method, etag = answer.status, request.method, answer.headers.get("etag", "")
     if status == 304:
         return Response(304, not_modified_headers(object_headers(answer.headers)))
@@ -281,10 +289,8 @@ def _other(request: Request, answer: ObjectAnswer) -> Response:
     if code in _BAD_KEY_CODES:
         return error_response(status, code, f"S3 answered {status} {code}", method=method)
     cause = origin_error(request.key, replace(answer, code=code))
-    if status in _CLIENT_S_OWN or status >= 500:
+    if status in _CLIENT_ERRORS or status >= 500:
         response = error_response(status, code, f"S3 answered {status} {code}", method=method)
         return replace(response, cause=cause)
-    logger().error(
-        "S3 refused a read of ours", status=status, code=code, tier="s3", key=request.key, key_hash=request.hash
-    )
+    logger().error("S3 refused a read", status=status, code=code, tier="s3", key=request.key, key_hash=request.hash)
     return replace(error_response(502, code, f"S3 answered {status} {code}", method=method), cause=cause)

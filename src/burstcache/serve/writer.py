@@ -1,4 +1,7 @@
-"""One write: S3 first, then every copy is let go, then the answer. What comes after it sees the new object anywhere."""
+"""Writer: writes to S3, then invalidates every cached copy, then returns.
+
+Reads that start afterwards see the new object in every tier.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,13 @@ DropCopies = Callable[[FollowWrite], object]
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes the objects of one bucket. Threads may share it.
+    """A thread-safe writer of the objects in one bucket.
 
     Attributes:
         store: S3.
-        prefix: Of all keys that may be written; empty: all may be.
-        drop_copies: Has the stack let copies go, and raises what that fails with; None: there is no stack, and no copy
-            that others know of.
-        forget: Lets go what this process remembers of a key, by its hash.
+        prefix: Only keys with this prefix may be written. Empty: all keys.
+        drop_copies: Invalidates the stack's copies and propagates errors. None if there is no stack.
+        forget: Invalidates this process's copies of a key, given its hash.
     """
 
     store: ObjectStore
@@ -40,26 +42,26 @@ class Writer:
 
         Args:
             key: The object's key.
-            data: Its bytes.
-            headers: What S3 keeps with it, and conditions; one that is empty is left out.
+            data: The object's bytes.
+            headers: Headers that S3 stores with the object, and conditions. Empty ones are omitted.
 
         Raises:
-            PreconditionFailedError: The condition does not hold, so nothing was written.
-            WriteConflictError: S3 has another write under way, so nothing was written.
-            AccessDeniedError: S3 refuses the write.
-            CopiesNotDroppedError: S3 has the new object, but somewhere an old copy may still be read.
-            OriginUnavailableError: S3 does not answer: it may have the new object or not.
-            OriginError: S3 answers otherwise.
+            PreconditionFailedError: The condition is not met. Nothing was written.
+            WriteConflictError: S3 is processing another write of the object. Nothing was written.
+            AccessDeniedError: S3 denies the write.
+            CopiesNotDroppedError: S3 has the new object, but stale copies may still be served.
+            OriginUnavailableError: S3 does not respond. The outcome of the write is unknown.
+            OriginError: S3 returned any other error.
         """
         return self._write(key, partial(self.store.put, key, data, **headers))
 
     def upload_url(self, key: str, *, valid_s: int, **headers: Unpack[WriteHeaders]) -> str:
-        """Return a URL of S3 to which the object may be put; the copies follow by S3's event of it.
+        """Return a presigned S3 URL for a PUT of the object. S3's event of the upload invalidates the copies.
 
         Args:
             key: The object's key.
-            valid_s: For how long the upload may begin [s].
-            headers: As for `put`; the upload must have the same.
+            valid_s: Time until which the upload must begin [s].
+            headers: As for `put`. The upload must send the same headers.
 
         Raises:
             AccessDeniedError: The key may not be written.
@@ -68,14 +70,14 @@ class Writer:
         return self.store.presign_put(key, valid_s=valid_s, **headers)
 
     def delete(self, key: str, *, if_match: str = "") -> Written:
-        """Delete an object, whether or not there is one; arguments and errors are those of `put`."""
+        """Delete an object, whether it exists or not. See `put` for arguments and errors."""
         return self._write(key, partial(self.store.delete, key, if_match=if_match))
 
     def purge(self, key: str) -> None:
-        """Let every copy of an object go; what it is read as next comes from S3.
+        """Invalidate every copy of an object. The next read goes to S3.
 
         Raises:
-            CopiesNotDroppedError: Somewhere an old copy may still be read.
+            CopiesNotDroppedError: Stale copies may still be served.
         """
         try:
             self._drop(key)
@@ -91,11 +93,12 @@ class Writer:
             try:
                 self._drop(key)
             except BurstcacheError as error:
-                message = f"S3 has {key!r} as it was written, but copies of what was there may still be read: {error}"
+                message = f"S3 has the new version of {key!r}, but old copies may still be read: {error}"
                 raise CopiesNotDroppedError(message, etag=written.etag) from error
             return written
         finally:
-            # After the tiers, of which this process may have read meanwhile; also if S3 has it and could not say so.
+            # After the tiers, since this process may have cached a stale copy from them meanwhile. Also after an error,
+            # since S3 may have written the object.
             self.forget(key_hash(key))
 
     def _check(self, key: str) -> None:

@@ -1,5 +1,5 @@
-"""The environment of each function as a typed object, read once at start, so a missing variable is an error then.
+"""Settings: a typed object per function, read once from the environment. A missing variable fails at startup.
 
-A module for each, named as its handler is, and for each program that reads a stack's: a function imports its own alone.
-Defaults live in template.yaml and nowhere else.
+Each function has a settings module named after its handler, and imports no other settings module. Programs that use a
+stack's settings also have modules. Defaults are in template.yaml only.
 """

@@ -10,6 +10,6 @@ from burstcache.settings.environment import Settings, text
 
 @dataclass(frozen=True)
 class BudgetSettings(Settings):
-    """The settings of the budget function."""
+    """Environment of the budget function."""
 
     table_name: Annotated[str, text, "TABLE_NAME"]

@@ -1,4 +1,4 @@
-"""A holder's settings."""
+"""Settings of a database holder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstcache.settings.places import state_in, state_nodes_in
 
 @dataclass(frozen=True)
 class HolderSettings(Settings):
-    """The settings of a program that holds databases."""
+    """Environment of a program that holds state databases."""
 
     function_name: Annotated[str, text, "STATE_FUNCTION_NAME"]
     state_nodes: Annotated[tuple[RedisNode, ...], state_nodes_in]

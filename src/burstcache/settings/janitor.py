@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from burstcache.access import RedisNode
-from burstcache.settings.environment import Settings, given, text, whole
+from burstcache.settings.environment import Settings, text, text_or_empty, whole_number
 from burstcache.settings.places import nodes_in, state_nodes_in
 
 
 @dataclass(frozen=True)
 class JanitorSettings(Settings):
-    """The settings of the janitor."""
+    """Environment of the janitor."""
 
     table_name: Annotated[str, text, "TABLE_NAME"]
     key_lifecycle_arn: Annotated[str, text, "KEY_LIFECYCLE_ARN"]
-    redis_node_arn: Annotated[str, given, "REDIS_NODE_ARN"]  # empty: there are no nodes
+    redis_node_arn: Annotated[str, text_or_empty, "REDIS_NODE_ARN"]  # empty without nodes
     redis_nodes: Annotated[tuple[RedisNode, ...], nodes_in]
     state_nodes: Annotated[tuple[RedisNode, ...], state_nodes_in]
-    always_on_nodes: Annotated[int, whole, "REDIS_ALWAYS_ON_NODES"]
+    always_on_nodes: Annotated[int, whole_number, "REDIS_ALWAYS_ON_NODES"]
     redis_control_function_name: Annotated[str, text, "REDIS_CONTROL_FUNCTION_NAME"]

@@ -1,18 +1,18 @@
-"""The settings of a member of the pool."""
+"""Settings of a pool member."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from burstcache.settings.environment import Settings, is_yes, text, whole
+from burstcache.settings.environment import Settings, is_yes, text, whole_number
 
 
 @dataclass(frozen=True)
 class PoolMemberSettings(Settings):
-    """The settings of a member of the pool."""
+    """Environment of a pool member."""
 
-    memory_mb: Annotated[int, whole, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]
+    memory_mb: Annotated[int, whole_number, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]
     demands_tls: Annotated[bool, is_yes, "POOL_TLS"]
     hit_value_usd_per_million: Annotated[str, text, "HIT_VALUE_USD_PER_MILLION"]
     region: Annotated[str, text, "AWS_REGION"]

@@ -10,6 +10,6 @@ from burstcache.settings.environment import Settings, names
 
 @dataclass(frozen=True)
 class SelfTestSettings(Settings):
-    """The settings of the self-test."""
+    """Environment of the self-test."""
 
-    functions: Annotated[tuple[str, ...], names, "FUNCTIONS"]  # those that talk to each other first
+    functions: Annotated[tuple[str, ...], names, "FUNCTIONS"]  # callers before callees

@@ -1,4 +1,4 @@
-"""Redis databases that are awake while somebody holds them, and keep what they hold: `docs/use/state.md`."""
+"""State databases: durable Redis databases that run only while a client holds a lease (`docs/use/state.md`)."""
 
 from burstcache.core.errors import DatabaseAsleepError, LeaseLostError
 from burstcache.state.databases import async_state, connect, state

@@ -1,4 +1,4 @@
-"""Where a holder learns which databases there are: from the environment, a stack's outputs, a local run's file."""
+"""Configuration of a lease holder, from the environment, stack outputs or a local run's file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ OUTPUT = "StateSettings"
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """Which databases there are, and how to reach AWS."""
+class StateConfiguration:
+    """Settings of the databases, and AWS clients."""
 
     settings: HolderSettings
     clients: Clients
@@ -29,11 +29,11 @@ class Configuration:
 
 def configure(
     *, stack: str, local: str | os.PathLike[str], session: Any, endpoint_urls: Mapping[str, str] | None
-) -> Configuration:
-    """Return what the arguments name, or without one of them the environment.
+) -> StateConfiguration:
+    """Return the configuration of a stack or local run, or else the environment's.
 
     Raises:
-        InvalidSettingError: Nothing is named, or too much, or there is no such stack or run.
+        InvalidSettingError: No source or two sources are given, or the stack or run does not exist.
     """
     urls = dict(endpoint_urls or {})
     if stack and local:
@@ -50,11 +50,11 @@ def configure(
         text, source = stack_output(stack, OUTPUT, session, urls), f"output {OUTPUT} of stack {stack}"
     elif not (text := os.environ.get(VARIABLE, "")):
         raise InvalidSettingError(
-            "nothing says which stack has the database; accepted: stack=…, local=…, or the environment variable"
+            "no stack is named; accepted: stack=…, local=…, or the environment variable"
             f" {VARIABLE} (the stack's output {OUTPUT})"
         )
     else:
         source = VARIABLE
     variables = variables_in(text, source, OUTPUT)
     session = session or boto3.Session(region_name=variables.get("AWS_REGION"))
-    return Configuration(HolderSettings.read(variables), Clients("control", session=session, endpoint_urls=urls))
+    return StateConfiguration(HolderSettings.read(variables), Clients("control", session=session, endpoint_urls=urls))

@@ -1,7 +1,7 @@
-"""Connections that serve while their database is held.
+"""Connections that work only while their database's lease is held.
 
-Whatever a client of redis-py hands out (a pipeline, a subscription, a client with a connection of its own) speaks over
-such a connection, so all of it ends with the lease.
+Pipelines, subscriptions and single-connection clients of redis-py all use such connections. Therefore all of these end
+with the lease.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class _Checked:
-    """The mark of a connection that asks `check` before each step, and before it passes on a failure."""
+    """A connection that calls `check` before each operation, and before it propagates an error."""
 
     def __init__(self, *, check: Callable[[], None], **options: Any) -> None:
         self._check = check
@@ -24,13 +24,17 @@ class _Checked:
         self._check()
         try:
             yield
-        except Exception:  # of any kind: redis-py expects nobody to close a connection that another thread reads from
+        except Exception:  # any exception, since redis-py does not expect another thread to close the connection
             self._check()
             raise
 
 
 class _Held(_Checked):
-    """Steps of a connection of redis-py."""
+    """Checked operations of a redis-py connection."""
+
+    def connect(self, *arguments: Any, **options: Any) -> Any:  # redis-py 5 has no `connect_check_health`
+        with self._held():
+            return super().connect(*arguments, **options)  # type: ignore[misc]
 
     def connect_check_health(self, *arguments: Any, **options: Any) -> Any:
         with self._held():
@@ -50,7 +54,11 @@ class _Held(_Checked):
 
 
 class _AsyncHeld(_Checked):
-    """Steps of a connection of redis.asyncio."""
+    """Checked operations of a redis.asyncio connection."""
+
+    async def connect(self, *arguments: Any, **options: Any) -> Any:
+        with self._held():
+            return await super().connect(*arguments, **options)  # type: ignore[misc]
 
     async def connect_check_health(self, *arguments: Any, **options: Any) -> Any:
         with self._held():
@@ -75,5 +83,5 @@ class _AsyncHeld(_Checked):
 
 @cache
 def held(kind: type, *, is_async: bool) -> type:
-    """Return a kind of connections that takes one more argument, `check`, which raises once the lease is over."""
+    """Return a subclass of a connection class with the extra argument `check`, which raises once the lease is lost."""
     return type(f"Held{kind.__name__}", (_AsyncHeld if is_async else _Held, kind), {})

@@ -1,4 +1,4 @@
-"""Databases of state as their holders use them: a plain client of redis-py, awake for as long as it is held."""
+"""State databases: plain redis-py clients of databases that run while a lease is held."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from redis.retry import Retry
 
 from burstcache.access import RedisAccess, RedisNode, names_of, node_named
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.redis_connection import arguments_of
+from burstcache.adapters.redis_connection import connection_arguments
+from burstcache.adapters.redis_options import WITHOUT_SETINFO
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.state_function import StateFunction
 from burstcache.core.databases import database_of_node, node_of_database
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
-from burstcache.state.configuration import Configuration, configure
+from burstcache.state.configuration import StateConfiguration, configure
 from burstcache.state.connections import held
 from burstcache.state.lease import HeldLease, new_holder
 
 WAIT_S = 120.0
 _CONNECT_S = 2.0
-# Arguments of redis-py that say where a server is, as whom to connect, or over which connections: the stack does.
+# redis-py's arguments for addresses, credentials and connections, which the stack provides.
 _OF_THE_STACK = {
     "auto_close_connection_pool", "connection_pool", "credential_provider", "host", "password", "port", "self",
     "single_connection_client", "ssl", "unix_socket_path", "username",
@@ -46,26 +47,25 @@ def state(
     endpoint_urls: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Iterator[redis.Redis]:
-    """Hold a database: it wakes up, stays awake while this is held, and falls asleep after the last holder.
+    """Hold a lease on a database, which starts if necessary and runs until its last lease ends.
 
     Args:
-        database: One of the names in the stack's parameter StateDatabases.
-        stack: The stack that has it; empty: the environment says it (variable BURSTCACHE_STATE).
-        wait_s: How long to wait until it is awake [s].
-        local: Instead of a stack the folder of a local run, such as `.burstcache`.
-        session: A boto3 session; None for a new one from the environment.
-        endpoint_urls: By service, or by the empty text for all; without an entry AWS's own.
-        **options: More arguments of `redis.Redis`, such as `decode_responses=True`.
+        database: A name in the stack's parameter StateDatabases.
+        stack: Name of the stack. Empty: from the environment variable BURSTCACHE_STATE.
+        wait_s: Maximum wait for the database to start [s].
+        local: Folder of a local run, such as `.burstcache`, instead of a stack.
+        session: A boto3 session. None: a new one from the environment.
+        endpoint_urls: Endpoint URLs by service, or by the empty string for all services. Default: AWS's endpoints.
+        **options: Further arguments of `redis.Redis`, such as `decode_responses=True`.
 
     Yields:
-        A client of redis-py. Once the lease is lost, its commands raise LeaseLostError.
+        A redis-py client. Once the lease is lost, its commands raise LeaseLostError.
 
     Raises:
-        InvalidSettingError: The stack has no such database, nothing says which stack is meant, or redis-py has no
-            such option.
-        DatabaseAsleepError: It did not wake up within `wait_s`.
-        NodeFailedError: It could not be woken up.
-        LeaseLostError: At the end: the lease was lost meanwhile.
+        InvalidSettingError: The stack has no such database, no stack is given, or redis-py has no such option.
+        DatabaseAsleepError: The database did not start within `wait_s`.
+        NodeFailedError: The database cannot be started.
+        LeaseLostError: The lease was lost. Raised on exit from the `with` statement.
     """
     _check_options(options, redis.Redis)
     configuration = configure(stack=stack, local=local, session=session, endpoint_urls=endpoint_urls)
@@ -79,7 +79,7 @@ def state(
             lease.check()
         finally:
             lease.end()
-            client.close()  # also under threads that wait for an answer
+            client.close()  # also unblocks threads that wait for a response
     finally:
         lease.release()
 
@@ -95,7 +95,7 @@ async def async_state(
     endpoint_urls: Mapping[str, str] | None = None,
     **options: Any,
 ) -> AsyncIterator[redis.asyncio.Redis]:
-    """Hold a database as `state` does, with a client of redis.asyncio."""
+    """Hold a lease on a database as `state` does, with a client of redis.asyncio."""
     _check_options(options, redis.asyncio.Redis)
     configuration = await asyncio.to_thread(
         configure, stack=stack, local=local, session=session, endpoint_urls=endpoint_urls
@@ -105,7 +105,7 @@ async def async_state(
     try:
         await asyncio.to_thread(lease.acquire, wait_s=wait_s, answers=access.answers)
     except asyncio.CancelledError:
-        lease.give_up()  # the thread goes on, and gives back what it gets
+        lease.give_up()  # the thread continues, and releases the lease if it acquires one
         raise
     try:
         client = access.async_client(lease.check, options)
@@ -128,18 +128,18 @@ def connect(
     endpoint_urls: Mapping[str, str] | None = None,
     **options: Any,
 ) -> redis.Redis:
-    """Return a client of a database that another holder keeps awake, such as the workflow that runs this function.
+    """Return a client of a database that another holder keeps running, such as this function's workflow.
 
-    Arguments and errors are those of `state`; nothing is held, and nothing is waited for.
+    The call takes no lease and does not wait. See `state` for arguments and errors.
     """
     _check_options(options, redis.Redis)
     configuration = configure(stack=stack, local=local, session=session, endpoint_urls=endpoint_urls)
-    return _Access.of(database, configuration).client(_nothing, options)
+    return _Access.of(database, configuration).client(_no_check, options)
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """How to connect to a database."""
+    """A database's address and credentials."""
 
     database: str
     node: RedisNode
@@ -147,19 +147,19 @@ class _Access:
     secrets: Secrets
 
     @classmethod
-    def of(cls, database: str, configuration: Configuration) -> _Access:
-        """Return the access to a database, or raise NodeAbsentError."""
+    def of(cls, database: str, configuration: StateConfiguration) -> _Access:
+        """Return a database's address and credentials, or raise NodeAbsentError."""
         settings = configuration.settings
         try:
             node = node_named(node_of_database(database), settings.state_nodes)
         except NodeAbsentError:
-            known = ", ".join(map(database_of_node, names_of(settings.state_nodes))) or "none"
+            names = ", ".join(map(database_of_node, names_of(settings.state_nodes))) or "none"
             raise NodeAbsentError(
-                f"no database {database!r}; the stack's parameter StateDatabases has: {known}"
+                f"no database {database!r}; the stack's parameter StateDatabases has: {names}"
             ) from None
         return cls(database, node, settings.redis, Secrets(configuration.clients.secrets))
 
-    def lease(self, configuration: Configuration) -> HeldLease:
+    def lease(self, configuration: StateConfiguration) -> HeldLease:
         functions, name = configuration.clients.functions, configuration.settings.function_name
         return HeldLease(StateFunction(functions, name, self.database, new_holder()), SystemClock())
 
@@ -171,11 +171,11 @@ class _Access:
         return redis.asyncio.Redis.from_pool(pool)
 
     def answers(self) -> bool:
-        """Whether its Redis answers and has read what it keeps."""
-        with self.client(_nothing, {"socket_timeout": _CONNECT_S, "retry": Retry(NoBackoff(), 0)}) as client:
+        """Return True if Redis responds and has loaded its data."""
+        with self.client(_no_check, {"socket_timeout": _CONNECT_S, "retry": Retry(NoBackoff(), 0)}) as client:
             try:
                 return bool(client.ping())
-            except (redis.ConnectionError, redis.TimeoutError):  # BusyLoadingError is one of the former
+            except (redis.ConnectionError, redis.TimeoutError):  # including BusyLoadingError
                 return False
 
     def _arguments(self, check: Callable[[], None], options: Mapping[str, Any], *, is_async: bool) -> dict[str, Any]:
@@ -184,9 +184,9 @@ class _Access:
             "host": self.node.host,
             "port": self.node.port,
             "socket_connect_timeout": _CONNECT_S,
-            "driver_info": None,  # two round trips less per connection
+            **WITHOUT_SETINFO,
             "protocol": 2,
-            **arguments_of(self.access, self.secrets, is_async=is_async),
+            **connection_arguments(self.access, self.secrets, is_async=is_async),
             **options,
         }
         arguments["connection_class"] = held(arguments["connection_class"], is_async=is_async)
@@ -194,12 +194,12 @@ class _Access:
 
 
 def _check_options(options: Mapping[str, Any], client: type) -> None:
-    """Raise InvalidSettingError for what a client does not take, before a database is woken up for it."""
+    """Raise InvalidSettingError for unknown options, before the database is started."""
     parameters = inspect.signature(client.__init__).parameters.keys()  # type: ignore[misc]
     accepted = {name for name in parameters if name not in _OF_THE_STACK and not name.startswith("ssl_")}
     if unknown := sorted(options.keys() - accepted):
         raise InvalidSettingError(f"{unknown[0]!r} is no option of a database; accepted: {', '.join(sorted(accepted))}")
 
 
-def _nothing() -> None:
-    """Check nothing."""
+def _no_check() -> None:
+    """Do nothing, since there is no lease to check."""

@@ -1,4 +1,4 @@
-"""A lease on a database: taken, waited for, extended by a thread, given back."""
+"""A lease on a database, renewed by a thread until it is released."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from burstcache.core.messages.state import DatabaseHeld
 from burstcache.logs import logger
 
 LEASE_S = 60
-_BEAT_S = 15.0  # three calls may fail before the lease runs out
-_ASK_AGAIN_S = 0.2  # while the database wakes up
+_RENEW_S = 15.0  # three renewals may fail before the lease expires
+_POLL_S = 0.2  # while the database starts
 
 
 def new_holder() -> str:
-    """Return a name that no other holder has."""
+    """Return a unique name for a holder."""
     return f"client-{uuid.uuid4().hex}"
 
 
 class HeldLease:
-    """A lease that a thread extends for as long as it is held. `acquire` takes it.
+    """A lease that `acquire` takes, and that a thread renews until its release.
 
     Args:
-        function: The state function, for one holder of one database.
-        clock: What says whether the lease has run out.
+        function: Client of the state function, for one holder of one database.
+        clock: Clock for the lease's expiry.
     """
 
     def __init__(self, function: StateFunction, clock: Clock) -> None:
@@ -49,102 +49,104 @@ class HeldLease:
         self._lost: LeaseLostError | None = None
 
     def check(self) -> None:
-        """Raise LeaseLostError once the lease is lost or given back: before each connection and command."""
+        """Raise LeaseLostError once the lease is lost or released. Called before each connection and command."""
         if self._released.is_set():
             raise LeaseLostError(
-                f"database {self._function.database!r} was given back: a client is for use within its `with`"
+                f"the lease on database {self._function.database!r} was released: use a client only within its `with`"
             )
-        if self._lost is None and self._has_run_out():
-            # The thread was not scheduled, as in a Lambda environment that was frozen.
+        if self._lost is None and self._has_expired():
+            # The thread was not scheduled, as in a frozen Lambda environment.
             self._lost = LeaseLostError(
-                f"database {self._function.database!r} was not held for a while: this process stood still for longer"
-                f" than its lease of {LEASE_S} s"
+                f"the lease on database {self._function.database!r} has expired: this process was suspended for longer"
+                f" than {LEASE_S} s"
             )
         if self._lost is not None:
             raise self._lost
 
     def acquire(self, *, wait_s: float, answers: Callable[[], bool]) -> None:
-        """Take the lease and return when the database is awake.
+        """Take the lease and return once the database runs.
 
         Args:
-            wait_s: How long to wait for it [s], 0 or more.
-            answers: Whether its Redis answers; asked once its node runs.
+            wait_s: Maximum wait [s], 0 or more.
+            answers: Returns True if the database's Redis responds. Polled as soon as the node runs.
 
         Raises:
-            DatabaseAsleepError: It does not wake up within that time; the lease is given back.
-            NodeFailedError: It cannot be woken up.
-            InvalidSettingError: `wait_s` is no such time.
+            DatabaseAsleepError: The database does not start in time. The lease is released.
+            NodeFailedError: The database cannot be started.
+            InvalidSettingError: `wait_s` is negative or not a number.
         """
         if not (isinstance(wait_s, (int, float)) and wait_s >= 0):
             raise InvalidSettingError(f"wait_s={wait_s!r}; accepted: seconds, 0 or more")
         give_up_s = self._clock.monotonic_s() + wait_s
         try:
             held = self._timed(self._function.acquire)
-            while not (held["phase"] == "running" and _says_so(answers)):
-                if self._clock.monotonic_s() >= give_up_s or self._released.wait(_ASK_AGAIN_S):
+            while not (held["phase"] == "running" and _responds(answers)):
+                if self._clock.monotonic_s() >= give_up_s or self._released.wait(_POLL_S):
                     raise DatabaseAsleepError(
                         f"database {self._function.database!r} is {held['phase']} after {wait_s:g} s; a boot takes half"
-                        " a minute on AWS: wait for longer (wait_s), or see why its node does not answer"
+                        " a minute on AWS: increase wait_s, or check why its node does not answer"
                     )
-                with suppress(TransientError):  # it is asked again, and the lease holds for a minute
-                    held = self._timed(self._function.keep)
+                with suppress(TransientError):  # the next poll retries, and the lease lasts for a minute
+                    held = self._timed(self._function.renew)
             if self._released.is_set():
-                raise DatabaseAsleepError(f"nobody waits for database {self._function.database!r} any more")
+                raise DatabaseAsleepError(f"the wait for database {self._function.database!r} was cancelled")
         except BaseException:
             self.release()
             raise
-        self._thread = threading.Thread(target=self._keep, name=f"lease {self._function.database}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._renew_regularly, name=f"lease {self._function.database}", daemon=True
+        )
         self._thread.start()
 
     def give_up(self) -> None:
-        """Have the lease given back that another thread waits for, or has taken just now."""
+        """Cancel another thread's `acquire`. If that thread still acquires the lease, it releases the lease."""
         self._is_given_up = True
         self._released.set()
 
     def end(self) -> None:
-        """Have `check` refuse everything from now on."""
+        """Make `check` raise from now on."""
         self._released.set()
 
     def release(self) -> None:
-        """Give the lease back; if that fails, it runs out by itself."""
+        """Release the lease. If that fails, the lease expires by itself."""
         self._released.set()
         if self._thread is not None:
             self._thread.join()
-        self._let_go()
+        self._release()
 
     def _timed(self, call: Callable[[int], DatabaseHeld]) -> DatabaseHeld:
-        """Take or extend the lease; it holds from before the call."""
-        asked_at = instant(self._clock)
+        """Take or renew the lease. The lease's term counts from the start of the call."""
+        called_at = instant(self._clock)
         held = call(LEASE_S)
-        self._held_since = asked_at
+        self._held_since = called_at
         return held
 
-    def _has_run_out(self) -> bool:
+    def _has_expired(self) -> bool:
         return self._held_since is None or seconds_since(self._clock, self._held_since) > LEASE_S
 
-    def _keep(self) -> None:
-        while not self._released.wait(_BEAT_S):
+    def _renew_regularly(self) -> None:
+        while not self._released.wait(_RENEW_S):
             try:
-                self._timed(self._function.keep)
+                self._timed(self._function.renew)
             except LeaseLostError as error:
                 self._lost = error
                 return
-            except Exception as error:  # the next beat tries again; `check` knows when the lease has run out
-                logger().warning("a lease could not be extended: %s", error)
-        if self._is_given_up:  # else the holder itself lets go
-            self._let_go()
+            except Exception as error:  # the next renewal retries, and `check` detects an expired lease
+                logger().warning("a lease was not renewed: %s", error)
+        if self._is_given_up:  # otherwise the holder itself releases the lease
+            self._release()
 
-    def _let_go(self) -> None:
-        if os.getpid() != self._process:  # the child of a fork leaves the `with`: its parent holds the lease
+    def _release(self) -> None:
+        if os.getpid() != self._process:  # a forked child leaves the `with`, but the lease belongs to the parent
             return
         try:
             self._function.release()
         except BurstcacheError as error:
-            logger().warning("a lease is left to run out: %s", error)
+            logger().warning("a lease was not released, and expires by itself: %s", error)
 
 
-def _says_so(answers: Callable[[], bool]) -> bool:
-    """Whether a database answers; what passes by itself, such as a password that is not given right now, is a no."""
+def _responds(answers: Callable[[], bool]) -> bool:
+    """Return True if a database responds. Return False on a transient error, such as a missing password."""
     with suppress(TransientError):
         return answers()
     return False

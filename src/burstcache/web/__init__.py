@@ -1,1 +1,1 @@
-"""What HTTP means for one read: front doors, keys, ranges, conditions, answers. No I/O, no AWS."""
+"""Web semantics: HTTP reads and writes (front doors, keys, ranges, conditions, responses). No I/O, no AWS."""

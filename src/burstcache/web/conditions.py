@@ -1,4 +1,4 @@
-"""Conditional requests (RFC 9110, section 13) about a cached object, decided as S3 decides them."""
+"""Conditions of requests for a cached object (RFC 9110, section 13), evaluated as S3 evaluates them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from burstcache.web.dates import parse_http_date
 
 PRECONDITION_FAILED = 412
 NOT_MODIFIED = 304
-# A tag in quotes, perhaps weak, or a bare one, which S3 takes as well; empty elements before it do not count. Nothing
-# that has matched is given back, so that a client's header costs no more than its length.
+# Any empty elements, then a tag, which is quoted and possibly weak, or unquoted (S3 also accepts unquoted tags).
+# Possessive quantifiers prevent backtracking, so matching takes linear time.
 _TAG = re.compile(r'[\s,]*+(?:(W/)?"([^"]*+)"|([^\s",]++))\s*+(?:,|$)')
 
 
 def failed_condition(headers: Mapping[str, str], *, etag: str, last_modified: str, at_us: int) -> int | None:
-    """Return the status with which a condition ends a GET or HEAD: 412, 304, or None if none does.
+    """Return 412 or 304 for a GET or HEAD that fails a condition, or None if the request proceeds.
 
     Args:
-        headers: The client's, names in lower case.
-        etag: The object's, as S3 gave it.
-        last_modified: Likewise; an HTTP date.
-        at_us: When the request came [us since 1970]: S3 ignores an If-Modified-Since that is later
+        headers: Headers of the request, names in lower case.
+        etag: The object's ETag, as sent by S3.
+        last_modified: The object's Last-Modified, as sent by S3.
+        at_us: Time of the request [us since 1970]. S3 ignores a later If-Modified-Since
             (recorded by LocalStack, s3_get_object_preconditions).
 
     Source:
-        RFC 9110, section 13.2.2: an entity tag decides before a date does.
+        RFC 9110, section 13.2.2: entity tags take precedence over dates.
     """
+    if not headers:  # most hits
+        return None
     if if_match := headers.get("if-match"):
         if not _lists(if_match, etag, weakly=False):
             return PRECONDITION_FAILED
@@ -37,14 +39,12 @@ def failed_condition(headers: Mapping[str, str], *, etag: str, last_modified: st
     if if_none_match := headers.get("if-none-match"):
         return NOT_MODIFIED if _lists(if_none_match, etag, weakly=True) else None
     since = headers.get("if-modified-since", "")
-    is_unchanged = _is_later(last_modified, since) is False and (
-        since == last_modified or not _is_to_come(since, at_us)
-    )
+    is_unchanged = _is_later(last_modified, since) is False and (since == last_modified or not _is_future(since, at_us))
     return NOT_MODIFIED if is_unchanged else None
 
 
 class PassedOn(TypedDict, total=False):
-    """Conditions that S3 decides, none of them empty."""
+    """Non-empty conditions to forward to S3."""
 
     if_match: str
     if_none_match: str
@@ -53,33 +53,33 @@ class PassedOn(TypedDict, total=False):
 
 
 def passed_on(headers: Mapping[str, str], *, at_us: int) -> PassedOn:
-    """Return those of a request's conditions that S3 is asked with, so that it need not send what nobody wants.
+    """Return the conditions to forward to S3, so that S3 sends no unneeded bodies.
 
-    S3 decides these as `failed_condition` does. Lists, `*` and weak tags it does not document: what they decide is
-    decided on its answer. Where a tag decides, dates are left out (RFC 9110, section 13.1.3).
+    S3 evaluates them as `failed_condition` does. Lists, `*` and weak tags are undocumented for S3, so they are
+    evaluated on its response instead. Dates are omitted if a tag takes precedence (RFC 9110, section 13.1.3).
 
     Args:
-        headers: The client's, names in lower case.
-        at_us: When the request came [us since 1970].
+        headers: Headers of the request, names in lower case.
+        at_us: Time of the request [us since 1970].
     """
     passed = PassedOn()
     if if_match := headers.get("if-match"):
         if tag := _one_tag(if_match, weakly=False):
             passed["if_match"] = tag
         elif if_match.strip() != "*":
-            return passed  # S3 would say that the object is unchanged where this comes first
+            return passed  # If-Match takes precedence, but S3 would respond 304 to the other conditions
     elif unmodified_since := headers.get("if-unmodified-since"):
         passed["if_unmodified_since"] = unmodified_since
     if if_none_match := headers.get("if-none-match"):
         if tag := _one_tag(if_none_match, weakly=True):
             passed["if_none_match"] = tag
-    elif (since := headers.get("if-modified-since")) and not _is_to_come(since, at_us):
+    elif (since := headers.get("if-modified-since")) and not _is_future(since, at_us):
         passed["if_modified_since"] = since
     return passed
 
 
 def range_applies(headers: Mapping[str, str], *, etag: str, last_modified: str) -> bool:
-    """True if If-Range is absent or names this version of the object; otherwise Range must be ignored (13.1.5)."""
+    """Return True if If-Range is absent or matches this version. Otherwise Range must be ignored (13.1.5)."""
     if not (if_range := headers.get("if-range", "").strip()):
         return True
     if (date := parse_http_date(if_range)) is not None:
@@ -94,7 +94,7 @@ def _lists(condition: str, etag: str, *, weakly: bool) -> bool:
 
 
 def _tags(condition: str) -> Iterator[tuple[str, bool]]:
-    """Yield the tags of a list without their quotes, and whether each is weak, up to what is none."""
+    """Yield each tag of a list without quotes, and whether the tag is weak. Stop at the first malformed tag."""
     start = 0
     while match := _TAG.match(condition, start):
         weak, quoted, bare = match.groups()
@@ -103,7 +103,7 @@ def _tags(condition: str) -> Iterator[tuple[str, bool]]:
 
 
 def _one_tag(condition: str, *, weakly: bool) -> str:
-    """Return the only tag of a condition in quotes; empty if it has another number of them, or a weak one in vain."""
+    """Return a condition's only tag, quoted. Return "" for no or several tags, or a weak tag that cannot match."""
     if condition.strip() == "*" or not (match := _TAG.fullmatch(condition.rstrip())):
         return ""
     weak, quoted, bare = match.groups()
@@ -111,14 +111,14 @@ def _one_tag(condition: str, *, weakly: bool) -> str:
 
 
 def _is_later(last_modified: str, condition: str) -> bool | None:
-    """Whether the object was modified after the condition's date; None if either date is missing or invalid."""
-    if not condition:  # as nearly always: two dates take longer to parse than all else takes
+    """Return whether the object is newer than the condition's date, or None if a date is missing or invalid."""
+    if not condition:  # the common case: parsing two dates would take longer than the rest of this module
         return None
-    asked, modified = parse_http_date(condition), parse_http_date(last_modified)
-    return None if asked is None or modified is None else modified > asked
+    limit, modified = parse_http_date(condition), parse_http_date(last_modified)
+    return None if limit is None or modified is None else modified > limit
 
 
-def _is_to_come(condition: str, at_us: int) -> bool:
-    """Whether a condition's date is later than the request."""
-    asked = parse_http_date(condition)
-    return asked is not None and asked.timestamp() * US_PER_S > at_us
+def _is_future(condition: str, at_us: int) -> bool:
+    """Return True if a condition's date is later than the request."""
+    date = parse_http_date(condition)
+    return date is not None and date.timestamp() * US_PER_S > at_us

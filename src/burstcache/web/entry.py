@@ -1,4 +1,4 @@
-"""A cached object as it travels between tiers: S3's headers and the body."""
+"""A cache entry, the representation of an object in all tiers: S3's headers and the body."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from email.utils import format_datetime
 from burstcache.web.headers import checked_headers, object_headers, valid_dates
 
 _LENGTH_BYTES = 4
-_MOST_META_BYTES = 32_768  # S3 takes 8 KB of headers when an object is written; JSON may double them
+_MOST_META_BYTES = 32_768  # S3 accepts 8 KB of headers with a write, and JSON escaping may double their size
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One object: what S3 said about it and its bytes.
+    """A cached object: S3's headers and the body, which is empty after a HEAD.
 
-    `meta` maps lower-case header names to values; `etag` and `content-length` (of the whole object) are always there,
-    and S3's `date`, which no answer repeats, if S3 gave it.
-    The body of an answer to HEAD is empty.
+    `meta` maps lower-case header names to values. It always has `etag` and `content-length` (of the whole object), and
+    `date` if S3 sent one. Responses omit `date`.
     """
 
     meta: dict[str, str]
@@ -33,26 +32,26 @@ class Entry:
 
     @property
     def last_modified(self) -> str | None:
-        """When the object was written, as S3 says it, to the second."""
+        """Time of the object's last write according to S3, with a resolution of one second."""
         return self.meta.get("last-modified")
 
     @property
     def size_bytes(self) -> int:
-        """Size of the whole object, whether or not its body is here."""
+        """Size of the whole object, even if the body is empty."""
         return int(self.meta["content-length"])
 
     def confirmed(self, at_us: int) -> Entry:
-        """Return the entry as S3 would give it now."""
+        """Return the entry with `date` set to the time of a revalidation by S3."""
         date = format_datetime(datetime.fromtimestamp(at_us // 1_000_000, UTC), usegmt=True)
         return Entry({**self.meta, "date": date}, self.body)
 
     def without_body(self) -> Entry:
-        """Return the entry with an empty body, as a HEAD needs it."""
+        """Return the entry with an empty body, for HEAD."""
         return Entry(self.meta, b"")
 
 
 def entry_from_s3(headers: Mapping[str, str], body: bytes) -> Entry:
-    """Return the entry of a whole object that S3 sent with these headers; raise ValueError if it is not whole."""
+    """Build the entry of a whole object from S3's response. Raise ValueError if the body is incomplete."""
     meta = {"content-length": str(len(body)), **_described(headers)}
     if int(meta["content-length"]) != len(body):
         raise ValueError(f"{len(body)} bytes are not the whole object, which has {meta['content-length']}")
@@ -60,14 +59,14 @@ def entry_from_s3(headers: Mapping[str, str], body: bytes) -> Entry:
 
 
 def head_from_s3(headers: Mapping[str, str]) -> Entry:
-    """Return the entry, without its body, of an object that S3 sent whole, in part or not at all with these headers."""
+    """Build an entry without a body from S3's response to a GET (whole or range) or HEAD."""
     total = headers.get("content-range", "").rpartition("/")[2]
     length = {"content-length": total or headers["content-length"]}
     return Entry({**_described(headers), **length}, b"")
 
 
 def _described(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return what an entry keeps of S3's headers; a date that is none says nothing, so it is left out."""
+    """Return the subset of S3's headers that an entry keeps, without malformed dates."""
     kept = object_headers(headers)
     kept.pop("last-modified", None)
     lower = {name.lower(): value for name, value in headers.items()}
@@ -75,38 +74,38 @@ def _described(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def encode(entry: Entry) -> bytes:
-    """Return the entry as it goes over the relay: length of the meta (4 bytes, big-endian), meta as JSON, body."""
+    """Encode an entry for the relay: length of the meta (4 bytes, big-endian), meta as JSON, body."""
     meta = encode_meta(entry.meta)
     return b"".join((len(meta).to_bytes(_LENGTH_BYTES, "big"), meta, entry.body))
 
 
 def decode(data: bytes) -> Entry:
-    """Return the entry in `data`; raise ValueError if it is cut short or no entry at all."""
+    """Decode an entry. Raise ValueError if it is truncated or malformed."""
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
     if len(data) < _LENGTH_BYTES or end > len(data):
-        raise ValueError(f"{len(data)} bytes are no entry: its meta would end at {end}")
+        raise ValueError(f"{len(data)} bytes are not an entry: its meta would end at {end}")
     return Entry(decode_meta(data[_LENGTH_BYTES:end]), data[end:])
 
 
 def encode_meta(meta: Mapping[str, str]) -> bytes:
-    """Return the meta as JSON bytes: field `meta` of the hash in Redis."""
+    """Encode the headers as JSON bytes, the field `meta` of the hash in Redis."""
     return json.dumps(meta, separators=(",", ":")).encode()
 
 
 def decode_meta(data: bytes) -> dict[str, str]:
-    """Return the headers in JSON bytes, only those of an object, or raise ValueError: `checked_headers`."""
+    """Decode and validate headers in JSON bytes (`checked_headers`), or raise ValueError."""
     if len(data) > _MOST_META_BYTES:
         raise ValueError(f"the meta of an entry has {len(data):,} bytes; accepted: up to {_MOST_META_BYTES:,}")
     try:
         meta = json.loads(data, object_pairs_hook=_without_duplicates)
     except RecursionError:
-        raise ValueError("the meta of an entry is nested without end") from None
+        raise ValueError("the meta of an entry is nested too deeply") from None
     if not isinstance(meta, dict):
-        raise ValueError(f"the meta of an entry is no object: {data[:100]!r}")
+        raise ValueError(f"the meta of an entry is not a JSON object: {data[:100]!r}")
     return checked_headers(meta)
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("the meta of an entry has a name twice")
-    return found
+    if len(members := dict(pairs)) < len(pairs):
+        raise ValueError("the meta of an entry has a duplicate name")
+    return members

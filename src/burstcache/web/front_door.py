@@ -1,4 +1,4 @@
-"""The two front doors: an HTTP API (payload format 2.0) and an Application Load Balancer."""
+"""The two kinds of front door: an HTTP API (payload format 2.0) and an Application Load Balancer."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NOT_SENT = re.compile("[\ud800-\udfff\N{REPLACEMENT CHARACTER}]")
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A request as it came in: path and query decoded, header names in lower case.
+    """An incoming request: path and query decoded, header names in lower case.
 
-    `request_id` is empty if the front door gives none; `claims` are those of the token that an HTTP API has checked.
+    `request_id` is empty if the front door sends none. `claims` come from the token, which the HTTP API has verified.
     """
 
     method: str
@@ -34,7 +34,7 @@ class Arrival:
 
 
 def arrival(event: Any) -> Arrival:
-    """Return the request in an event of either front door, or raise RefusedRequestError (400)."""
+    """Parse an event of either front door, or raise RefusedRequestError (400)."""
     if not isinstance(event, dict):
         raise _no_front_door()
     context = _mapping(event.get("requestContext"))
@@ -46,20 +46,22 @@ def arrival(event: Any) -> Arrival:
 
 
 def body_in(event: Event) -> bytes:
-    """Return the body of a request of either front door.
+    """Decode the body of an event of either front door.
 
     Raises:
-        RefusedRequestError: 400: it came as text, and is not what was sent, or is not in base64 as it says.
+        RefusedRequestError: 400. The front door has altered a text body, or the base64 is invalid.
     """
     body, headers = str(event.get("body") or ""), _mapping(event.get("headers"))
     if event.get("isBase64Encoded"):
         try:
             return a2b_base64(body, strict_mode=True)
         except ValueError:
-            raise RefusedRequestError(400, "UnknownEvent", "the body of the event is not base64 as it says") from None
+            raise RefusedRequestError(
+                400, "UnknownEvent", "the event's body is marked as base64, but is not base64"
+            ) from None
     data = body.encode(errors="surrogatepass")
     lengths = [str(value) for name, value in headers.items() if name.lower() == "content-length"]
-    # Bytes that are not UTF-8 come as such characters; those of another charset may come as its own.
+    # Invalid UTF-8 arrives as replacement characters. Bytes in another charset may arrive as valid text.
     if _NOT_SENT.search(body) or lengths not in ([], [str(len(data))]):
         accepted = "UTF-8, another Content-Type, or a PUT to a URL that POST gives"
         message = f"the body is of a text type, but not UTF-8; accepted: {accepted}"
@@ -68,7 +70,7 @@ def body_in(event: Event) -> bytes:
 
 
 def answer(event: Any, response: Response) -> dict[str, Any]:
-    """Return the response in the form that the event's front door expects, a binary body in base64."""
+    """Format the response for the event's front door, with a binary body in base64."""
     is_base64 = bool(response.body) and not response.is_text
     body = b2a_base64(response.body, newline=False).decode("ascii") if is_base64 else response.body.decode()
     message: dict[str, Any] = {"statusCode": response.status, "isBase64Encoded": is_base64, "body": body}
@@ -82,7 +84,7 @@ def answer(event: Any, response: Response) -> dict[str, Any]:
 
 
 def _from_http_api(event: Event, context: Event) -> Arrival:
-    # The HTTP API has decoded the path, once (and cut it at what decoded to '?'); the query is as the client sent it.
+    # The HTTP API has decoded the path once, and truncated it at an encoded '?'. It forwards the query unchanged.
     path = str(event.get("rawPath", ""))
     stage = context.get("stage", "$default")
     if stage != "$default":
@@ -103,7 +105,7 @@ def _claims(context: Event) -> dict[str, str]:
 
 
 def _from_load_balancer(event: Event) -> Arrival:
-    # A load balancer passes path and query on as the client sent them. It names no request: the trace id may be forged.
+    # A load balancer forwards path and query unchanged. It has no request id, and clients can forge its trace id.
     parameters = _pairs(event, "multiValueQueryStringParameters", "queryStringParameters")
     headers: dict[str, str] = {}
     for name, value in _pairs(event, "multiValueHeaders", "headers"):
@@ -111,7 +113,7 @@ def _from_load_balancer(event: Event) -> Arrival:
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return Arrival(
         method=str(event.get("httpMethod", "")).upper(),
-        path=_strictly(lambda: unquote_to_bytes(str(event.get("path", ""))).decode(), "path"),
+        path=_decode_strictly(lambda: unquote_to_bytes(str(event.get("path", ""))).decode(), "path"),
         query=_query("&".join(f"{name}={value}" for name, value in parameters)),
         headers=headers,
         request_id="",
@@ -126,10 +128,10 @@ def _pairs(event: Event, many: str, single: str) -> Iterable[tuple[str, str]]:
 
 
 def _query(text: str) -> tuple[tuple[str, str], ...]:
-    return tuple(_strictly(lambda: parse_qsl(text, keep_blank_values=True, errors="strict"), "query"))
+    return tuple(_decode_strictly(lambda: parse_qsl(text, keep_blank_values=True, errors="strict"), "query"))
 
 
-def _strictly(decode: Callable[[], _T], part: str) -> _T:
+def _decode_strictly(decode: Callable[[], _T], part: str) -> _T:
     try:
         return decode()
     except ValueError:
@@ -149,5 +151,5 @@ def _reason(status: int) -> str:
 
 
 def _no_front_door() -> RefusedRequestError:
-    message = "the event is none of a front door; accepted: HTTP API (payload format 2.0) or Application Load Balancer"
+    message = "the event is not from a front door; accepted: HTTP API (payload format 2.0) or Application Load Balancer"
     return RefusedRequestError(400, "UnknownEvent", message)

@@ -1,4 +1,4 @@
-"""Which of S3's response headers belong to the object, and how a header's value is made safe to send."""
+"""Response headers: the subset of S3's headers that describes the object, with values made safe to send."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from burstcache.web.dates import parse_http_date
 
-# A cached copy keeps these (and the two below), so that every tier answers with the same headers.
+# Cached copies keep these, user metadata and `date`, so that every tier responds with the same headers.
 _OBJECT_HEADERS = frozenset(
     {
         "etag",
@@ -24,21 +24,21 @@ _OBJECT_HEADERS = frozenset(
     }
 )
 _USER_METADATA = "x-amz-meta-"
-# RFC 9110, 15.4.5: a 304 repeats what a cache needs to update its copy, and nothing of what it has already.
+# RFC 9110, 15.4.5: a 304 has only the headers that a cache needs to update its copy.
 _IN_304 = frozenset({"etag", "last-modified", "cache-control", "expires", "x-amz-version-id"})
 _SAFE = re.compile(r"[\x20-\x7e\t]*")
 _METADATA_NAME = re.compile(rf"{_USER_METADATA}[!#$%&'*+.^_`|~0-9a-z-]*")  # RFC 9110, 5.6.2: a token, in lower case
 _SHAPES = {
-    "etag": re.compile(r'(?:W/)?(?:"[\x21\x23-\x7e]*"|[\x21\x23-\x7e]+)'),  # stores other than S3 leave the quotes out
+    "etag": re.compile(r'(?:W/)?(?:"[\x21\x23-\x7e]*"|[\x21\x23-\x7e]+)'),  # stores other than S3 omit the quotes
     "content-length": re.compile(r"0|[1-9][0-9]{0,14}"),
 }
 _DATES = ("last-modified", "date")
 
 
 def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return those of S3's headers that describe the object, names in lower case, values safe to send.
+    """Return the subset of S3's headers that describes the object, with lower-case names and safe values.
 
-    Headers that describe S3 or our account (request ids, encryption keys, replication) stay behind.
+    Headers about S3 or the account (request ids, encryption keys, replication) are dropped.
     """
     kept = {}
     for name, value in headers.items():
@@ -49,15 +49,15 @@ def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked_headers(stored: Mapping[str, object]) -> dict[str, str]:
-    """Return the headers of a stored entry, filtered as they were when it was stored.
+    """Validate a stored entry's headers, and filter them as when they were stored.
 
-    A cache is not trusted with more than S3 is: names that `object_headers` would have left behind are dropped.
+    A cache is trusted no more than S3, so names that `object_headers` would drop are dropped.
 
     Args:
-        stored: Names and values as they were found: an object's headers and S3's `date`.
+        stored: Header names and values from the cache: an object's headers and S3's `date`.
 
     Raises:
-        ValueError: A header that is kept cannot be sent, or one that each entry needs is missing or malformed.
+        ValueError: A header cannot be sent, or a required one is missing or malformed.
     """
     kept: dict[str, str] = {}
     for name, value in stored.items():
@@ -77,33 +77,33 @@ def checked_headers(stored: Mapping[str, object]) -> dict[str, str]:
 
 
 def valid_dates(headers: Mapping[str, str], *names: str) -> dict[str, str]:
-    """Return those of some headers that are HTTP dates."""
+    """Return the headers with these names, if their values are valid HTTP dates."""
     return {name: headers[name] for name in names if parse_http_date(headers.get(name, "")) is not None}
 
 
 def _is_object_header(name: str) -> bool:
-    """Whether a name in lower case is that of a header that describes an object."""
+    """Return True if the header with this lower-case name describes an object."""
     return name in _OBJECT_HEADERS or _METADATA_NAME.fullmatch(name) is not None
 
 
 def object_size_bytes(headers: Mapping[str, str]) -> int:
-    """Return the size of the whole object, also if an answer has a part of it; 0 if it does not say.
+    """Return the size of the whole object, even from the response to a range request, or 0 if unknown.
 
     Args:
-        headers: Of an answer with the object, names in lower case.
+        headers: Headers of the response, names in lower case.
     """
     size = _size(headers)
     return int(size) if size.isascii() and size.isdigit() else 0
 
 
 def is_identified(headers: Mapping[str, str]) -> bool:
-    """Whether a store says all that tells one version of an object from another: ETag, size and time of the write.
+    """Return True if headers identify a version of the object, by a strong ETag, size and Last-Modified.
 
-    S3 always does. Stores and gateways that do not are read, and their objects are never kept. A weak ETag stands for
-    several bodies (RFC 9110, 8.8.1), so it tells none.
+    S3 always sends all three. Other stores and gateways may not, and such objects are never cached. A weak ETag may
+    match several bodies (RFC 9110, 8.8.1).
 
     Args:
-        headers: Of an answer with the object, or with a part of it, names in lower case.
+        headers: Headers of a response with the object or a part of it, names in lower case.
     """
     is_dated = parse_http_date(headers.get("last-modified", "")) is not None
     etag = headers.get("etag", "")
@@ -113,30 +113,30 @@ def is_identified(headers: Mapping[str, str]) -> bool:
 
 
 def _size(headers: Mapping[str, str]) -> str:
-    """Return the size of the whole object as an answer writes it: of a part it may be `*`, which is unknown."""
+    """Return the whole object's size as text, or `*` if Content-Range does not state the size."""
     return headers.get("content-range", headers.get("content-length", "")).rpartition("/")[2]
 
 
 def age_s(headers: Mapping[str, str], *, at_us: int) -> int:
-    """Return how long ago S3 gave these headers [s], by its own clock; 0 if it does not say.
+    """Return the time since S3 sent these headers, by S3's clock [s], or 0 if unknown.
 
     Args:
-        headers: An object's, with S3's `date`.
-        at_us: The present [us since 1970].
+        headers: Headers of an object, with S3's `date`.
+        at_us: The current time [us since 1970].
     """
-    given_at = parse_http_date(headers.get("date", ""))
-    return 0 if given_at is None else max(int(at_us / 1e6 - given_at.timestamp()), 0)
+    sent_at = parse_http_date(headers.get("date", ""))
+    return 0 if sent_at is None else max(int(at_us / 1e6 - sent_at.timestamp()), 0)
 
 
 def not_modified_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return those of an object's headers that a 304 repeats."""
+    """Return the subset of an object's headers for a 304."""
     return {name: value for name, value in headers.items() if name in _IN_304}
 
 
 def sendable(value: str) -> str:
-    """Return a header's value in printable ASCII, encoded as S3 itself encodes such user metadata (RFC 2047).
+    """Encode a header's value as printable ASCII, as S3 itself encodes user metadata (RFC 2047).
 
-    S3's bytes come as Latin-1 text, whatever they were; the API Gateway takes text and may refuse or change the rest.
+    S3's bytes arrive decoded as Latin-1, whatever their charset. API Gateway may reject or alter non-ASCII text.
     """
     if _SAFE.fullmatch(value):
         return value
@@ -150,5 +150,5 @@ def sendable(value: str) -> str:
 
 
 def is_safe(value: str) -> bool:
-    """True if a client's header value is printable ASCII, so that it can be passed on."""
+    """Return True if a client's header value is printable ASCII and can be forwarded."""
     return _SAFE.fullmatch(value) is not None

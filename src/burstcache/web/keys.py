@@ -1,4 +1,4 @@
-"""Which object a path and query ask for."""
+"""Object keys from a request's path or query."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ MAX_KEY_BYTES = 1024  # S3's limit
 _PREFIX = "/objects/"
 _ROUTES = "accepted: /objects/{key} or /objects?key={key}"
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
-# With these S3 would not answer with the current object, so ignoring them would give a wrong answer.
+# Parameters that select another version or part, or alter the response. Ignoring them would return the wrong object.
 _UNSUPPORTED = ("versionId", "partNumber", "response-")
 
 
 def requested_key(path: str, query: Sequence[tuple[str, str]]) -> str:
-    """Return the key that a decoded path and the decoded query parameters name.
+    """Extract the key from a decoded path or from decoded query parameters.
 
     Raises:
-        RefusedRequestError: 404 for a path that is no object's; 400 for a key that cannot exist, or cannot be a path.
+        RefusedRequestError: 404 for any other path. 400 for a key that cannot exist or is unsafe in a path.
     """
     in_query = [value for name, value in query if name == "key"]
     if path.rstrip("/") == _PREFIX.rstrip("/") and (in_query or not path.endswith("//")):
@@ -60,7 +60,7 @@ def _check_path_key(key: str) -> None:
 
 
 def check_key(key: str) -> None:
-    """Raise RefusedRequestError (400) for a key that cannot exist."""
+    """Raise RefusedRequestError (400) for a key that S3 cannot store."""
     if not key:
         raise RefusedRequestError(400, "EmptyKey", f"the key is empty; accepted: 1 to {MAX_KEY_BYTES} bytes in UTF-8")
     try:
@@ -71,14 +71,12 @@ def check_key(key: str) -> None:
         message = f"the key has {size_bytes} bytes in UTF-8; accepted: up to {MAX_KEY_BYTES}"
         raise RefusedRequestError(400, "KeyTooLong", message)
     if _climbs_out(key):
-        message = (
-            "the key's '..' segments lead out of the bucket; accepted: at every point no more '..' than names before"
-        )
+        message = "the key's '..' segments lead out of the bucket; accepted: never more '..' than names before them"
         raise RefusedRequestError(400, "InvalidKey", message)
 
 
 def _climbs_out(key: str) -> bool:
-    """True if, read from the left, the '..' ever outnumber the other segments (S3 user guide, "Naming objects")."""
+    """Return True if any leading segments have more '..' than names (S3 User Guide, "Naming objects")."""
     depth = 0
     for segment in key.split("/"):
         depth += -1 if segment == ".." else segment not in ("", ".")

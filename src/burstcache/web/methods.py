@@ -1,4 +1,4 @@
-"""The methods that the front door knows."""
+"""HTTP methods supported by the front door."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ WRITES = ("PUT", "DELETE", "POST")
 
 
 def check_method(method: str, accepted: Sequence[str], *, allowed: Sequence[str]) -> None:
-    """Raise RefusedRequestError (405) for a method that is not accepted here.
+    """Raise RefusedRequestError (405) for a method that this function does not accept.
 
     Args:
-        method: The request's.
-        accepted: Those that are.
-        allowed: Those that the front door takes of the same object, here or elsewhere.
+        method: The request's method.
+        accepted: Methods that this function accepts.
+        allowed: Methods supported by all functions behind the front door together, for the `Allow` header.
     """
     if method not in accepted:
         names = ", ".join(allowed)

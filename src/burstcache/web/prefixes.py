@@ -1,7 +1,8 @@
-"""Which keys a caller may name: those under the prefixes that the claims of its token fill in.
+"""Key prefixes that a caller may access, derived from the claims of the caller's token.
 
-A pattern is a prefix with claims in braces: `{sub}` is one claim's text, `{groups[]}` each item of a claim that is an
-array. Keys are compared as S3 compares them, code point by code point: nothing in them is decoded or resolved.
+A pattern is a prefix with claims in braces. `{sub}` expands to the value of a claim, and `{groups[]}` to one prefix
+per item of an array claim. Keys are matched as S3 matches them: code point by code point, without decoding or path
+resolution.
 """
 
 from __future__ import annotations
@@ -15,42 +16,42 @@ from burstcache.core.errors import InvalidSettingError, RefusedRequestError
 Claims = Mapping[str, str]
 
 _CLAIM = re.compile(r"\{([^{}\[\],]+)(\[\])?\}")
-_ACCEPTED = "accepted: prefixes by commas that end in '/', with claims as {name}, or one of each prefix as {name[]}"
-_RESOLVED = frozenset({".", ".."})  # folders that S3 takes as they are, but not all that mounts a bucket does
-_MOST_NAMED = 5  # prefixes in a refusal
+_ACCEPTED = "accepted: comma-separated prefixes ending in '/', with claims as {name}, or one array as {name[]}"
+_RESOLVED = frozenset({".", ".."})  # literal to S3, but resolved by some tools that mount a bucket
+_MOST_LISTED = 5  # prefixes in an error message
 
 
 def parse_patterns(text: str) -> tuple[str, ...]:
-    """Return the patterns in `public/,users/{sub}/`; an empty text has none.
+    """Parse comma-separated patterns such as `public/,users/{sub}/`. An empty string yields none.
 
     Raises:
-        InvalidSettingError: A pattern does not end in a slash, has a brace that belongs to no claim, or has several
-            arrays, whose items would give a product of prefixes.
+        InvalidSettingError: A pattern does not end in a slash, has a stray brace, or has several array claims (the
+            number of combinations would multiply).
     """
     patterns = tuple(filter(None, (part.strip() for part in text.split(","))))
     for pattern in patterns:
         rest = _CLAIM.sub("", pattern)
         arrays = sum(bool(match[2]) for match in _CLAIM.finditer(pattern))
         if not pattern.endswith("/") or rest == "/" == pattern or set("{}") & set(rest) or arrays > 1:
-            raise InvalidSettingError(f"JWT_PREFIXES: {pattern!r} is no prefix of keys; {_ACCEPTED}")
+            raise InvalidSettingError(f"JWT_PREFIXES: {pattern!r} is not a key prefix; {_ACCEPTED}")
     return patterns
 
 
 def allowed_prefixes(patterns: Iterable[str], claims: Claims) -> tuple[str, ...]:
-    """Return the prefixes that claims give, in the order of the patterns.
+    """Return the prefixes that the claims grant, in the order of the patterns.
 
-    A claim that is missing, empty or has a slash fills in nothing, so that no token reaches beyond one folder of it;
-    nor does one that makes a folder `.` or `..`.
+    A pattern is skipped if one of its claims is missing or empty, contains a slash, or would produce a path segment `.`
+    or `..`. Therefore a claim never escapes its path segment.
     """
     return tuple(dict.fromkeys(prefix for pattern in patterns for prefix in _filled(pattern, claims)))
 
 
 def check_prefix(key: str, patterns: Sequence[str], claims: Claims) -> None:
-    """Raise RefusedRequestError (403) unless a key is under one of a caller's prefixes."""
+    """Raise RefusedRequestError (403) unless the key has one of the caller's prefixes."""
     prefixes = allowed_prefixes(patterns, claims)
     if not key.startswith(prefixes):
-        named = ", ".join(map(repr, prefixes[:_MOST_NAMED])) + (", …" if len(prefixes) > _MOST_NAMED else "")
-        message = f"the token's claims give no right to the key {key!r}; accepted: keys under {named or 'no prefix'}"
+        listed = ", ".join(map(repr, prefixes[:_MOST_LISTED])) + (", …" if len(prefixes) > _MOST_LISTED else "")
+        message = f"the token's claims do not permit the key {key!r}; accepted: keys under {listed or 'no prefix'}"
         raise RefusedRequestError(403, "PrefixNotAllowed", message)
 
 
@@ -65,8 +66,8 @@ def _filled(pattern: str, claims: Claims) -> Iterable[str]:
 
 def _values(name: str, claims: Claims, *, is_array: bool) -> list[str]:
     value = claims.get(name, "")
-    # An HTTP API hands an array over as a text, `[a b]`. Only a pattern says that a claim is one: a person who may
-    # choose a text, such as a nickname, could write the same.
-    is_shown_as_one = value.startswith("[") and value.endswith("]")
-    items = [value] if not is_array else value[1:-1].split(" ") if is_shown_as_one else []
+    # An HTTP API passes an array as the text `[a b]`. Only the pattern marks a claim as an array. Otherwise users
+    # could forge an array in a text claim that they control, such as a nickname.
+    has_brackets = value.startswith("[") and value.endswith("]")
+    items = [value] if not is_array else value[1:-1].split(" ") if has_brackets else []
     return [item for item in items if item and "/" not in item]

@@ -1,4 +1,4 @@
-"""The Range header (RFC 9110, section 14), served as S3 serves it."""
+"""Byte ranges: the Range header (RFC 9110, section 14), interpreted as S3 interprets it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 _RANGE = re.compile(r"bytes=(?:([0-9]+)-([0-9]*)|-([0-9]+))", re.IGNORECASE)
 _SENT = re.compile(r"bytes[ =]([0-9]+)-([0-9]+)/([0-9]+|\*)", re.IGNORECASE)
-_LARGEST = 2**63 - 1  # positions beyond are the same as this one: no object is that large
+_LARGEST = 2**63 - 1  # upper limit of positions, beyond any object's size
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Bytes `first` to `last`, both included; without `last` up to the end; without `first` the last `last` bytes."""
+    """Bytes `first` to `last`, inclusive. Without `last`: to the end. Without `first`: a suffix of `last` bytes."""
 
     first: int | None
     last: int | None
@@ -22,9 +22,9 @@ class ByteRange:
         return f"bytes={first}-{last}"
 
     def within(self, size_bytes: int) -> tuple[int, int] | None:
-        """Return the positions of the first byte and of the one after the last; None if no byte of the range exists.
+        """Return the range's start and exclusive end in an object of this size, or None if unsatisfiable.
 
-        The last bytes of an empty object are no bytes, (0, 0), and not None: such a range can be satisfied (14.1.1).
+        A suffix range of an empty object is satisfiable (14.1.1), and returns (0, 0).
         """
         if self.first is None:
             first, end = max(0, size_bytes - (self.last or 0)), size_bytes
@@ -34,39 +34,37 @@ class ByteRange:
 
 
 def parse_range(text: str) -> ByteRange | None:
-    """Return the one range that `text` asks for; None if the whole object is the answer.
+    """Parse a Range header with a single range. Return None if the response must be the whole object.
 
-    It is for another unit, for several ranges, and for what is malformed: RFC 9110, section 14.2, lets a server ignore
-    those, and S3 does (recorded by LocalStack, get_object_range; moto pull 6778; awslabs/aws-c-s3 issue 257).
+    Other units, multiple ranges and malformed headers are ignored. RFC 9110, section 14.2, permits this, and S3 does so
+    (recorded by LocalStack, get_object_range; moto pull 6778; awslabs/aws-c-s3 issue 257).
     """
     if not (match := _RANGE.fullmatch(text)):
         return None
-    first, last, suffix = (_position(digits) for digits in match.groups())
-    if first is None:
-        return ByteRange(None, suffix)
+    if suffix := match[3]:
+        return ByteRange(None, _position(suffix))
+    first, last = _position(match[1]), _position(match[2]) if match[2] else None
     return None if last is not None and last < first else ByteRange(first, last)
 
 
-def is_part_sent(asked: ByteRange | None, content_range: str) -> bool:
-    """Return whether a 206 has the bytes that were asked for; stores and gateways have sent others.
+def is_part_sent(requested: ByteRange | None, content_range: str) -> bool:
+    """Return True if a 206 contains the requested bytes. Some stores and gateways have sent other bytes.
 
     Args:
-        asked: What was asked for; None: the whole object.
-        content_range: The answer's header. Where it is missing, a part that was asked for is taken for granted.
+        requested: The requested range. None: the whole object.
+        content_range: The response's header. If it is missing, the requested range is assumed.
     """
     if not content_range:
-        return asked is not None
+        return requested is not None
     if not (match := _SENT.fullmatch(content_range.strip())):
         return False
     first, last = int(match[1]), int(match[2])
     if match[3] != "*":
-        return (asked or ByteRange(0, None)).within(int(match[3])) == (first, last + 1)
-    if asked is None or asked.first is None:  # the store does not say where the object ends
-        return asked is not None
-    return asked.first == first and (asked.last is None or last <= asked.last)
+        return (requested or ByteRange(0, None)).within(int(match[3])) == (first, last + 1)
+    if requested is None or requested.first is None:  # the size is unknown, so the end cannot be checked
+        return requested is not None
+    return requested.first == first and (requested.last is None or last <= requested.last)
 
 
-def _position(digits: str | None) -> int | None:
-    if not digits:
-        return None
+def _position(digits: str) -> int:
     return min(int(digits), _LARGEST) if len(digits) < 100 else _LARGEST

@@ -1,4 +1,4 @@
-"""From an arrival to a read: every refusal of a request happens here, before any tier is asked."""
+"""Reading: parsing and validation of GET and HEAD requests. Invalid requests never reach a tier."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def read_request(
     prefixes: Sequence[str] = (),
     allowed: Sequence[str] = READS,
 ) -> Request:
-    """Return the read that a request asks for.
+    """Parse and validate a read request.
 
     Args:
-        arrival: What the front door handed over.
-        request_id: Identifies the request, so that a repeated report of it counts once.
-        at_us: When it arrived [us since 1970].
-        prefixes: Patterns of the prefixes that the claims of a token give a right to; none: every key may be named.
-        allowed: Methods that the front door takes of objects, this or another function of it.
+        arrival: The request as the front door sent it.
+        request_id: The request's id, which makes its reports idempotent.
+        at_us: Time of its arrival [us since 1970].
+        prefixes: Patterns of the key prefixes that a token's claims permit. Empty: all keys are permitted.
+        allowed: Methods supported by all functions behind the front door together.
 
     Raises:
-        RefusedRequestError: 400, 403, 404 or 405, with what is accepted.
+        RefusedRequestError: 400, 403, 404 or 405. The message names the accepted values.
     """
     key = requested_key(arrival.path, arrival.query)
     if prefixes:

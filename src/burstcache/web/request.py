@@ -1,4 +1,4 @@
-"""One read, as every tier understands it."""
+"""A read request, as passed to every tier."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstcache.web.ranges import ByteRange
 class Request:
     """A GET or HEAD of one object.
 
-    `headers` are the client's, names in lower case. `range` is the requested part, None for the whole object.
+    `headers` have lower-case names. `range` is None for the whole object.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""The read path's surroundings: AWS by moto in this process, a real Redis and a real NATS server on loopback."""
+"""Fixtures of the read path (conftest): in-process AWS by moto, a real Redis and a real NATS server on loopback."""
 
 from __future__ import annotations
 
@@ -13,32 +13,16 @@ import redis as redis_py
 
 from benchmarks.support.variables import VARIABLES
 from burstcache.web.entry import Entry, encode
-from burstcache_local.machines.redis_binary import redis_binary
 from support.aws import BUCKET, BUS, TABLE, clients, make_stack, mocked_aws
-from support.read_path import PASSWORDS, Cloud, Environment, Holder, MakeEntry, Node, Relay, Server, entry_of
+from support.read_path import PASSWORDS, Cloud, Environment, Holder, MakeEntry, Node, Relay, entry_of
+from support.servers import RedisServer, ServerProcess
 from support.waiting import free_port
 
 
 @pytest.fixture
-def redis_server() -> Iterator[Server]:
-    port = free_port()
-    server = Server(
-        [
-            str(redis_binary()),
-            "--port",
-            str(port),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--requirepass",
-            "redis password",
-        ],
-        port,
-    )
-    server.start()
-    yield server
-    server.stop()
+def redis_server() -> Iterator[RedisServer]:
+    with RedisServer(options=["--requirepass", "redis password"]) as server:
+        yield server
 
 
 def nats_binary() -> str:
@@ -47,19 +31,17 @@ def nats_binary() -> str:
 
 
 @pytest.fixture
-def nats_server(tmp_path: Path) -> Iterator[Server]:
+def nats_server(tmp_path: Path) -> Iterator[ServerProcess]:
     port, config = free_port(), tmp_path / "nats.conf"
     users = ",".join(f'{{user: {user}, password: "{word}"}}' for user, word in PASSWORDS.items())
     config.write_text(f"listen: 127.0.0.1:{port}\nmax_payload: 8MB\nauthorization: {{users: [{users}]}}\n")
-    server = Server([nats_binary(), "-c", str(config)], port)
-    server.start()
-    yield server
-    server.stop()
+    with ServerProcess([nats_binary(), "-c", str(config)], port) as server:
+        yield server
 
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Environment]:
-    """Calling it sets variables and starts a fresh execution environment of the proxy."""
+    """Run the proxy's execution environment. A call of it sets variables and starts a fresh one."""
     variables = VARIABLES | {"TABLE_NAME": TABLE, "BUCKET_NAME": BUCKET, "BUS_NAME": BUS}
     with mocked_aws():
         running = Environment(monkeypatch.setenv, variables | {"POWERTOOLS_SERVICE_NAME": "proxy"})
@@ -75,7 +57,7 @@ def cloud(environment: Environment) -> Cloud:
 
 @pytest.fixture
 def reported(environment: Environment) -> list[dict[str, Any]]:
-    """What is sent to the bus."""
+    """Return the events sent to the bus."""
     return environment.reported
 
 
@@ -85,7 +67,7 @@ def make_entry() -> MakeEntry:
 
 
 @pytest.fixture
-def node(cloud: Cloud, redis_server: Server, environment: Environment) -> Iterator[Node]:
+def node(cloud: Cloud, redis_server: RedisServer, environment: Environment) -> Iterator[Node]:
     clients().secrets.put_parameter(Name="/redis", Value="redis password", Type="SecureString")
     environment(REDIS_PASSWORD_PARAMETER="/redis", REDIS_NODES=f"node-1=i-1@127.0.0.1:{redis_server.port}")
     cloud.node(phase="running", generation=7)
@@ -94,7 +76,7 @@ def node(cloud: Cloud, redis_server: Server, environment: Environment) -> Iterat
 
 
 @pytest.fixture
-def relay(cloud: Cloud, nats_server: Server, environment: Environment) -> Iterator[Relay]:
+def relay(cloud: Cloud, nats_server: ServerProcess, environment: Environment) -> Iterator[Relay]:
     """The relay; called with a key and an answer (None: silence), makes a process hold that key."""
     clients().secrets.put_parameter(Name="/relay/proxy", Value=PASSWORDS["proxy"], Type="SecureString")
     url = f"nats://127.0.0.1:{nats_server.port}"

@@ -12,15 +12,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from burstcache.adapters.breaker import OPEN_S
+from burstcache.adapters.circuit_breaker import OPEN_S
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.digest import MAX_AGE_S
 from support.answers import body_of
 from support.aws import clients
-from support.read_path import ETAG, PASSWORDS, Cloud, Environment, MakeEntry, Relay, Server
-from support.servers import Silence
+from support.read_path import ETAG, PASSWORDS, Cloud, Environment, MakeEntry, Relay
+from support.servers import ServerProcess, Silence
 from support.waiting import LIMIT_S, until
 
 BODY = b"0123456789"
@@ -128,10 +128,10 @@ def test_head_has_no_body_even_if_the_cache_function_sends_one(hot: Cloud, relay
     assert (message["statusCode"], message["body"], message["headers"]["content-length"]) == (200, "", "10")
 
 
-def test_dead_relay_breaks_no_read(hot: Cloud, relay: Relay, nats_server: Server, make_entry: MakeEntry) -> None:
+def test_dead_relay_breaks_no_read(hot: Cloud, relay: Relay, nats_server: ServerProcess, make_entry: MakeEntry) -> None:
     relay("hot", make_entry(BODY))
     hot.get("hot")
-    nats_server.stop()
+    nats_server.kill()
 
     served = [body_of(hot.get("hot")) for _ in range(10)]
 
@@ -139,11 +139,11 @@ def test_dead_relay_breaks_no_read(hot: Cloud, relay: Relay, nats_server: Server
 
 
 def test_connection_lost_in_a_freeze_is_made_anew_at_its_first_use(
-    hot: Cloud, relay: Relay, nats_server: Server, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
+    hot: Cloud, relay: Relay, nats_server: ServerProcess, make_entry: MakeEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     relay("hot", make_entry(BODY))
     hot.get("hot")
-    nats_server.stop()
+    nats_server.kill()
     nats_server.start()
     relay("hot", make_entry(b"after"))
     hot.clock.sleep(60)  # longer than a connection is trusted without a ping
@@ -179,19 +179,24 @@ def test_refused_password_is_read_anew(
 
 
 def test_relay_is_reached_over_tls_with_the_certificate_of_the_stack(
-    hot: Cloud, relay: Relay, environment: Environment, nats_server: Server, tmp_path: Path, make_entry: MakeEntry
+    hot: Cloud,
+    relay: Relay,
+    environment: Environment,
+    nats_server: ServerProcess,
+    tmp_path: Path,
+    make_entry: MakeEntry,
 ) -> None:
     authority = certificate(tmp_path)
     config = tmp_path / "nats.conf"
     pair = f'cert_file: "{tmp_path}/relay.pem", key_file: "{tmp_path}/relay.key"'
-    nats_server.stop()
+    nats_server.kill()
     config.write_text(config.read_text() + f"tls: {{{pair}}}\n")
     nats_server.start()
     environment(RELAY_URL=f"tls://127.0.0.1:{nats_server.port}", RELAY_CA_PEM=authority)
 
     requests = RelayRequests(environment.settings.relay, Secrets(clients().secrets), SystemClock())
     try:
-        assert requests.request("get.nobody", b"", timeout_s=LIMIT_S) is None
+        assert requests.send_request("get.nobody", b"", timeout_s=LIMIT_S) is None
     finally:
         requests.close()
 

@@ -10,7 +10,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ReadTimeoutError
 
-from burstcache.adapters.breaker import OPEN_S
+from burstcache.adapters.circuit_breaker import OPEN_S
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.core.digest import REFRESH_AT
@@ -33,7 +33,7 @@ def cached(cloud: Cloud, environment: Environment) -> Cloud:
 
 
 class DynamoDb:
-    """What stands between the proxy and the table: it can throttle, or be silent until the time-out."""
+    """Fault injector between the proxy and DynamoDB: it can throttle, or stay silent until the time-out."""
 
     def __init__(self, environment: Environment) -> None:
         self.queries = 0

@@ -131,7 +131,7 @@ def test_corrupt_entry_is_served_from_s3(hot: Cloud, node: Node) -> None:
 
 def test_dead_node_breaks_no_read(hot: Cloud, node: Node) -> None:
     hot.get("hot")
-    node.server.stop()
+    node.server.kill()
 
     message = hot.get("hot")
 
@@ -140,7 +140,7 @@ def test_dead_node_breaks_no_read(hot: Cloud, node: Node) -> None:
 
 def test_restarted_node_is_used_again_over_a_new_connection(hot: Cloud, node: Node, make_entry: MakeEntry) -> None:
     hot.get("hot")
-    node.server.stop()
+    node.server.kill()
     node.server.start()
     node.seed("hot", make_entry(b"new"))
 

@@ -1,4 +1,4 @@
-"""What an environment tells of the time that it is billed for: all of it, once."""
+"""Billed time that an environment reports: all of it, once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ def test_everything_is_reported_once_whenever_that_is() -> None:
     billed = Billed(clock, init_s=0.25)
     with billed.invocation():
         clock.sleep(0.1)
-        assert billed.tell() == (1, 350)
+        assert billed.read_usage() == (1, 350)
         clock.sleep(0.02)
     clock.sleep(60)  # asleep
     with billed.invocation():
         clock.sleep(0.005)
     with billed.invocation():
         clock.sleep(0.001)
-        assert billed.tell() == (2, 26)
-        assert billed.tell() == (0, 0)
+        assert billed.read_usage() == (2, 26)
+        assert billed.read_usage() == (0, 0)
 
 
 def test_an_invocation_that_fails_is_billed_as_well() -> None:
@@ -32,4 +32,4 @@ def test_an_invocation_that_fails_is_billed_as_well() -> None:
     except KeyError:
         pass
 
-    assert billed.tell() == (1, 500)
+    assert billed.read_usage() == (1, 500)

@@ -1,11 +1,11 @@
-"""What botocore raises becomes one of our errors, by its code and status alone."""
+"""Calls of AWS: botocore's exceptions become our errors, by code and status alone."""
 
 from __future__ import annotations
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError
 
-from burstcache.adapters.calls import ask, passing_failures_named, write_if
+from burstcache.adapters.calls import call_aws, translated_transient_errors, write_if
 from burstcache.core.errors import (
     AccessDeniedError,
     BurstcacheError,
@@ -38,7 +38,7 @@ def raiser(error: Exception) -> object:
 )
 def test_failure_is_named_by_its_kind(error: Exception, kind: type[ServiceError], code: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        ask(raiser, error)
+        call_aws(raiser, error)
 
     assert (type(caught.value), caught.value.code) == (kind, code)
 
@@ -54,20 +54,20 @@ def test_failure_is_named_by_its_kind(error: Exception, kind: type[ServiceError]
     ],
 )
 def test_passing_failure_of_any_service_leaves_a_function_under_one_name(error: Exception) -> None:
-    with pytest.raises(ServiceTransientError), passing_failures_named():
+    with pytest.raises(ServiceTransientError), translated_transient_errors():
         raise error
 
 
 @pytest.mark.parametrize("error", [ObjectNotFoundError("gone"), AccessDeniedError("no"), RelayDownError("down")])
 def test_other_failures_leave_a_function_under_their_own_names(error: BurstcacheError) -> None:
-    with pytest.raises(type(error)) as caught, passing_failures_named():
+    with pytest.raises(type(error)) as caught, translated_transient_errors():
         raise error
 
     assert caught.value is error
 
 
 def test_answer_is_passed_on() -> None:
-    assert ask(max, 1, 2) == 2
+    assert call_aws(max, 1, 2) == 2
 
 
 def test_condition_that_does_not_hold_is_no_failure() -> None:

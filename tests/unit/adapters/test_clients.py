@@ -70,7 +70,7 @@ def test_what_s3_answers_a_read_is_passed_on_at_once(profile: Profile) -> None:
         with pytest.raises(ClientError, match="503"):
             s3_at(s3.address, profile).get_object(Bucket="b", Key="k")
 
-        assert s3.asked == 1
+        assert s3.requests == 1
 
 
 @pytest.mark.parametrize("profile", ["read", "write"])
@@ -79,7 +79,7 @@ def test_a_read_whose_connection_was_lost_asks_once_more(profile: Profile) -> No
         with pytest.raises(ConnectionClosedError):
             s3_at(s3.address, profile).get_object(Bucket="b", Key="k")
 
-        assert s3.asked == 2
+        assert s3.requests == 2
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_program_asks_s3_as_often_as_boto3s_standard_retries(hangs_up: bool) -
         with pytest.raises((ConnectionClosedError, ClientError)):
             s3_at(s3.address, "caller").get_object(Bucket="b", Key="k")
 
-        assert s3.asked == 3
+        assert s3.requests == 3
 
 
 @pytest.mark.usefixtures("no_pauses")

@@ -1,4 +1,4 @@
-"""How often the digest is read, which reads wait for it, and what happens when it cannot be read."""
+"""The digest reader: frequency of its reads, waiting readers, and failures."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from unittest.mock import Mock
 import pytest
 
 from burstcache.adapters import digest_reader
-from burstcache.adapters.breaker import FIRST_S
+from burstcache.adapters.adaptive_timeout import AdaptiveTimeout
+from burstcache.adapters.circuit_breaker import FIRST_S
 from burstcache.adapters.digest_reader import DigestReader
-from burstcache.adapters.patience import Patience
 from burstcache.core.digest import MAX_AGE_S, Digest, Route, RoutedKey
 from burstcache.core.errors import ServiceError
 from support.clock import ManualClock
@@ -117,6 +117,16 @@ def test_a_digest_that_cannot_be_read_is_asked_for_once_until_the_breaker_closes
     assert desk.route_at(FIRST_S) == Route("lambda")
 
 
+def test_a_digest_within_its_bound_is_used_where_no_thread_can_refresh_it(desk: Desk) -> None:
+    def start(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    desk.reader = DigestReader(desk.table.read, desk.clock, start=start)
+
+    assert [desk.route_at(now_s) for now_s in (0, 1.6)] == [Route("lambda")] * 2
+    assert desk.reader.is_known_within(2)
+
+
 def test_what_fails_in_the_background_is_tried_again_by_the_read_that_needs_it(desk: Desk) -> None:
     desk.route_at(0)
     desk.table.is_dead = True
@@ -143,7 +153,7 @@ class Hanging(Table):
 
 def test_a_read_waits_for_another_ones_reading_no_longer_than_its_patience() -> None:
     table = Hanging()
-    reader = DigestReader(table.read, ManualClock(), patience=Patience(least_s=0.01, most_s=0.01))
+    reader = DigestReader(table.read, ManualClock(), adaptive_timeout=AdaptiveTimeout(least_s=0.01, most_s=0.01))
     first = threading.Thread(target=reader.route, args=(_HASH,))
     first.start()
     assert table.begun.wait(LIMIT_S)
@@ -159,7 +169,7 @@ def test_a_read_waits_for_another_ones_reading_no_longer_than_its_patience() -> 
 def test_while_one_read_tries_a_lost_digest_again_no_other_one_waits() -> None:
     table, clock = Hanging(is_dead=True), ManualClock()
     table.may_end.set()
-    reader = DigestReader(table.read, clock, patience=Patience(least_s=LIMIT_S, most_s=LIMIT_S))
+    reader = DigestReader(table.read, clock, adaptive_timeout=AdaptiveTimeout(least_s=LIMIT_S, most_s=LIMIT_S))
     reader.route(_HASH)
     table.begun.clear()
     table.may_end.clear()
@@ -181,8 +191,8 @@ def test_while_one_read_tries_a_lost_digest_again_no_other_one_waits() -> None:
 
 
 def test_a_digest_that_had_too_little_of_a_reads_wait_is_not_left_alone(desk: Desk) -> None:
-    patience = Patience(clock=desk.clock)
-    reader = DigestReader(desk.table.read, desk.clock, patience=patience)
+    patience = AdaptiveTimeout(clock=desk.clock)
+    reader = DigestReader(desk.table.read, desk.clock, adaptive_timeout=patience)
     desk.table.is_dead = True
     patience.begin()
     with patience.waiting():
@@ -259,7 +269,7 @@ def test_a_route_that_still_misses_is_left_alone_until_the_next_digest(desk: Des
 def test_followers_know_a_digest_before_anybody_else(desk: Desk) -> None:
     seen: list[int | None] = []
     desk.table.digest = Digest(sequence=5)
-    desk.reader.follow(lambda digest: seen.extend((digest.sequence, desk.reader.sequence)))
+    desk.reader.subscribe(lambda digest: seen.extend((digest.sequence, desk.reader.sequence)))
 
     desk.route_at(0)
 
@@ -275,7 +285,7 @@ def test_of_many_threads_that_wait_one_reads() -> None:
         assert may_end.wait(LIMIT_S)
         return table.read()
 
-    reader = DigestReader(slowly, ManualClock(), patience=Patience(least_s=LIMIT_S, most_s=LIMIT_S))
+    reader = DigestReader(slowly, ManualClock(), adaptive_timeout=AdaptiveTimeout(least_s=LIMIT_S, most_s=LIMIT_S))
     found: list[Route | None] = []
     threads = [threading.Thread(target=lambda: found.append(reader.route(_HASH))) for _ in range(8)]
     for thread in threads:

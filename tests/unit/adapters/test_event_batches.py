@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from burstcache import logs
-from burstcache.adapters.breaker import OPEN_S
+from burstcache.adapters.circuit_breaker import OPEN_S
 from burstcache.adapters.event_batches import EventBatches
-from burstcache.core.gathering import GatherRule
+from burstcache.core.batching import BatchRule
 from burstcache.core.messages.events import ObjectRequested
 from burstcache.core.worth import MICRO, TierPrices, Worth
 from support.clock import ManualClock
@@ -61,16 +61,16 @@ def plain_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def batches_to(
-    bus: Bus, clock: ManualClock | None = None, *, every_s: float = LIMIT_S, rule: GatherRule | None = None
+    bus: Bus, clock: ManualClock | None = None, *, every_s: float = LIMIT_S, rule: BatchRule | None = None
 ) -> EventBatches:
     return EventBatches("bus", bus, clock or ManualClock(), every_s=every_s, rule=rule)  # type: ignore[arg-type]
 
 
-class Enough(GatherRule):
+class Enough(BatchRule):
     """Looks at nothing but the weight."""
 
     def is_due(self, *, age_us: int, weight: int) -> bool:
-        return weight >= self.enough
+        return weight >= self.threshold
 
 
 def test_what_is_worth_too_little_waits_for_more(bus: Bus) -> None:
@@ -126,6 +126,22 @@ def test_events_are_sent_without_a_close(bus: Bus) -> None:
     batches.close()
 
     assert batches.dropped == 0
+
+
+def test_reports_that_no_thread_could_send_go_out_with_the_next_one(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    refused, batches = batches_to(bus), batches_to(bus)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", fail)
+        for each in (refused, batches):
+            each.start(event(0))
+    refused.close()
+    batches.start(event(1))
+    batches.close()
+
+    assert bus.keys == ["key 0", "key 1"]
 
 
 def test_a_close_sends_what_came_while_a_batch_was_on_its_way(bus: Bus) -> None:

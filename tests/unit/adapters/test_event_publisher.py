@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from burstcache.adapters.breaker import OPEN_S
-from burstcache.adapters.event_publisher import EventPublisher, GatheredReports
-from burstcache.core.gathering import AT_LEAST_US, AT_MOST_US, GatherRule
+from burstcache.adapters.circuit_breaker import OPEN_S
+from burstcache.adapters.event_publisher import BatchedReports, EventPublisher
+from burstcache.core.batching import MAX_BATCH_AGE_US, MIN_BATCH_AGE_US, BatchRule
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.worth import MICRO, TierPrices, Worth
 from support.clock import ManualClock
@@ -67,17 +67,30 @@ def test_a_bus_that_takes_events_gets_each() -> None:
     assert bus.sent == 3
 
 
-AT_LEAST_S, AT_MOST_S = AT_LEAST_US / US_PER_S, AT_MOST_US / US_PER_S
+AT_LEAST_S, AT_MOST_S = MIN_BATCH_AGE_US / US_PER_S, MAX_BATCH_AGE_US / US_PER_S
 # Two requests are enough.
-RULE = GatherRule(Worth(Fraction(1), TierPrices(Fraction(0), Fraction(0), Fraction(0))), 2 * MICRO)
+RULE = BatchRule(Worth(Fraction(1), TierPrices(Fraction(0), Fraction(0), Fraction(0))), 2 * MICRO)
 
 
-def gathered_reports(bus: Bus, clock: ManualClock) -> GatheredReports:
+def test_a_read_goes_on_where_no_thread_can_send_its_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    publisher = EventPublisher("bus", Bus({}), ManualClock())  # type: ignore[arg-type]
+    monkeypatch.setattr(threading.Thread, "start", fail)
+
+    report = publisher.start(EVENT)
+    publisher.finish(report)
+
+    assert report is None
+
+
+def gathered_reports(bus: Bus, clock: ManualClock) -> BatchedReports:
     publisher = EventPublisher("bus", bus, clock, wait_s=LIMIT_S)  # type: ignore[arg-type]
-    return GatheredReports(publisher, clock, RULE)
+    return BatchedReports(publisher, clock, RULE)
 
 
-def report(reports: GatheredReports, key: str, number: int) -> None:
+def report(reports: BatchedReports, key: str, number: int) -> None:
     event: Any = {**EVENT, "key": key, "at_us": number}
     reports.finish(reports.start(event))
 
@@ -163,7 +176,7 @@ def test_a_bus_that_hangs_is_waited_for_once_however_much_has_gathered() -> None
 
     bus, clock = Bus(None), ManualClock()
     publisher = Publisher("bus", bus, clock, wait_s=0.01)  # type: ignore[arg-type]
-    reports = GatheredReports(publisher, clock, RULE)
+    reports = BatchedReports(publisher, clock, RULE)
 
     for number in range(1_000):
         report(reports, f"key {number}", number)

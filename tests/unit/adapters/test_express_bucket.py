@@ -1,4 +1,4 @@
-"""What S3 deletes from the directory bucket by age, and the bucket's end."""
+"""The Express bucket: deletion by age through S3's lifecycle rules, and removal of the bucket."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clients]:
 def test_a_bucket_is_emptied(clients: Clients) -> None:
     copies = make_copies(clients)
     for at in range(5):
-        copies.bury(str(at))
+        copies.put_tombstone(str(at))
 
     assert ExpressBucket(COPIES, clients.express).empty() == 5
     assert sizes_of(clients) == {}
@@ -64,7 +64,7 @@ def test_a_bucket_that_is_gone_is_empty(clients: Clients) -> None:
 def test_the_rules_are_those_of_the_bucket(clients: Clients) -> None:
     make_copies(clients)
 
-    ExpressBucket(COPIES, clients.express).let_expire(RULES[0])
+    ExpressBucket(COPIES, clients.express).set_expiry(RULES[0])
 
     kept = clients.express.get_bucket_lifecycle_configuration(Bucket=COPIES)["Rules"]
     assert [(each["ID"], each["Expiration"]["Days"]) for each in kept][:2] == [

@@ -16,8 +16,8 @@ from urllib3.exceptions import ProtocolError
 from burstcache.adapters.functions import invoke_by_name, start_by_name
 from burstcache.adapters.state_function import StateFunction
 from burstcache.core.errors import FunctionFailedError, ServiceTransientError
-from burstcache.core.messages.pool_control import Hub, KnownHub
-from burstcache.core.pool.kept import NO_TOTALS
+from burstcache.core.messages.pool_control import KnownHub, ReportHub
+from burstcache.core.pool.retention import NO_TOTALS
 
 PAYLOAD = {"key": "k"}
 _ASKED = {"FunctionName": "f", "Payload": json.dumps(PAYLOAD).encode()}
@@ -50,7 +50,7 @@ def test_function_that_fails_is_an_error_with_its_own_words(lambda_: Any) -> Non
 
 def test_function_that_fails_names_the_operation_and_the_hub_but_not_its_token(lambda_: Any) -> None:
     hub = KnownHub(id="hub-1", host="10.0.0.5", port=4_230, token="ab" * 32, certificate="PEM")
-    report = Hub(op="hub", hub=hub, totals=NO_TOTALS, used={}, takes_readers=False)
+    report = ReportHub(op="hub", hub=hub, totals=NO_TOTALS, used={}, takes_readers=False)
     asked = {"FunctionName": "f", "Payload": json.dumps(report).encode()}
     client = answering(lambda_, asked, {"errorType": "ServiceError"}, FunctionError="Unhandled")
 

@@ -29,7 +29,7 @@ def test_a_tuple_goes_as_a_list_and_a_set_of_texts_in_any_order() -> None:
 
 @pytest.mark.parametrize("value", [None, 0.5, {"a": 1}, {1}, {b"a"}, object])
 def test_a_value_that_no_item_has_is_refused(value: object) -> None:
-    with pytest.raises(TypeError, match="has no place in an item"):
+    with pytest.raises(TypeError, match="cannot be part of an item"):
         to_values({"column": value})
 
 

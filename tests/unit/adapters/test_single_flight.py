@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import multiprocessing
 import random
 import threading
@@ -15,9 +16,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from burstcache.adapters import single_flight
 from burstcache.adapters.clock import SystemClock
-from burstcache.adapters.single_flight import LEFT_AFTER_S, SingleFlight
+from burstcache.adapters.single_flight import LEFT_AFTER_S, FlightOutcome, SingleFlight, always
 from burstcache.core.errors import OriginError, ServiceError, WrongTypeError
+from support.interruptions import interrupt_at
 from support.searches import seeds
 from support.virtual_time import VirtualClock
 from support.waiting import LIMIT_S, until
@@ -26,7 +29,7 @@ _CALLERS = 40
 
 
 class Source:
-    """What is read: its version counts its writes, and a read finds the version that it has half-way."""
+    """Source of reads. Its version counts the writes, and a read returns the version half-way through it."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock, self.version, self.reads = clock, 0, 0
@@ -118,7 +121,7 @@ def test_each_caller_gets_an_exception_and_a_traceback_of_its_own(error: Excepti
 
     def call() -> Exception:
         try:
-            flights.run("a", fail, may_follow=lambda _: True)
+            flights.run("a", fail, may_follow=always)
         except Exception as raised:
             return raised
         raise AssertionError
@@ -175,7 +178,7 @@ def test_two_event_loops_share_a_read() -> None:
         return "value"
 
     def in_a_loop(threads: ThreadPoolExecutor) -> str:
-        return asyncio.run(flights.run_in_thread("a", read, threads.submit, may_follow=lambda _: True))[0]
+        return asyncio.run(flights.run_in_thread("a", read, threads.submit, may_follow=always))[0]
 
     with ThreadPoolExecutor(2) as threads, ThreadPoolExecutor(2) as loops:
         first = loops.submit(in_a_loop, threads)
@@ -210,7 +213,7 @@ def test_those_that_wait_leave_a_read_that_hangs() -> None:
 
     def call() -> None:
         began_s = clock.monotonic_s()
-        flights.run("a", lambda: source.read(next(takes_s, 0.1)), may_follow=lambda _: True)
+        flights.run("a", lambda: source.read(next(takes_s, 0.1)), may_follow=always)
         took_s.append(clock.monotonic_s() - began_s)
 
     parts = [clock.start(call) for _ in range(10)]
@@ -244,6 +247,19 @@ def test_the_child_of_a_fork_does_not_wait_for_its_parents_reads() -> None:
     assert child.exitcode == 0
 
 
+def test_the_child_of_a_fork_ends_no_read_of_its_parent_and_leads_its_own() -> None:
+    flights: SingleFlight[int, bool] = SingleFlight(SystemClock(), lambda: True)
+    flight, _ = flights.join("a")
+    flights.begin("a", flight)
+
+    flights.after_fork()
+    is_known = flights.has("a")
+    flights.land("a", flight, FlightOutcome(1))
+
+    assert (is_known, flight.outcome.done()) == (False, False)
+    assert flights.run("a", lambda: 2, may_follow=always) == (2, None)
+
+
 def test_a_read_for_which_nobody_waits_can_be_left() -> None:
     flights: SingleFlight[bool, bool] = SingleFlight(SystemClock(), lambda: True)
 
@@ -260,10 +276,59 @@ def test_a_read_within_a_read_of_the_same_thing_does_not_wait_for_itself() -> No
         return "inner"
 
     def outer() -> str:
-        value, _ = flights.run("key", inner, may_follow=lambda _: True)
+        value, _ = flights.run("key", inner, may_follow=always)
         return f"outer of {value}"
 
     began_s = clock.monotonic_s()
 
     assert flights.run("key", outer)[0] == "outer of inner"
     assert clock.monotonic_s() == began_s
+
+
+def test_wherever_a_read_is_interrupted_its_followers_are_free_and_the_next_one_reads() -> None:
+    def interruption(number: int) -> KeyboardInterrupt | None:
+        followed: list[Future[Any]] = []
+
+        def follow() -> bool:
+            if not followed:
+                followed.append(flights.join("a")[0].outcome)
+            return True
+
+        flights: SingleFlight[int, bool] = SingleFlight(SystemClock(), follow)
+        interrupted = interrupt_at(number, single_flight, lambda: flights.run("a", lambda: 1))
+
+        assert all(outcome.done() for outcome in followed), number
+        assert not flights.has("a"), number
+        assert flights.run("a", lambda: 2) == (2, None)
+        return interrupted
+
+    assert next(number for number in itertools.count() if interruption(number) is None) > 10
+
+
+def test_wherever_a_task_is_interrupted_before_its_read_begins_the_next_one_reads() -> None:
+    for number in itertools.count():
+        flights: SingleFlight[int, bool] = SingleFlight(SystemClock(), lambda: True)
+
+        def read(flights: SingleFlight[int, bool] = flights) -> None:
+            asyncio.run(flights.run_in_thread("a", lambda: 1, lambda call: call()))
+
+        interrupted = interrupt_at(number, single_flight, read)
+
+        assert not flights.has("a"), number
+        assert flights.run("a", lambda: 2) == (2, None)
+        if interrupted is None:
+            break
+
+    assert number > 10
+
+
+def test_a_read_whose_task_was_interrupted_may_still_end() -> None:
+    flights: SingleFlight[int, bool] = SingleFlight(SystemClock(), lambda: True)
+    mine = flights.new_flight()
+    flight, _ = flights.join("a", always, mine)
+    flights.begin("a", flight)
+
+    flights.abandon("a", mine)
+    flights.land("a", flight, FlightOutcome(1))
+
+    assert flight.outcome.result() is None

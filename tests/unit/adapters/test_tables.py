@@ -14,7 +14,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.errors import IllegalPhaseError
 from burstcache.core.phases import KEY_PHASES_BEFORE, NODE_PHASES_BEFORE, KeyPhase, NodePhase
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.core.table import HOT_ITEM, KeyColumns
 from support.aws import TABLE, clients, make_stack, mocked_aws, put_row
@@ -23,7 +23,7 @@ from support.clock import ManualClock
 _KEY_PHASES: tuple[KeyPhase, ...] = get_args(KeyPhase)
 _NODE_PHASES: tuple[NodePhase, ...] = get_args(NodePhase)
 
-_NOW_S, _REQUEST = 10**9, Request(1, "r")
+_NOW_S, _REQUEST = 10**9, RecordedRequest(1, "r")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,4 +1,4 @@
-"""Which of the diagrams that a page has shown are drawn side by side."""
+"""Choice of the dashboard pictures that are drawn side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What grows in the course of a run is named."""
+"""Detection of growth in the course of a run."""
 
 from __future__ import annotations
 

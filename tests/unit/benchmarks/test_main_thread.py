@@ -1,4 +1,4 @@
-"""What a trace of Chromium says of a page's main thread."""
+"""Main-thread times of a page, from a trace of Chromium."""
 
 from __future__ import annotations
 

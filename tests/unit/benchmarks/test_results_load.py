@@ -1,4 +1,4 @@
-"""What Rosa's load and Kumar's tables make of what was measured, and that their pictures can be drawn."""
+"""Evaluation of the results load: figures and tables from measurements, and their plots."""
 
 from __future__ import annotations
 

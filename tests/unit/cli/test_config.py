@@ -47,7 +47,7 @@ def wizard(region: str = _REGION, **given: str) -> Wizard:
 
 
 def answered(typed: dict[str, str], **given: str) -> dict[str, str]:
-    """What comes of typing these answers once, and Enter to all other questions."""
+    """Return the wizard's answers after typing these and accepting the default of every other question."""
     left = dict(typed)
     return wizard(**given).answers(lambda question: left.pop(question.partition(" ")[0], ""))
 
@@ -395,7 +395,7 @@ def test_a_file_that_may_not_be_written_is_refused_before_the_first_question(
 
     assert configure(monkeypatch, file) == 2
 
-    assert "may not be written" in capsys.readouterr().err
+    assert "is not writable" in capsys.readouterr().err
 
 
 def test_a_disk_that_fills_up_leaves_the_former_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,4 +455,6 @@ def test_a_region_without_prices_of_its_own_is_named_with_those_that_are_shown(
 ) -> None:
     assert configure(monkeypatch, tmp_path / "new.toml", options=f"--check --region {region}") == 0
 
-    assert (f"No prices of {region} are known: those of us-east-1 are shown." in capsys.readouterr().out) is is_printed
+    assert (
+        f"There is no price sheet for {region}: prices of us-east-1 are shown." in capsys.readouterr().out
+    ) is is_printed

@@ -125,7 +125,7 @@ def test_another_stack_of_the_account_is_left_as_it_is(
 
     assert deleted(monkeypatch, tmp_path, "other", "--stack-name", "other") == 2
 
-    assert "other: that stack is none of Burstcache" in capsys.readouterr().err
+    assert "other: not a Burstcache stack" in capsys.readouterr().err
     assert sorted(stacks(stack)) == ["mine", "other"]
     stack.client("cloudformation").delete_stack(StackName="other")
 

@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from burstcache.core.messages.self_test import StackTested, TriedBy
+from burstcache.core.messages.self_test import FunctionCheckResult, StackTestResult
 from burstcache_cli import doctor
 from burstcache_terminal.exit_codes import ExitCode
 
 CLOSED = "EndpointConnectionError: no route; nothing answers there: let out this port"
 
 
-def tried(function: str, part: str, *, problem: str = "") -> TriedBy:
-    return TriedBy(function=function, part=part, endpoint="events.aws:443", duration_ms=12, problem=problem)
+def tried(function: str, part: str, *, problem: str = "") -> FunctionCheckResult:
+    return FunctionCheckResult(function=function, part=part, endpoint="events.aws:443", duration_ms=12, problem=problem)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *results: TriedBy, as_json: bool = False) -> ExitCode:
+def run(monkeypatch: pytest.MonkeyPatch, *results: FunctionCheckResult, as_json: bool = False) -> ExitCode:
     asked: list[Any] = []
 
-    def invoke(stack: object, output: str, payload: Any) -> StackTested:
+    def invoke(stack: object, output: str, payload: Any) -> StackTestResult:
         asked.append((output, payload["op"]))
-        return StackTested(tried=list(results))
+        return StackTestResult(tried=list(results))
 
     monkeypatch.setattr(doctor, "invoke", invoke)
     monkeypatch.setattr(doctor, "stack_of", lambda args: object())

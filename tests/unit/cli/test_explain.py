@@ -1,4 +1,4 @@
-"""What a person reads of a key."""
+"""Text of `burstcache explain` about a key."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any, get_args
 
 import pytest
 
-from burstcache.core.compared import Compared, Measure
+from burstcache.core.comparison import Comparison, Measure
 from burstcache.core.worth import Below
 from burstcache.queries.explain import Explanation, ServedBy
-from burstcache.queries.key_costs import Cost, Ended, Month
-from burstcache.queries.moves import Hold, Move, Reason, Rule
+from burstcache.queries.key_costs import Cost, EndedLife, Month
+from burstcache.queries.slices import HomeNode, ObjectSlices, SlicesInExpress, SlicesOnNodes, StoredSlices
+from burstcache.queries.transitions import Blocker, Reason, Rule, Transition
+from burstcache.serve.slice_memory import LEAST_MEMORY_BYTES
 from burstcache_cli.explain import explanation_text, max_object_bytes_of
 
 NOW_US = 1_785_542_400_000_000  # 2026-08-01T00:00:00Z
@@ -21,11 +23,11 @@ UNKNOWN = Month(None, None, None, None, 6.1, 13.7, 8.8, 19.6, 10.0)
 
 
 def explanation(
-    *moves: Move,
+    *moves: Transition,
     rule: ServedBy = "",
-    compared: tuple[Compared, ...] = (),
+    compared: tuple[Comparison, ...] = (),
     costs: tuple[Cost, ...] = (),
-    ended: Ended | None = None,
+    ended: EndedLife | None = None,
     month: Month = UNKNOWN,
     below: Below = "s3",
 ) -> Explanation:
@@ -52,12 +54,12 @@ def explanation(
 
 
 def test_key_of_s3_says_what_would_start_it_and_what_keeps_it() -> None:
-    move = Move(
+    move = Transition(
         "lambda",
         "is_hot",
         requests=1,
-        compared=(Compared("window_span_s", 12.0, 10.0),),
-        holds=(Hold("full", value=2, limit=2),),
+        compared=(Comparison("window_span_s", 12.0, 10.0),),
+        holds=(Blocker("full", value=2, limit=2),),
     )
 
     assert (
@@ -89,7 +91,9 @@ function    8.8 USD if it ran all the time; it pays above 19.6 requests a minute
 
 def test_key_of_a_cache_function_says_when_that_ends_and_what_it_has_cost() -> None:
     costs = (Cost("cache_function", NOW_US - 60_000_000, 0.0002), Cost("node_run", NOW_US - 1, 0.004, 4, 0.001))
-    move = Move("s3", "tick", at_us=NOW_US + 5_000_000, compared=(Compared("tick_s", None, 5.0),), known_at_us=NOW_US)
+    move = Transition(
+        "s3", "tick", at_us=NOW_US + 5_000_000, compared=(Comparison("tick_s", None, 5.0),), known_at_us=NOW_US
+    )
     text = explanation_text(
         explanation(move, rule="is_hot", costs=costs, month=Month(2, 1.5, 3, 2.5, *(None,) * 4, 10.0))
     )
@@ -105,7 +109,7 @@ def test_key_of_a_cache_function_says_when_that_ends_and_what_it_has_cost() -> N
 
 
 def test_absent_object_is_reported_and_nothing_would_move_it() -> None:
-    move = Move("lambda", "is_hot", requests=1)
+    move = Transition("lambda", "is_hot", requests=1)
 
     text = explanation_text(replace(explanation(move), exists=False))
 
@@ -115,8 +119,8 @@ def test_absent_object_is_reported_and_nothing_would_move_it() -> None:
 
 
 def test_lives_that_are_over_have_a_line_of_their_own() -> None:
-    two = Ended(2, NOW_US - 60_000_000, function_s=26, function_usd=0.0002, node_s=21, node_usd=0.00005)
-    one = Ended(1, NOW_US, function_s=0, function_usd=0, node_s=0, node_usd=0)
+    two = EndedLife(2, NOW_US - 60_000_000, function_s=26, function_usd=0.0002, node_s=21, node_usd=0.00005)
+    one = EndedLife(1, NOW_US, function_s=0, function_usd=0, node_s=0, node_usd=0)
 
     assert """\
 Cost so far
@@ -130,19 +134,102 @@ before      its 2 newest lives that have ended, since 2026-07-31T23:59:00Z:
     )
 
 
+NODES = SlicesOnNodes("same_zone", "r7g.large", 937, 18.9, 37.3, "us-east-1b", 10.0, 51.9, ())
+HOMES = (
+    HomeNode("node-1", "running", StoredSlices(22, 12, 12 << 20)),
+    HomeNode("node-2", "stopped", StoredSlices(18, 0, 0)),
+    HomeNode("node-3", "running", StoredSlices(0, None, None, "node-3 at 10.0.0.7: timed out")),
+)
+
+
+def large(nodes: SlicesOnNodes | None = None, express: SlicesInExpress | None = None, *, sampled: int = 40) -> str:
+    """Return the section about the slices of an object of 40 MiB."""
+    slices = ObjectSlices(1 << 20, 40, sampled, "https://s3.us-east-1.amazonaws.com", nodes, express)
+    text = explanation_text(replace(explanation(), size_bytes=40 << 20, slices=slices), is_wrapped=False)
+    return text.split("\n\n")[1]
+
+
+def test_large_object_says_which_tiers_have_its_slices_and_how_many() -> None:
+    express = SlicesInExpress(1, StoredSlices(40, 3, 3 << 20))
+
+    assert (
+        large(replace(NODES, homes=HOMES), express)
+        == """\
+Its slices
+cached in   40 slices of 1024 KiB, since it is too large for an entry
+memory      a client keeps slices if its memory_bytes is at least 8 MiB; which ones is not known here
+disk        a client keeps slices if it has a disk (disk=PATH, BURSTCACHE_DISK); which ones is not known here
+nodes       for readers in us-east-1b (BURSTCACHE_ZONE=us-east-1b): r7g.large (937 Mbit/s) sends 1 MiB to each of \
+two readers in 19 ms, S3 in 37 ms; from another zone slices pay above 51.9 USD per million hits \
+(HitValueUsdPerMillion, now 10)
+node-1      running, home of 22 slices: 12 of 22 stored, 12,582,912 bytes
+node-2      stopped, home of 18 slices: 0 of 18 stored, 0 bytes
+node-3      running, home of 0 slices: stored ones are not known: node-3 at 10.0.0.7: timed out
+S3 Express  copies a slice at its read 1 from S3 by one reader: 3 of 40 stored, 3,145,728 bytes
+without     memory and disk, a client uses no slices of nodes and S3 Express
+front door  redirects to S3: only programs with the client library read slices
+counted     of readers whose S3 endpoint is https://s3.us-east-1.amazonaws.com"""
+    )
+    assert f"at least {LEAST_MEMORY_BYTES >> 20} MiB" in large()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        (replace(NODES, rule="no_guests"), "none: the policy stores no read-through entries"),
+        (
+            replace(NODES, rule="unknown_bandwidth", node_type="", node_ms=None),
+            "none: the bandwidth of their type is not known to readers",
+        ),
+        (
+            replace(NODES, rule="slower", node_type="t4g.micro", baseline_mbit_s=64, node_ms=263.1),
+            "none: t4g.micro (64 Mbit/s) sends 1 MiB to each of two readers in 263 ms, S3 in 37 ms",
+        ),
+        (replace(NODES, rule="any_zone"), "yes, for readers in every zone: r7g.large"),
+        (replace(NODES, zone=""), "for no reader: their zone is not known: r7g.large"),
+    ],
+    ids=lambda value: value.rule if isinstance(value, SlicesOnNodes) else "",
+)
+def test_each_rule_of_slices_on_nodes_has_a_sentence(nodes: SlicesOnNodes, text: str) -> None:
+    assert f"nodes       {text}" in large(nodes)
+
+
+def test_slices_in_express_that_never_pay_are_not_counted() -> None:
+    assert "S3 Express  none: a copy of a slice never pays" in large(None, SlicesInExpress(0, StoredSlices(40, 0, 0)))
+
+
+def test_counts_of_a_sample_say_so_and_without_an_etag_there_are_none() -> None:
+    unknown = large(replace(NODES, homes=HOMES), SlicesInExpress(1, StoredSlices(0)), sampled=0)
+
+    assert "counted     20 slices, evenly spread, of readers" in large(replace(NODES, homes=HOMES), sampled=20)
+    assert "counted" not in large(replace(NODES, rule="slower"))
+    assert "counted     nothing, since S3 sends no ETag" in unknown
+    assert "node-1" not in unknown
+    assert "by one reader: stored ones are not known\n" in unknown
+
+
+def test_pool_has_slices_of_its_own_size() -> None:
+    slices = ObjectSlices(1 << 20, 40, 40, "", None, None)
+    in_pool = replace(explanation(Transition("pool", "pool")), size_bytes=40 << 20, slices=slices)
+    text = explanation_text(in_pool, is_wrapped=False)
+
+    assert "pool        5 slices of 8 MiB; which of them it has is not known here" in text
+    assert "its rate is not known: reads of objects above the limit are not reported" in text
+
+
 @pytest.mark.parametrize("rule", get_args(Rule))
 @pytest.mark.parametrize("reason", get_args(Reason))
 def test_each_rule_and_each_hold_has_a_sentence(rule: Rule, reason: Reason) -> None:
-    hold = Hold(reason, until_us=NOW_US, value=3, limit=2)
+    hold = Blocker(reason, until_us=NOW_US, value=3, limit=2)
 
-    text = explanation_text(explanation(Move("redis", rule, requests=2, holds=(hold,))))
+    text = explanation_text(explanation(Transition("redis", rule, requests=2, holds=(hold,))))
 
     assert "{" not in text
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_page_that_wraps_by_itself_gets_each_sentence_as_one_line() -> None:
-    ended = Ended(2, NOW_US - 60_000_000, function_s=26, function_usd=0.0002, node_s=21, node_usd=0.00005)
+    ended = EndedLife(2, NOW_US - 60_000_000, function_s=26, function_usd=0.0002, node_s=21, node_usd=0.00005)
     long = explanation(ended=ended)
 
     text, whole = explanation_text(long), explanation_text(long, is_wrapped=False)
@@ -154,7 +241,7 @@ def test_a_page_that_wraps_by_itself_gets_each_sentence_as_one_line() -> None:
 @pytest.mark.parametrize("measure", get_args(Measure))
 @pytest.mark.parametrize("value", [None, 3.5])
 def test_each_comparison_has_a_sentence(measure: Measure, value: float | None) -> None:
-    text = explanation_text(explanation(rule="is_hot", compared=(Compared(measure, value, 2.0),)))
+    text = explanation_text(explanation(rule="is_hot", compared=(Comparison(measure, value, 2.0),)))
 
     assert "{" not in text
 

@@ -12,12 +12,12 @@ import pytest
 
 from burstcache import __version__
 from burstcache_cli.cli import main
-from burstcache_cli.registry import COMMANDS, GROUPS, Command, children
+from burstcache_cli.registry import COMMANDS, GROUPS, SECTIONS, Command, children
 from support.project import PYTHONPATH
 
 
 def run_python(code: str) -> str:
-    """Return what a fresh process prints that runs this code."""
+    """Run code in a new process and return its output."""
     environ = os.environ | {"PYTHONPATH": PYTHONPATH}
     return subprocess.run([sys.executable, "-c", code], env=environ, check=True, capture_output=True, text=True).stdout
 
@@ -62,6 +62,10 @@ def test_work_of_every_command_exists(command: Command) -> None:
 def test_help_is_a_phrase_that_a_full_stop_turns_into_a_sentence(help_: str) -> None:
     assert help_[0].islower()
     assert not help_.endswith(".")
+
+
+def test_every_first_word_is_in_one_section_of_the_help() -> None:
+    assert sorted(word for words in SECTIONS.values() for word in words) == sorted(children(""))
 
 
 def test_every_group_has_commands_and_every_command_is_in_a_group() -> None:

@@ -55,7 +55,7 @@ class FakeStack:
         self.s3 = boto3.client("s3", "eu-west-1", aws_access_key_id="test", aws_secret_access_key="test")
         stubber = Stubber(self.s3)
         if status == 200:
-            stubber.add_response("head_object", {}, {"Bucket": "origin", "Key": ANY})
+            stubber.add_response("head_object", {"ContentLength": 4}, {"Bucket": "origin", "Key": ANY})
         else:
             stubber.add_client_error("head_object", str(status), http_status_code=status)
         stubber.activate()
@@ -203,13 +203,13 @@ def test_purge_of_what_nobody_has_a_copy_of_says_so(status: int, told: str) -> N
     if status:
         stubber.add_client_error("head_object", str(status), http_status_code=status)
     else:
-        stubber.add_response("head_object", {})
+        stubber.add_response("head_object", {"ContentLength": 4})
     stubber.activate()
 
     outcome = operate.purge_key(stack, "nokey")
 
     assert outcome.text == (
-        f"no node and no cache function had a copy of nokey; readers with a memory were told to confirm{told}"
+        f"no node and no cache function had a copy of nokey; readers with a memory will revalidate{told}"
     )
     assert (outcome.is_success, outcome.answer["copies"]) == (True, 0)
 
@@ -260,7 +260,7 @@ def test_purge_goes_on_after_a_function_that_answers_too_late() -> None:
 
 
 def test_purge_of_a_large_bucket_lists_on_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operate, "_PURGED_IN_A_ROW", 4)
+    monkeypatch.setattr(operate, "_PURGE_BATCH", 4)
     taken: list[int] = []
     ahead: list[int] = []
 

@@ -1,4 +1,4 @@
-"""What AWS's services count of a stack, from metrics under the names that AWS gives them."""
+"""Service use of a stack, from the metrics of AWS's services."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moto import mock_aws
 from burstcache_cli.metric_queries import values_of
 from burstcache_cli.service_use import OWN_RULES, ServiceUse, queries_of, use_of
 from burstcache_cli.stack import Resource
-from support.metrics import template
+from support.project import template
 
 SINCE_S = 1_700_000_100
 _ARN = "arn:aws:states:us-east-1:123456789012:stateMachine:lives"

@@ -1,15 +1,15 @@
-"""What queries found, as a person reads it: one line per key, route, node or state."""
+"""Output of `burstcache show`: one line per key, route, node or state."""
 
 from __future__ import annotations
 
 import json
 
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.queries.keys import key_view
 from burstcache.queries.nodes import node_view
 from burstcache.queries.routes import route_view
-from burstcache.queries.watch import Entered
+from burstcache.queries.watch import StateEntry
 from burstcache_cli.show import Lines, keys_text, nodes_text, routes_text
 
 NOW_US = 1_785_542_400_000_000  # 2026-08-01T00:00:00Z
@@ -27,7 +27,7 @@ def cells(row: KeyRow) -> list[str]:
 
 
 def test_key_that_was_never_hot_has_no_execution_and_no_time() -> None:
-    window = (Request(NOW_US - 1, "id-1"), Request(NOW_US, "id-0"))
+    window = (RecordedRequest(NOW_US - 1, "id-1"), RecordedRequest(NOW_US, "id-0"))
 
     text = keys_text([key_view(KeyRow(HASH, "cars.json", window=window), NOW_US)])
 
@@ -53,7 +53,7 @@ def test_guest_shows_the_node_that_takes_it() -> None:
 
 
 def test_key_whose_window_is_full_may_have_had_more_requests() -> None:
-    window = tuple(Request(NOW_US - i, f"id-{i}") for i in reversed(range(5)))
+    window = tuple(RecordedRequest(NOW_US - i, f"id-{i}") for i in reversed(range(5)))
 
     assert cells(KeyRow(HASH, "k", window=window))[4] == "5+"
 
@@ -95,7 +95,7 @@ def test_nodes_are_shown_with_their_keys_and_holds() -> None:
 
 
 def test_empty_answers_are_sentences() -> None:
-    assert keys_text([]) == "no key is known yet: the scheduler has had no report of requests that S3 served"
+    assert keys_text([]) == "no keys yet: the scheduler has received no report of requests that S3 served"
     assert routes_text([]) == "no routes: no key has a life of its own"
 
 
@@ -103,11 +103,11 @@ def test_line_of_a_state_has_how_long_the_one_before_lasted() -> None:
     lines = Lines(as_json=False)
     at_us = 1_785_542_400_250_000
 
-    assert lines.line(Entered(at_us, "Lambda", "k-1")) == "2026-08-01T00:00:00.250Z  Lambda"
-    assert lines.line(Entered(at_us + 8_200_000, "RedisBootup", "k-1")) == (
+    assert lines.line(StateEntry(at_us, "Lambda", "k-1")) == "2026-08-01T00:00:00.250Z  Lambda"
+    assert lines.line(StateEntry(at_us + 8_200_000, "RedisBootup", "k-1")) == (
         "2026-08-01T00:00:08.450Z  RedisBootup         after 8.2 s in Lambda"
     )
-    assert lines.line(Entered(at_us + 9_200_000, "S3", "", "X: y")) == (
+    assert lines.line(StateEntry(at_us + 9_200_000, "S3", "", "X: y")) == (
         "2026-08-01T00:00:09.450Z  S3                  after 1 s in RedisBootup  X: y"
     )
 
@@ -115,15 +115,15 @@ def test_line_of_a_state_has_how_long_the_one_before_lasted() -> None:
 def test_line_of_a_state_whose_time_is_not_known_begins_with_a_dash() -> None:
     lines = Lines(as_json=False)
 
-    assert lines.line(Entered(0, "S3", "")) == "-                         S3"
-    assert lines.line(Entered(5, "Lambda", "k-1")).endswith("Lambda")
+    assert lines.line(StateEntry(0, "S3", "")) == "-                         S3"
+    assert lines.line(StateEntry(5, "Lambda", "k-1")).endswith("Lambda")
 
 
 def test_lines_for_machines_are_one_object_each() -> None:
     lines = Lines(as_json=True)
-    lines.line(Entered(1_000_000, "Lambda", "k-1"))
+    lines.line(StateEntry(1_000_000, "Lambda", "k-1"))
 
-    assert json.loads(lines.line(Entered(3_500_000, "S3", ""))) == {
+    assert json.loads(lines.line(StateEntry(3_500_000, "S3", ""))) == {
         "at_us": 3_500_000, "state": "S3", "execution_name": "", "failure": "", "doubt": "",
         "previous_state": "Lambda", "in_previous_s": 2.5,
     }  # fmt: skip
@@ -132,6 +132,6 @@ def test_lines_for_machines_are_one_object_each() -> None:
 def test_line_of_a_state_that_no_history_has_gives_the_reason() -> None:
     lines = Lines(as_json=False)
 
-    assert lines.line(Entered(0, "S3", "", doubt="deadline_passed")).endswith(
+    assert lines.line(StateEntry(0, "S3", "", doubt="deadline_passed")).endswith(
         "its deadline has passed, the execution has not ended"
     )

@@ -169,5 +169,5 @@ def test_missing_region_is_asked_for() -> None:
 
 @pytest.mark.parametrize("options", [{"region": "eu-west-1"}, {"profile": "production"}])
 def test_options_of_a_deployed_stack_need_its_name(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSettingError, match="is for a deployed stack only; give its --stack-name too"):
+    with pytest.raises(InvalidSettingError, match="applies to deployed stacks only; add --stack-name"):
         find_stack(**options)

@@ -1,4 +1,4 @@
-"""What a wrapped client keeps, what it forgets, and what it leaves to boto3."""
+"""The boto3 wrapper: entries it keeps or forgets, and calls it leaves to boto3."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.session import Session
 
-from burstcache.adapters.object_store import ObjectAnswer, origin_error
+from burstcache.adapters.object_store import ObjectResponse, origin_error
 from burstcache.adapters.stack_outputs import stack_output
 from burstcache.client import Client
 from burstcache.client.configuration import OUTPUT
@@ -46,7 +46,7 @@ def test_missing_credentials_are_named(call: str) -> None:
 def test_an_endpoint_that_is_not_there_is_named() -> None:
     session = boto3.Session("id", "secret", region_name=REGION)
     client = Client(bucket="b", session=session, endpoint_urls={"": "http://127.0.0.1:9"})
-    client._parts.reader._origin._store._client.meta.events.register(  # type: ignore[attr-defined]
+    client._backend.reader._origin._store._client.meta.events.register(  # type: ignore[attr-defined]
         "needs-retry.s3", lambda **_: None
     )
 
@@ -79,7 +79,7 @@ def test_an_endpoint_that_is_not_there_is_named() -> None:
 def test_an_answer_of_s3_says_what_it_is_about(
     status: int, code: str, headers: Mapping[str, str], kind: type[OriginError], message: str
 ) -> None:
-    error = origin_error("key", ObjectAnswer(status, headers, code))
+    error = origin_error("key", ObjectResponse(status, headers, code))
 
     with pytest.raises(kind, match=message) as raised:
         raise error

@@ -16,6 +16,7 @@ from burstcache.client.configuration import (
     POOL_OUTPUT,
     POOL_VARIABLE,
     VARIABLE,
+    ZONE_VARIABLE,
     configure,
     local_run,
     with_pool,
@@ -103,7 +104,7 @@ def test_a_bucket_needs_no_stack() -> None:
         ({"stack_name": "absent"}, None, "stack_name='absent': there is no such stack in "),
         ({"stack_name": "other"}, None, "there is no such stack in "),
         ({}, "{", "BURSTCACHE_READER: '{' is not a JSON object"),
-        ({}, '{"TABLE_NAME": 1}', "is not a JSON object of texts"),
+        ({}, '{"TABLE_NAME": 1}', "is not a JSON object of strings"),
         ({}, "{}", "no variable TABLE_NAME"),
     ],
 )
@@ -188,3 +189,38 @@ def test_where_nothing_runs_the_message_says_how_to_start(tmp_path: Path) -> Non
 def test_a_bound_that_cannot_be_kept_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSettingError, match=message):
         Client(bucket="photos", **arguments)
+
+
+_LARGE_NODES = {**_VARIABLES, "TAKES_GUESTS": "true", "REDIS_INSTANCE_TYPE": "r7g.large", "REDIS_ZONE": "us-east-1b"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "zone", "has_slices"),
+    [
+        ({}, "us-east-1b", True),
+        ({}, "us-east-1a", False),
+        ({}, None, False),
+        ({"HIT_VALUE_USD_PER_MILLION": "100"}, None, True),
+        ({"REDIS_ZONE": ""}, "", False),
+        ({"REDIS_INSTANCE_TYPE": "t4g.micro"}, "us-east-1b", False),
+        ({"REDIS_INSTANCE_TYPE": ""}, "us-east-1b", False),
+        ({"TAKES_GUESTS": "false"}, "us-east-1b", False),
+        ({"REDIS_NODES": ""}, "us-east-1b", False),
+    ],
+    ids=str,
+)
+def test_slices_are_kept_on_nodes_where_that_pays_for_this_reader(
+    changed: dict[str, str], zone: str | None, has_slices: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, json.dumps(_LARGE_NODES | changed))
+    monkeypatch.delenv(ZONE_VARIABLE, raising=False)
+    if zone is not None:
+        monkeypatch.setenv(ZONE_VARIABLE, zone)
+
+    assert configure(**_NOTHING).has_slices_on_nodes is has_slices
+
+
+def test_the_settings_of_an_older_stack_do_not_say_what_its_nodes_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, json.dumps(_VARIABLES | {"TAKES_GUESTS": "true"}))
+
+    assert not configure(**_NOTHING).has_slices_on_nodes

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import errno
 import pickle
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from io import BytesIO, UnsupportedOperation
 from pathlib import Path
 from typing import Any
@@ -18,8 +22,12 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 from fsspec.implementations.local import LocalFileSystem
 
+from burstcache.client import boto3_wrapper
+from burstcache.client.files import LargeFile
 from burstcache.client.filesystem import BurstcacheFileSystem
+from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import InvalidSettingError, WrongTypeError
+from burstcache.serve import local_cache
 from support.aws import BUCKET, REGION, clients, make_stack, mocked_aws
 
 TREE = {
@@ -57,16 +65,9 @@ def fs(monkeypatch: pytest.MonkeyPatch) -> BurstcacheFileSystem:
 
 @pytest.fixture
 def requests(fs: BurstcacheFileSystem) -> Iterator[Counter[str]]:
-    """How often each operation was requested of S3 since the test began."""
-    counts: Counter[str] = Counter()
-
-    def count(operation_name: str, **_: object) -> None:
-        counts[operation_name] += 1
-
-    events = fs._s3(OTHER).meta.events
-    events.register("request-created.s3", count)
-    yield counts
-    events.unregister("request-created.s3", count)
+    """Count the requests to S3 by operation since the test began."""
+    with counted(fs) as counts:
+        yield counts
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / key).parent.mkdir(parents=True, exist_ok=True)
         (folder / key).write_bytes(body)
     return folder
+
+
+def test_a_stream_that_breaks_off_makes_no_read_shorter(fs: BurstcacheFileSystem) -> None:
+    stream = StreamingBody(BytesIO(b"01234"), 10)
+    details: Any = {"name": "other/ten", "size": 10, "type": "file"}
+
+    with LargeFile(fs, details, stream, lambda _: b"01234567", 1000, cache_type="none") as file:
+        assert file.read(8) == b"01234567"
+
+
+@contextmanager
+def counted(fs: BurstcacheFileSystem) -> Iterator[Counter[str]]:
+    """Count the requests to S3 by operation."""
+    counts: Counter[str] = Counter()
+
+    def count(operation_name: str, **_: object) -> None:
+        counts[operation_name] += 1
+
+    events = fs._s3(BUCKET).meta.events
+    events.register("request-created.s3", count)
+    yield counts
+    events.unregister("request-created.s3", count)
 
 
 def put(key: str, body: bytes, *, bucket: str = BUCKET) -> None:
@@ -306,9 +329,99 @@ def test_a_listing_is_remembered_until_it_expires_or_is_to_be_refreshed(fs: Burs
     fs._s3(BUCKET).delete_objects(Bucket=BUCKET, Delete={"Objects": [{"Key": "listed/1"}, {"Key": "listed/2"}]})
 
 
-def test_an_object_written_after_its_directory_was_listed_is_there(fs: BurstcacheFileSystem) -> None:
-    remembering = BurstcacheFileSystem(listings_expiry_time=3600)
+@pytest.fixture
+def caching(monkeypatch: pytest.MonkeyPatch) -> BurstcacheFileSystem:
+    """A file system whose absences live for a minute, however slow the machine is."""
+    for module in (boto3_wrapper, local_cache):
+        monkeypatch.setattr(module, "MAX_STALE_S", 60.0)
+    return BurstcacheFileSystem(max_stale_ms=60_000, skip_instance_cache=True)
+
+
+def listed(fs: BurstcacheFileSystem) -> None:
+    fs.ls(f"{BUCKET}/data/2026")
+
+
+def looked_up(fs: BurstcacheFileSystem) -> None:
+    assert not fs.exists(f"{BUCKET}/data/2026/absent.aux")
+
+
+@pytest.mark.parametrize("before", [listed, looked_up])
+def test_an_absence_is_known_without_a_request_within_the_bound(
+    caching: BurstcacheFileSystem, before: Callable[[BurstcacheFileSystem], None]
+) -> None:
+    absent = f"{BUCKET}/data/2026/absent.aux"
+    before(caching)
+
+    with counted(caching) as requests:
+        assert not caching.exists(absent)
+        assert not caching.isfile(absent)
+        assert not caching.isdir(absent)
+        for read in (caching.open, caching.cat, caching.info, caching.ukey):
+            with pytest.raises(FileNotFoundError) as failed:
+                read(absent)
+            assert failed.value.filename == absent
+    assert not requests
+
+
+def test_a_directory_is_looked_up_and_listed_once_within_the_bound(caching: BurstcacheFileSystem) -> None:
+    with counted(caching) as requests:
+        for _ in range(2):
+            assert caching.isdir(url("data/2026"))
+            assert caching.info(url("data/2026"))["type"] == "directory"
+            assert len(caching.find(url("data/2026"))) == len(caching.ls(url("data/2026"))) == 2
+    assert requests == {"HeadObject": 1, "ListObjectsV2": 1}
+
+    with counted(caching) as requests:
+        found = caching.find(url("data"))
+        assert caching.find(url("data")) == found == sorted(f"{BUCKET}/{key}" for key in TREE if key != "top.txt")
+    assert requests == {"ListObjectsV2": 1}
+
+    caching.invalidate_cache(url("data"))
+    with counted(caching) as requests:
+        assert caching.find(url("data")) == found
+    assert requests == {"ListObjectsV2": 1}
+
+
+def test_a_directory_of_more_keys_than_a_page_is_listed_completely(
+    caching: BurstcacheFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_key_alone = partial(caching._s3(BUCKET).list_objects_v2, MaxKeys=1)
+    monkeypatch.setattr(caching._s3(BUCKET), "list_objects_v2", first_key_alone)
+
+    assert caching.isdir(url("data/2026"))
+    with counted(caching) as requests:
+        assert caching.isdir(url("data/2026"))
+    assert not requests
+    assert caching.exists(url("data/2026/b.csv"))
+    assert len(caching.ls(url("data/2026"))) == 2
+
+
+@pytest.mark.parametrize("options", [{"freshness": "strong"}, {"memory_bytes": 0}])
+def test_an_absence_is_confirmed_each_time_without_memory_and_by_strong_reads(options: Any) -> None:
+    fs = BurstcacheFileSystem(**options)
+    fs.ls(BUCKET)
+    assert not fs.exists(url("later"))
+    put("later", b"here")
+
+    assert fs.exists(url("later"))
+    assert fs.cat(url("later")) == b"here"
+    clients().s3.delete_object(Bucket=BUCKET, Key="later")
+
+
+def test_an_object_written_by_the_file_system_s_client_is_there_at_once(caching: BurstcacheFileSystem) -> None:
+    caching.ls(BUCKET)
+    assert not caching.exists(url("later"))
+    caching._s3(BUCKET).put_object(Bucket=BUCKET, Key="later", Body=b"here")
+
+    assert caching.exists(url("later"))
+    assert caching.cat(url("later")) == b"here"
+    clients().s3.delete_object(Bucket=BUCKET, Key="later")
+
+
+def test_an_object_written_after_its_directory_was_listed_is_there_after_the_bound(fs: BurstcacheFileSystem) -> None:
+    remembering = BurstcacheFileSystem(listings_expiry_time=3600, max_stale_ms=1)  # any request takes longer
     remembering.ls(BUCKET)
+    assert not remembering.exists(url("later"))
     put("later", b"here")
 
     assert remembering.exists(url("later"))
@@ -381,6 +494,14 @@ def test_file_systems_and_files_are_pickled_by_name(fs: BurstcacheFileSystem, pa
         assert opened.read() == rest
 
 
+def test_a_large_file_keeps_its_cache_of_blocks_when_it_is_pickled(fs: BurstcacheFileSystem) -> None:
+    with fs.open(f"{OTHER}/large", block_size=5, cache_type="bytes") as file:
+        pickled = pickle.dumps(file)
+
+    with pickle.loads(pickled) as opened:
+        assert (opened.blocksize, opened.cache.name) == (5, "bytes")
+
+
 @pytest.mark.parametrize(
     "write",
     [
@@ -402,6 +523,32 @@ def test_writing_is_refused(fs: BurstcacheFileSystem, write: Callable[[Any, str]
         write(fs, f"{BUCKET}/top.txt")
 
     assert refused.value.errno == errno.EROFS
+
+
+def test_threads_may_read_one_large_file_at_once_as_duckdb_does(fs: BurstcacheFileSystem) -> None:
+    size_bytes, sought = 32 << 20, 20 << 20
+    waits, late, at_once = threading.Event(), Future[str](), Future[str]()
+    at_once.set_result("s3")
+
+    def begin(start: int, into: memoryview) -> Future[str]:
+        into[:] = b"x" * len(into)
+        waits.set()
+        return at_once if start else late
+
+    details = fs.info(f"{OTHER}/large")
+    details["size"] = size_bytes
+    body = ObjectFile(begin, 0, size_bytes)
+    with (
+        ThreadPoolExecutor() as threads,
+        LargeFile(fs, details, body, lambda _: b"range", 5, cache_type="none") as file,
+    ):
+        first = threads.submit(file.read, 5)
+        waits.wait()
+        file.seek(sought)
+        second = file.read(5)
+        late.set_result("s3")
+
+        assert (first.result(), second) == (b"xxxxx", b"range")
 
 
 def test_an_open_file_refuses_to_be_written(fs: BurstcacheFileSystem) -> None:

@@ -22,11 +22,10 @@ from moto.core import DEFAULT_ACCOUNT_ID
 
 import burstcache
 from burstcache import logs
+from burstcache.adapters.adaptive_timeout import AdaptiveTimeout
 from burstcache.adapters.digest_reader import DigestReader, at_once
-from burstcache.adapters.patience import Patience
 from burstcache.client import AsyncClient, Client
-from burstcache.client.large import LargeObjects
-from burstcache.client.slices import Slices
+from burstcache.client.streams import open_object
 from burstcache.core.digest import Digest
 from burstcache.core.errors import (
     NotModifiedError,
@@ -35,15 +34,19 @@ from burstcache.core.errors import (
     RangeNotSatisfiableError,
 )
 from burstcache.core.pool.slices import Redundancy
+from burstcache.core.slices import SliceNames
 from burstcache.pool.open_pool import OpenPool
-from burstcache.serve.memory_tier import Heads
+from burstcache.serve.large_objects import LargeObjects
+from burstcache.serve.memory_tier import HeadCache
+from burstcache.serve.part_source import PartSource
 from burstcache.serve.reader import Reader
+from burstcache.serve.slices import Slices
 from burstcache.web.request import Request
 from support.aws import BUCKET, REGION, mocked_aws, session
 from support.boto3_calls import Requests
 from support.clock import ManualClock
 from support.pool import LocalPool, running_pool
-from support.s3_itself import Answer, Asked, Moto, Stored, arguments, right_answer
+from support.s3_itself import Answer, Moto, S3Request, Stored, arguments, right_answer
 from support.searches import search
 from support.waiting import LIMIT_S, until
 
@@ -74,7 +77,7 @@ class Rig:
             yield OpenPool(pool.reader, lambda: [Redundancy(4, 2)])
 
     def client(self, **arguments: Any) -> Client:
-        return Client(bucket=BUCKET, s3=self.s3, pool=self.open, **arguments)
+        return Client(bucket=BUCKET, s3=self.s3, pool=self.open, **{"memory_bytes": 0} | arguments)
 
     def put(self, version: int = 1) -> None:
         self.s3.put_object(Bucket=BUCKET, Key="key", Body=body(version))
@@ -92,7 +95,7 @@ class Rig:
 
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
-    for user in ("core.pool.slices", "client.streams", "client.large"):
+    for user in ("core.pool.slices", "client.streams"):
         monkeypatch.setattr(f"burstcache.{user}.SLICE_BYTES", _SLICE)
     monkeypatch.setattr("burstcache.client.configuration._LIMIT_BYTES", _LIMIT)
     with mocked_aws():
@@ -130,7 +133,7 @@ def test_memory_has_no_empty_object_in_the_place_of_a_large_one(rig: Rig) -> Non
 
     assert asyncio.run(read_by_tasks()) == [body(), body()]
     assert many.body == body()
-    assert (head.size_bytes, head.tier) == (_SIZE, "s3")
+    assert (head.size_bytes, head.tier) == (_SIZE, "memory")
 
 
 def test_of_a_range_only_the_slices_that_it_touches_are_read_and_stored(rig: Rig) -> None:
@@ -161,9 +164,9 @@ def test_reads_of_what_is_in_the_pool_are_answered_as_by_s3(rig: Rig) -> None:
 
         @search(100)
         @given(arguments())
-        def ask(asked: Asked) -> None:
-            right = right_answer(asked, stored, now=stored.modified + timedelta(minutes=1))
-            answer, tier = _answer(client, asked, stored)
+        def ask(request: S3Request) -> None:
+            right = right_answer(request, stored, now=stored.modified + timedelta(minutes=1))
+            answer, tier = _answer(client, request, stored)
             tiers.add(tier)
             assert answer == (right if right.status != 304 else Answer(304, {"etag": stored.etag}))
 
@@ -172,9 +175,9 @@ def test_reads_of_what_is_in_the_pool_are_answered_as_by_s3(rig: Rig) -> None:
     assert "pool" in tiers
 
 
-def _answer(client: Client, asked: Asked, stored: Stored) -> tuple[Answer, str]:
-    """Return what the client gives or raises, as S3 would say it."""
-    headers = asked.headers(stored)
+def _answer(client: Client, request: S3Request, stored: Stored) -> tuple[Answer, str]:
+    """Return the client's result or error as an answer of S3."""
+    headers = request.headers(stored)
     named: dict[str, Any] = {name.replace("-", "_"): value for name, value in headers.items()}
     dates = {name: parsedate_to_datetime(value) for name, value in named.items() if name.endswith("since")}
     try:
@@ -204,7 +207,7 @@ def test_a_file_holds_what_describes_the_object_and_reads_the_version_that_was_o
     assert data == body()
     assert file.head.size_bytes == _SIZE
     assert file.head.etag == client.head("key").etag
-    assert not file.is_pooled
+    assert file.tier == "s3"
 
 
 def test_a_range_is_a_file_of_its_own(rig: Rig) -> None:
@@ -328,30 +331,31 @@ def test_what_is_remembered_of_an_object_that_never_changes_decides(rig: Rig) ->
     assert sent == []
 
 
-@pytest.mark.parametrize("way", ["read", "open"])
-def test_reads_of_an_object_that_is_known_have_a_wait_each(way: str) -> None:
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_reads_of_an_object_that_is_known_have_a_wait_each(is_opened: bool) -> None:
     clock = ManualClock()
-    patience = Patience(clock=clock)
+    patience = AdaptiveTimeout(clock=clock)
 
     def read_digest() -> Digest:
         with patience.waiting():
             clock.sleep(patience.wait_s / 2)
         return Digest()
 
-    digest = DigestReader(read_digest, clock, start=at_once, patience=patience)
-    heads = Heads(1 << 20, above_bytes=_LIMIT)
+    digest = DigestReader(read_digest, clock, start=at_once, adaptive_timeout=patience)
+    heads = HeadCache(1 << 20, above_bytes=_LIMIT)
     no_origin: Any = None
-    reader = Reader(digest, no_origin, lambda _: pytest.fail("no tier"), clock, heads=heads, patience=patience)
-    large = LargeObjects(reader, Slices(no_origin, None, reader.forget, clock), _LIMIT)
+    reader = Reader(digest, no_origin, lambda _: pytest.fail("no tier"), clock, heads=heads, adaptive_timeout=patience)
+    source = PartSource(no_origin, None, reader.forget, clock)
+    large = reader.large = LargeObjects(Slices(source, SliceNames("", BUCKET), clock), _LIMIT)
     request = Request("GET", "key", "0" * 32, {"if-none-match": '"e"'}, None, "request-1", 0)
-    reader.look_ahead()
-    reader.own.note_head(request, {"etag": '"e"', "content-length": str(_SIZE)}, reader.own.ticket())
+    reader.prefetch_digest()
+    reader.local_cache.note_head(request, {"etag": '"e"', "content-length": str(_SIZE)}, reader.local_cache.ticket())
     patience.begin()  # of a read in this thread before
 
     for _ in range(10):
         clock.sleep(60)  # the digest is read anew
-        assert getattr(large, way)(request)
-        assert not patience.is_used_up
+        assert open_object(reader, large, request) if is_opened else reader.read(request)
+        assert not patience.is_exhausted
 
 
 def test_a_pool_that_cannot_be_opened_is_named_once_and_s3_serves(
@@ -364,7 +368,7 @@ def test_a_pool_that_cannot_be_opened_is_named_once_and_s3_serves(
 
     log = logs.OnceLog(logging.getLogger("burstcache"))
     monkeypatch.setattr("burstcache.client.pool.logger", lambda: log)
-    with Client(bucket=BUCKET, s3=rig.s3, pool=closed) as client:
+    with Client(bucket=BUCKET, s3=rig.s3, pool=closed, memory_bytes=0) as client:
         found = [client.get("key") for _ in range(3)]
 
     assert [(each.tier, each.body == body()) for each in found] == [("s3", True)] * 3
@@ -382,7 +386,7 @@ def test_a_pool_that_takes_long_to_open_is_not_waited_for(rig: Rig, monkeypatch:
         async with rig.open() as pool:
             yield pool
 
-    with Client(bucket=BUCKET, s3=rig.s3, pool=slow, freshness="immutable") as client:
+    with Client(bucket=BUCKET, s3=rig.s3, pool=slow, freshness="immutable", memory_bytes=0) as client:
         assert client.get("key").body == body()
         may_open.set()
         until(lambda: client.get("key").tier == "pool")

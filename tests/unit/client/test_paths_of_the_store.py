@@ -1,23 +1,28 @@
-"""What the file system says of a path is a function of the store: neither earlier calls nor listings change it."""
+"""Paths in the file system depend on the store alone, neither on earlier calls nor on listings."""
 
 from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from io import BytesIO
 from typing import Any
 
 import pytest
 from botocore import UNSIGNED
+from botocore.config import Config
 from botocore.exceptions import ClientError
 from fsspec.implementations.dirfs import DirFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burstcache.client import Client
+from burstcache.client.boto3_wrapper import CachedBucket
 from burstcache.client.filesystem import BurstcacheFileSystem
 from burstcache.client.storage_options import StorageOptions
 from burstcache.core.errors import InvalidSettingError
+from support.aws import REGION, session
 from support.hostile_s3 import body_of, hostile_s3
 from support.searches import search
 from support.waiting import LIMIT_S
@@ -75,9 +80,18 @@ class FileSystem(BurstcacheFileSystem):
     def __init__(self, tree: Mapping[str, int]) -> None:
         super().__init__(freshness="immutable", listings_expiry_time=10_000)
         self.bucket = Bucket(tree)
+        self._cached = CachedBucket(Client(bucket="bucket", s3=_s3_without_requests()), is_own=True)
+
+    def _bucket(self, name: str) -> CachedBucket:
+        return self._cached
 
     def _s3(self, bucket: str = "") -> Any:
         return self.bucket
+
+
+@cache
+def _s3_without_requests() -> Any:
+    return session().client("s3", region_name=REGION, config=Config(signature_version=UNSIGNED))
 
 
 def kind_of(tree: Mapping[str, int], key: str) -> tuple[str, int] | None:
@@ -90,7 +104,7 @@ def kind_of(tree: Mapping[str, int], key: str) -> tuple[str, int] | None:
 
 
 def call(fs: FileSystem, name: str, path: str) -> object:
-    """Return what a call gives, in comparable form."""
+    """Make a call and return its result in comparable form."""
     try:
         match name:
             case "refresh":

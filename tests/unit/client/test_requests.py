@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.client.requests import Requests, checked_write
+from burstcache.client.requests import RequestBuilder, checked_write
 from burstcache.core.errors import RefusedRequestError
 from burstcache.web.ranges import ByteRange
 from support.clock import ManualClock
@@ -16,7 +16,7 @@ from support.clock import ManualClock
 def test_conditions_and_range_become_what_http_has() -> None:
     at = datetime(1994, 11, 6, 9, 49, 37, tzinfo=timezone(timedelta(hours=1)))
 
-    request = Requests(ManualClock(3)).make(
+    request = RequestBuilder(ManualClock(3)).make(
         "GET",
         "a/b",
         range="bytes=1-2",
@@ -37,7 +37,7 @@ def test_conditions_and_range_become_what_http_has() -> None:
 
 
 def test_each_request_has_an_id_of_its_own() -> None:
-    makers = [Requests(ManualClock()) for _ in range(2)]
+    makers = [RequestBuilder(ManualClock()) for _ in range(2)]
 
     ids = [maker.make("GET", "a").request_id for maker in makers for _ in range(100)]
 
@@ -59,11 +59,11 @@ def test_each_request_has_an_id_of_its_own() -> None:
 )
 def test_what_cannot_be_asked_is_refused(key: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(RefusedRequestError, match=message):
-        Requests(ManualClock()).make("GET", key, **arguments)
+        RequestBuilder(ManualClock()).make("GET", key, **arguments)
 
 
 def test_a_date_in_utc_stays_as_it_is() -> None:
-    request = Requests(ManualClock()).make("HEAD", "a", if_modified_since=datetime(2026, 1, 1, tzinfo=UTC))
+    request = RequestBuilder(ManualClock()).make("HEAD", "a", if_modified_since=datetime(2026, 1, 1, tzinfo=UTC))
 
     assert request.headers["if-modified-since"] == "Thu, 01 Jan 2026 00:00:00 GMT"
 

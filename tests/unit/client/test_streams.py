@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from burstcache.client import streams
 from burstcache.client.async_client import AsyncObjectFile
-from burstcache.client.slices import AT_ONCE
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import PreconditionFailedError
 from burstcache.core.pool import slices
+from burstcache.serve.part_reads import AT_ONCE
 from support.waiting import LIMIT_S
 
 _SLICE = 100
@@ -43,16 +43,16 @@ class Source:
     asked: list[tuple[int, int]] = field(default_factory=list)
     fails_from: int = len(_BODY)
 
-    def begin(self, start: int, into: memoryview) -> Future[bool]:
+    def begin(self, start: int, into: memoryview) -> Future[str]:
         end = start + len(into)
         assert start // _SLICE == (end - 1) // _SLICE
         self.asked.append((start, end))
-        read: Future[bool] = Future()
+        read: Future[str] = Future()
         if end > self.fails_from:
             read.set_exception(PreconditionFailedError("another version"))
         else:
             into[:] = _BODY[start:end]
-            read.set_result(True)
+            read.set_result("pool")
         return read
 
     def open(self) -> ObjectFile:
@@ -123,6 +123,18 @@ def test_a_reader_that_seeks_gets_little_more_than_it_asks_for() -> None:
     assert source.asked == [(1_210, 1_240), (505, 535), (95, 100)]
 
 
+def test_a_range_across_two_slices_is_no_sequential_read() -> None:
+    source = Source()
+    file = source.open()
+
+    file.seek(95)
+    file.read(20)
+    assert source.asked == [(95, 100), (100, 130)]
+
+    file.read(20)
+    assert source.asked[2:] == [(130, 200), (200, 300)]
+
+
 def test_a_part_of_an_object_begins_and_ends_with_it() -> None:
     source = Source()
     file = ObjectFile(source.begin, 150, 420)
@@ -160,7 +172,7 @@ def test_a_cancelled_read_is_as_if_it_had_never_begun() -> None:
     source, late = Source(), threading.Event()
     is_asked = threading.Event()
 
-    def begin(start: int, into: memoryview) -> Future[bool]:
+    def begin(start: int, into: memoryview) -> Future[str]:
         is_asked.set()
         assert late.wait(LIMIT_S)
         return source.begin(start, into)
@@ -224,7 +236,7 @@ def test_a_seek_from_nowhere_is_refused() -> None:
 )
 @pytest.mark.parametrize("read_bytes", [0, 3])
 def test_a_closed_file_refuses_every_call(call: Callable[[ObjectFile], object], read_bytes: int) -> None:
-    file = ObjectFile.of(b"abc")
+    file = ObjectFile.of(b"abc", "s3")
     file.read(read_bytes)
     file.close()
 
@@ -234,7 +246,7 @@ def test_a_closed_file_refuses_every_call(call: Callable[[ObjectFile], object], 
 
 @pytest.mark.parametrize("wrong", ["1", 1.5, b"1"])
 def test_positions_and_sizes_are_whole_numbers(wrong: Any) -> None:
-    file = ObjectFile.of(b"abc")
+    file = ObjectFile.of(b"abc", "s3")
 
     for call in (file.seek, file.read):
         with pytest.raises(TypeError, match="cannot be interpreted as an integer"):

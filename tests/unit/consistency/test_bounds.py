@@ -61,7 +61,7 @@ def test_an_object_is_not_there_before_its_first_write_and_after_a_deletion() ->
 def test_no_client_goes_back_while_another_may_be_behind() -> None:
     new, old = operation("read", 2, 40, 50), operation("read", 1, 60, 70)
 
-    assert found(*WRITES, new, old, stale_us=math.inf) == ["backwards for one reader"]
+    assert found(*WRITES, new, old, stale_us=math.inf) == ["not monotonic for one reader"]
     assert found(*WRITES, new, operation("read", 1, 60, 70, client="two"), stale_us=math.inf) == []
     assert found(*WRITES, new, operation("read", 1, 45, 70), stale_us=math.inf) == []  # they overlap
 

@@ -1,4 +1,4 @@
-"""What is planted to test the checkers still has its place in the sources."""
+"""The bugs planted to test the checkers still fit the sources."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_a_line_that_is_no_operation_is_named(tmp_path: Path, line: str) -> None
     path = tmp_path / "history.jsonl"
     path.write_text(line)
 
-    with pytest.raises(ValueError, match="history.jsonl:1: .* is no operation"):
+    with pytest.raises(ValueError, match="history.jsonl:1: .* is not an operation"):
         list(read_history(path))
 
 

@@ -1,4 +1,4 @@
-"""What a life of the cache function remembers, and what a promotion that fails leaves behind."""
+"""Lives of the cache function (cache_life): their memory, and the state after a failed promotion."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_heartbeats_go_on_after_a_promotion_that_failed() -> None:
 
 def test_a_get_whose_reader_has_gone_while_it_waited_for_its_turn_is_not_answered() -> None:
     with LifeStage("k").running() as stage:
-        stage.life.copy.follow_connection(False)  # so that a GET waits a quarter of a second for the copy
+        stage.life.copy.set_connected(False)  # so that a GET waits a quarter of a second for the copy
         first = stage.clock.start(stage.ask, within_s=1.0)
         stage.clock.sleep(0.001)
 

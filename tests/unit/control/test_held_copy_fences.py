@@ -76,12 +76,12 @@ def test_a_load_that_a_write_overtakes_is_not_accepted(clock: VirtualClock) -> N
 def test_nothing_is_here_while_orders_may_be_missed(clock: VirtualClock) -> None:
     async def work(copy: HeldCopy) -> None:
         await copy.load(giving(1))
-        copy.follow_connection(False)
+        copy.set_connected(False)
         assert not copy.is_due.is_set()
         assert await held(copy) is None
         await copy.load(giving(2))  # which began before the loss was noticed
         assert await held(copy) is None
-        copy.follow_connection(True)
+        copy.set_connected(True)
         assert copy.is_due.is_set()
         await copy.load(giving(3))
         assert await held(copy) == b"3"
@@ -91,9 +91,9 @@ def test_nothing_is_here_while_orders_may_be_missed(clock: VirtualClock) -> None
 
 def test_a_load_during_which_the_relay_came_back_is_not_accepted(clock: VirtualClock) -> None:
     async def work(copy: HeldCopy) -> None:
-        copy.follow_connection(False)
-        await copy.load(giving(1, lambda: copy.follow_connection(True)))
+        copy.set_connected(False)
+        await copy.load(giving(1, lambda: copy.set_connected(True)))
         assert await held(copy) is None
-        assert copy.known == entry(1)
+        assert copy.last == entry(1)
 
     run(clock, work)

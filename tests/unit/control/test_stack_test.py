@@ -7,7 +7,7 @@ from typing import Any
 
 from burstcache.control.stack_test import StackTest, reason
 from burstcache.core.errors import FunctionFailedError
-from burstcache.core.messages.self_test import Tried, problems
+from burstcache.core.messages.self_test import CheckResult, problems
 from support.clock import ManualClock
 
 Answer = Callable[[int], str]  # how often it was asked before → the problem
@@ -21,7 +21,7 @@ def stack_test(**problem_of: Answer) -> StackTest:
         asked[function] += 1
         if problem == "crash":
             raise FunctionFailedError(f"{function} failed: InvalidSettingError: TABLE_NAME is empty")
-        return {"tried": [Tried(part="table", endpoint="dynamodb:443", duration_ms=1, problem=problem)]}
+        return {"tried": [CheckResult(part="table", endpoint="dynamodb:443", duration_ms=1, problem=problem)]}
 
     return StackTest(tuple(problem_of), invoke, ManualClock(), lambda: "run")
 

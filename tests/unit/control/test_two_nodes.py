@@ -18,7 +18,7 @@ from burstcache.core.messages.relay import control_subject
 from burstcache.core.parameters import parameters_from_text
 from burstcache.core.placement import node_for
 from burstcache.core.policies import thesis
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow, Lease, NodeRow
 from support.clock import ManualClock
 from support.life import NO_PAUSE, LifeStage
@@ -112,10 +112,10 @@ class Executions:
 class Relay:
     """No cache function answers."""
 
-    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
+    def send_request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
         return None
 
-    def tell(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
+    def send_order(self, subject: str, payload: bytes, *, timeout_s: float) -> None:
         pass
 
 
@@ -138,7 +138,7 @@ class Store:
 
 def _hot_row(**columns: Any) -> KeyRow:
     at_us = int(_NOW_S * 1e6)
-    row = KeyRow(key_hash(KEY), KEY, window=(Request(at_us - 2, "a"), Request(at_us - 1, "b")))
+    row = KeyRow(key_hash(KEY), KEY, window=(RecordedRequest(at_us - 2, "a"), RecordedRequest(at_us - 1, "b")))
     return replace(row, **columns)
 
 
@@ -189,7 +189,7 @@ def test_scheduler_decides_on_the_node_and_hands_it_to_the_execution() -> None:
         clock=ManualClock(_NOW_S),
     )
 
-    assert scheduler.observe(KEY, [Request(1, "c")], etag="", size_bytes=1) == "started"
+    assert scheduler.observe(KEY, [RecordedRequest(1, "c")], etag="", size_bytes=1) == "started"
 
     assert nodes.asked == ["node-2"]
     assert (hot_keys.life.node, hot_keys.life.entry) == ("node-2", "redis")
@@ -219,7 +219,7 @@ def test_promotion_asks_the_node_of_the_row() -> None:
         for at_us in range(_PARAMETERS.redis_threshold + 1):
             stage.get(at_us)
 
-    assert stage.nodes.asked == ["node-1"]
+    assert stage.nodes.reads == ["node-1"]
     assert stage.life.life.is_promoted
 
 
@@ -263,7 +263,7 @@ class SlowRelay(Relay):
         self.clock, self.error = clock, error
         self.asked: list[str] = []
 
-    def request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
+    def send_request(self, subject: str, payload: bytes, *, timeout_s: float) -> bytes | None:
         self.asked.append(subject)
         self.clock.now_s += timeout_s
         raise self.error

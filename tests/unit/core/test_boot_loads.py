@@ -1,4 +1,4 @@
-"""What a boot loads, against `docs/understand/simulation.md`, "The use of nodes and keys"."""
+"""Loads that boot a node, against `docs/understand/simulation.md`, "The use of nodes and keys"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from burstcache.core.boot_loads import LoadRule, load_rule
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
-from burstcache.core.seen import SEEN_WITHIN_US
+from burstcache.core.recency import SEEN_WITHIN_US
 from burstcache.core.worth import MICRO, Worth, tier_prices, wait_usd_from_text
 
 S = US_PER_S

@@ -1,4 +1,4 @@
-"""What decides stands alone: `core` imports the standard library, itself and the errors, and nothing that does I/O."""
+"""Imports of `core`: the standard library, itself and the errors, and nothing that does I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IMPURE = {
 
 
 def imported_modules(source: str) -> Iterator[str]:
-    """Yield what a module's import statements name, at any depth; a relative import as it is written (`.policy`)."""
+    """Yield the names in a module's import statements at any depth. Relative imports appear as written (`.policy`)."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -1,4 +1,4 @@
-"""What a reader learns from one digest after another."""
+"""A reader's view of successive digests."""
 
 from __future__ import annotations
 

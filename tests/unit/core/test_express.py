@@ -1,4 +1,4 @@
-"""When a copy in S3 Express pays, and how long it is kept."""
+"""S3 Express copies: when they pay, and for how long they are kept."""
 
 from __future__ import annotations
 

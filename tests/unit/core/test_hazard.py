@@ -1,4 +1,4 @@
-"""What the hazard policy believes after gaps, and what it decides by that."""
+"""The hazard policy: its beliefs after gaps, and its decisions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from burstcache.core.breakeven import THESIS_PRICES, BreakevenPrices
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.hazard import (
     LONGEST_IDLE_US,
-    NEVER,
     RATES_PER_S,
     TUNED,
     Belief,
+    ExpectedBenefit,
     HazardParameters,
-    Worth,
     first_belief,
     hazard,
     learn,
@@ -31,6 +30,7 @@ from burstcache.core.parameters import US_PER_S
 
 S = US_PER_S
 USUAL = hazard(Fraction("1e-4"))
+NEVER = ExpectedBenefit(gains=(0.0,) * len(RATES_PER_S), losses=(1.0,) * len(RATES_PER_S))
 GAPS_US = st.lists(st.one_of(st.integers(0, 100 * S), st.integers(0, 10**13)), max_size=30)
 
 
@@ -87,8 +87,8 @@ def test_gains_equal_to_losses_pay() -> None:
     belief = first_belief(USUAL)
     even = tuple(0.25 for _ in RATES_PER_S)
 
-    assert pays(belief, Worth(even, even))
-    assert not pays(belief, Worth(even, tuple(0.2500001 for _ in RATES_PER_S)))
+    assert pays(belief, ExpectedBenefit(even, even))
+    assert not pays(belief, ExpectedBenefit(even, tuple(0.2500001 for _ in RATES_PER_S)))
 
 
 @given(GAPS_US, st.fractions(Fraction(1, 10**6), Fraction(1, 20)))
@@ -108,7 +108,7 @@ def test_what_never_pays_ends_after_a_microsecond_and_what_always_pays_after_the
     belief = first_belief(USUAL)
 
     assert pays_until_us(belief, NEVER) == 1
-    assert pays_until_us(belief, Worth(NEVER.losses, NEVER.gains)) == LONGEST_IDLE_US
+    assert pays_until_us(belief, ExpectedBenefit(NEVER.losses, NEVER.gains)) == LONGEST_IDLE_US
 
 
 @given(GAPS_US, st.fractions(Fraction(1, 10**6), Fraction(1, 100)))

@@ -1,4 +1,4 @@
-"""When a cache function serves a key, against `docs/understand/simulation.md`, "The use of nodes and keys"."""
+"""Key use that starts a cache function, against `docs/understand/simulation.md`, "The use of nodes and keys"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not fit into an account is named at deployment, with what to do."""
+"""Account limits: a deployment beyond one fails with its name and a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a node has run on a day, and when its hours are used up."""
+"""Node hours: a node's time on a day, and the end of its allowance."""
 
 from __future__ import annotations
 

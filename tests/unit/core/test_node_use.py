@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from burstcache.core.breakeven import redis_stop_us
 from burstcache.core.node_use import (
-    MOST_HITS,
+    MAX_HITS,
     BreakevenUse,
     HazardUse,
     NodeUse,
@@ -91,7 +91,7 @@ def test_two_halves_of_a_hit_are_one_arrival(rule: UseRule) -> None:
 def test_an_arrival_that_is_reported_late_takes_its_place(rule: UseRule) -> None:
     use = steady(rule, 10)
 
-    later = rule.observe(use, use.last_us - 4 * S, rule.whole)
+    later = rule.observe(use, use.last_us - 4 * S, rule.arrival_weight)
 
     assert later.last_us == use.last_us
     assert later.times_us[-2] == use.last_us - 4 * S
@@ -103,9 +103,9 @@ def test_break_even_boots_on_the_same_requests_in_whatever_order_they_are_report
     batches = [sorted(random.sample(times_us[at : at + 20], 20)) for at in range(0, 60, 20)]
 
     def told(order: list[int]) -> NodeUse:
-        use = rule.observe(rule.first(), 0, rule.whole)
+        use = rule.observe(rule.first(), 0, rule.arrival_weight)
         for at_us in order:
-            use = rule.observe(use, at_us, rule.whole)
+            use = rule.observe(use, at_us, rule.arrival_weight)
         return use
 
     by_turns = [at_us for batch in batches for reader in (batch[::2], batch[1::2]) for at_us in reader]
@@ -125,7 +125,7 @@ def test_reports_of_several_readers_look_no_busier_than_one_readers() -> None:
     def told(times_us: list[int]) -> NodeUse:
         use = rule.first()
         for at_us in times_us:
-            use = rule.observe(use, at_us, rule.whole)
+            use = rule.observe(use, at_us, rule.arrival_weight)
         return use
 
     one, several = told(whole), told(order)
@@ -146,7 +146,7 @@ def test_a_gap_that_nobody_saw_teaches_nothing(rule: UseRule) -> None:
 
 
 def test_the_dearer_the_node_the_more_hits_are_an_arrival() -> None:
-    small, large = (hazard_use(worth("1", type_)).whole for type_ in ("t4g.nano", "r7g.large"))
+    small, large = (hazard_use(worth("1", type_)).arrival_weight for type_ in ("t4g.nano", "r7g.large"))
 
     assert (small // MICRO, large // MICRO) == (4, 87)
 
@@ -160,7 +160,7 @@ def test_boots_follow_the_rate_at_which_hits_pay_for_the_node(per_million: str, 
 
     def boots_at(rate_per_s: float) -> bool:
         use, at_s = rule.first(), 0.0
-        for _ in range(60 * rule.whole // MICRO):
+        for _ in range(60 * rule.arrival_weight // MICRO):
             at_s += random.expovariate(rate_per_s)
             use = rule.observe(use, round(at_s * S), MICRO)
         return rule.boots(use, round(at_s * S))
@@ -188,7 +188,7 @@ def test_hits_of_a_look_are_learned_like_told_ones(rule: UseRule) -> None:
 @each_rule
 def test_a_full_list_of_hits_says_nothing_of_the_time_before_it(rule: UseRule) -> None:
     long_ago = steady(rule, 5)
-    hits = [(10**12 + index * S, MICRO) for index in range(MOST_HITS)]
+    hits = [(10**12 + index * S, MICRO) for index in range(MAX_HITS)]
 
     use = learn_hits(rule, long_ago, hits)
 
@@ -198,7 +198,7 @@ def test_a_full_list_of_hits_says_nothing_of_the_time_before_it(rule: UseRule) -
 
 def test_a_full_list_of_light_hits_stands_for_its_rate() -> None:
     rule = hazard_use(worth("0", "r7g.large"))
-    hits = [(index * S // 1_000, MICRO // 10) for index in range(MOST_HITS)]  # 1,000 a second: 100 whole ones
+    hits = [(index * S // 1_000, MICRO // 10) for index in range(MAX_HITS)]  # 1,000 a second: 100 whole ones
 
     use, fewer = learn_hits(rule, rule.first(), hits), learn_hits(rule, rule.first(), hits[:-1])
 
@@ -213,7 +213,7 @@ def test_a_full_list_of_light_hits_stands_for_its_rate() -> None:
 def test_looks_grow_apart_while_a_node_runs_and_never_miss_the_first_stop(rule: UseRule) -> None:
     def next_after(age_s: int) -> int:
         use = steady(rule, 2, count=age_s // 2)
-        at_us = rule.next_look_us(use, since_us=0, at_us=age_s * S)
+        at_us = rule.next_check_us(use, since_us=0, at_us=age_s * S)
         assert at_us is not None
         assert at_us >= rule.stop_us(use, 0)
         return at_us - age_s * S
@@ -225,7 +225,7 @@ def test_looks_grow_apart_while_a_node_runs_and_never_miss_the_first_stop(rule: 
 def test_a_look_after_the_last_useful_hit_stops_the_node(rule: UseRule) -> None:
     use = steady(rule, 2)
 
-    assert rule.next_look_us(use, since_us=0, at_us=rule.stop_us(use, 0)) is None
+    assert rule.next_check_us(use, since_us=0, at_us=rule.stop_us(use, 0)) is None
 
 
 def test_control_makes_a_break_even_node_stay_longer() -> None:

@@ -1,4 +1,4 @@
-"""When a key changes its tier: boundaries, counts, extensions, and the checks that may be skipped."""
+"""The policy's tier changes: boundaries, counts, extensions, and checks that may be skipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from burstcache.core.policy import (
     CHECKS_PER_PART,
     EVENT_LATENESS_US,
     LambdaLife,
-    Request,
+    RecordedRequest,
     checks_after,
     cool_down_us,
     count_since,
@@ -45,21 +45,21 @@ PARAMETERS = Parameters(
     tick_us=5 * S, lambda_window_elements=2, lambda_threshold_us=10 * S, redis_threshold=4, redis_utilization_us=60 * S
 )
 
-requests = st.builds(Request, st.integers(0, 40), st.sampled_from("abc"))
+requests = st.builds(RecordedRequest, st.integers(0, 40), st.sampled_from("abc"))
 
 
-def window(*times_us: int) -> tuple[Request, ...]:
-    return tuple(Request(at_us, f"id-{at_us}") for at_us in times_us)
+def window(*times_us: int) -> tuple[RecordedRequest, ...]:
+    return tuple(RecordedRequest(at_us, f"id-{at_us}") for at_us in times_us)
 
 
 # The window
 
 
 def test_request_survives_its_text_even_with_colons_in_its_identity() -> None:
-    request = Request(1_700_000_000_000_001, "api:gateway:1")
+    request = RecordedRequest(1_700_000_000_000_001, "api:gateway:1")
 
     assert request.encode() == "1700000000000001:api:gateway:1"
-    assert Request.decode(request.encode()) == request
+    assert RecordedRequest.decode(request.encode()) == request
 
 
 def test_window_keeps_the_newest_requests_oldest_first() -> None:
@@ -67,7 +67,7 @@ def test_window_keeps_the_newest_requests_oldest_first() -> None:
 
 
 def test_window_keeps_two_requests_of_the_same_instant() -> None:
-    pair = (Request(7, "a"), Request(7, "b"))
+    pair = (RecordedRequest(7, "a"), RecordedRequest(7, "b"))
 
     assert remember((), pair, 5) == pair
 
@@ -75,10 +75,10 @@ def test_window_keeps_two_requests_of_the_same_instant() -> None:
 @pytest.mark.slow
 @given(reports=st.lists(st.lists(requests, max_size=5), max_size=8), length=st.integers(1, 8), randomly=st.randoms())
 def test_window_is_the_same_whatever_is_doubled_late_or_out_of_order(
-    reports: list[list[Request]], length: int, randomly: Random
+    reports: list[list[RecordedRequest]], length: int, randomly: Random
 ) -> None:
-    def after(batches: Sequence[Sequence[Request]]) -> tuple[Request, ...]:
-        kept: tuple[Request, ...] = ()
+    def after(batches: Sequence[Sequence[RecordedRequest]]) -> tuple[RecordedRequest, ...]:
+        kept: tuple[RecordedRequest, ...] = ()
         for batch in batches:
             kept = remember(kept, batch, length)
         return kept
@@ -135,9 +135,21 @@ def test_burst_that_is_over_starts_nothing(late_us: int, expected: bool) -> None
 
 
 def test_trigger_itself_does_not_count() -> None:
-    trigger = Request(5, "b")
+    trigger = RecordedRequest(5, "b")
 
-    assert count_since(trigger, [Request(4, "z"), Request(5, "a"), trigger, Request(5, "c"), Request(6, "a")]) == 2
+    assert (
+        count_since(
+            trigger,
+            [
+                RecordedRequest(4, "z"),
+                RecordedRequest(5, "a"),
+                trigger,
+                RecordedRequest(5, "c"),
+                RecordedRequest(6, "a"),
+            ],
+        )
+        == 2
+    )
 
 
 def test_fifth_request_after_the_trigger_promotes() -> None:

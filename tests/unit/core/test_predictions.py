@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from burstcache.core import policy
 from burstcache.core.node_use import NodeUse, UseRule, stops_at_us, weight_until
 from burstcache.core.parameters import US_PER_S, Parameters, parameters_from_text
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.worth import MICRO
 from support.policies import BY_USE, policy_named
 
@@ -28,14 +28,14 @@ NODE_RULES = [use.node for name in BY_USE for each in PER_MILLION if (use := pol
 def test_fewest_requests_that_start_a_key_are_the_fewest(
     times_us: list[int], later_s: int, parameters: Parameters
 ) -> None:
-    window = [Request(at_us, f"r{number}") for number, at_us in enumerate(times_us)]
+    window = [RecordedRequest(at_us, f"r{number}") for number, at_us in enumerate(times_us)]
     now_us = (times_us[-1] if times_us else 0) + later_s * S + 1
     changed_at_us = times_us[len(times_us) // 2] if times_us else 0
 
     requests = policy.requests_to_start(window, now_us=now_us, changed_at_us=changed_at_us, parameters=parameters)
 
     for count in range(1, requests + 1):
-        following = [*window, *(Request(now_us, f"s{number}") for number in range(count))]
+        following = [*window, *(RecordedRequest(now_us, f"s{number}") for number in range(count))]
         starts = policy.starts(following, now_us=now_us, changed_at_us=changed_at_us, parameters=parameters)
         assert starts == (count == requests)
 
@@ -70,13 +70,13 @@ def test_node_without_hits_stops_at_the_first_look_that_finds_it_idle(
 ) -> None:
     use = used(rule, times_us)
     since_us = times_us[-1] if times_us else 0
-    look_at_us = since_us + look_s * S
+    check_at_us = since_us + look_s * S
 
-    stops_us = stops_at_us(rule, use, since_us=since_us, look_at_us=look_at_us)
+    stops_us = stops_at_us(rule, use, since_us=since_us, check_at_us=check_at_us)
 
-    assert rule.next_look_us(use, since_us=since_us, at_us=stops_us) is None
-    is_first = rule.next_look_us(use, since_us=since_us, at_us=look_at_us) is None
-    assert (stops_us == look_at_us) == is_first
+    assert rule.next_check_us(use, since_us=since_us, at_us=stops_us) is None
+    is_first = rule.next_check_us(use, since_us=since_us, at_us=check_at_us) is None
+    assert (stops_us == check_at_us) == is_first
     assert rule.stop_us(use, since_us) <= stops_us
 
 
@@ -84,5 +84,5 @@ def used(rule: UseRule, times_us: list[int]) -> NodeUse:
     """Return a use with arrivals at these times."""
     use = rule.first()
     for at_us in times_us:
-        use = rule.observe(use, at_us, rule.whole)
+        use = rule.observe(use, at_us, rule.arrival_weight)
     return use

@@ -1,4 +1,4 @@
-"""What hits are worth, against `docs/use/policies.md`."""
+"""The worth of hits, against `docs/use/policies.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page says of a benchmark, by what its process has left."""
+"""The page's view of benchmarks, from the files their processes leave."""
 
 from __future__ import annotations
 

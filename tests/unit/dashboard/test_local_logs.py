@@ -1,4 +1,4 @@
-"""What a local run has measured, from its logs."""
+"""Measurements of a local run from its logs."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def test_keys_asked_for_since_an_instant(logs: LocalLogs, tmp_path: Path) -> Non
     append(tmp_path, "requests.jsonl", lines)
     logs.read()
 
-    assert logs.asked_since(2_020) == {"b"}
-    assert logs.asked_since(2_000) == {"a", "b"}
+    assert logs.keys_read_since(2_020) == {"b"}
+    assert logs.keys_read_since(2_000) == {"a", "b"}
 
 
 def test_slow_read_hides_none_that_was_answered_before_it(logs: LocalLogs, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_slow_read_hides_none_that_was_answered_before_it(logs: LocalLogs, tmp_p
     append(tmp_path, "requests.jsonl", request(1_000, "/objects/old") + request(2_500, "/objects/a") + slow)
     logs.read()
 
-    assert logs.asked_since(2_000) == {"a", "slow"}
+    assert logs.keys_read_since(2_000) == {"a", "slow"}
 
 
 def test_figures_are_those_until_now_even_if_nobody_reads_any_more(
@@ -166,7 +166,7 @@ def test_figures_are_those_until_now_even_if_nobody_reads_any_more(
 
 @pytest.mark.parametrize(
     "ask",
-    [LocalLogs.read, LocalLogs.newest_requests, lambda logs: logs.reads_of("a"), lambda logs: logs.asked_since(0)],
+    [LocalLogs.read, LocalLogs.newest_requests, lambda logs: logs.reads_of("a"), lambda logs: logs.keys_read_since(0)],
 )
 def test_nobody_is_answered_from_what_another_thread_is_reading(
     ask: Callable[[LocalLogs], object], logs: LocalLogs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -128,7 +128,7 @@ def test_table_events_and_machines_of_a_local_run_are_billed() -> None:
 
 
 def rivals(*, since_us: int, reads: int) -> dict[str, Any]:
-    """Return what others would have billed for two reads in the last minute; `reads` are all that there were."""
+    """Return competitors' bills for two reads in the last minute, out of `reads` in total."""
     now_us = SINCE_US + 2 * US_PER_H
     requests = [(now_us - 40_000_000, "a", 10), (now_us - 20_000_000, "a", 10)]
     read = {"s3": TierUse(reads, 10, None, None, None, None)}
@@ -137,7 +137,7 @@ def rivals(*, since_us: int, reads: int) -> dict[str, Any]:
 
 
 def source_with(measured: Measured, requests: list[tuple[int, str, int]] | None) -> Any:
-    """Return what has measured that, and knows these of the requests."""
+    """Return a source with these measurements and requests."""
     measures = SimpleNamespace(read=lambda: measured, newest_requests=lambda: requests)
     return SimpleNamespace(measures=measures, parameters={}, prices=PRICES)
 
@@ -198,7 +198,7 @@ def test_what_services_count_of_a_deployed_stack_is_billed() -> None:
     # A life that ended in a cache function, one that went on to Redis, a second invocation, a run, two checks.
     assert quantities["Step Functions"] == 4 + 7 + 1 + 3 + 3 * 2
     assert quantities["logs"] == 0.5
-    assert quantities["metrics, in hours that have them"] == 7
+    assert quantities["metrics, hours with data"] == 7
     assert (quantities["ALB, capacity units"], quantities["NLB, capacity units"]) == (0.25, 0.5)
     assert quantities["HTTP API"] == BYTES_PER_GB / (512 * 1024)
 
@@ -206,7 +206,7 @@ def test_what_services_count_of_a_deployed_stack_is_billed() -> None:
 def test_what_a_deployed_stack_is_not_billed_for_here_is_named() -> None:
     note = receipt(replace(NOTHING, services=ServiceUse())).note
 
-    assert "Not in this bill: INIT of functions, S3's PUTs and events, alarms" in note
+    assert "INIT of functions, S3's PUTs and events, alarms" in note
 
 
 def test_the_janitor_is_billed_once() -> None:

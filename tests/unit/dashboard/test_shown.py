@@ -1,4 +1,4 @@
-"""What the page shows, and which changes reach it."""
+"""Data shown on the page, and the changes that reach it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
 from burstcache_dashboard.measured import FunctionUse, Measured
 from burstcache_dashboard.shown import changes, shown
@@ -25,7 +25,9 @@ def page(*keys: KeyRow, nodes: tuple[tuple[NodeRow, tuple[Lease, ...]], ...] = (
 
 
 def test_key_without_a_life_is_a_guest_of_its_home_that_runs() -> None:
-    row = KeyRow(HASH, "cars.json", window=(Request(NOW_US, "a"),), changed_at_us=NOW_US - 9_000_000, size_bytes=7)
+    row = KeyRow(
+        HASH, "cars.json", window=(RecordedRequest(NOW_US, "a"),), changed_at_us=NOW_US - 9_000_000, size_bytes=7
+    )
     home = replace(RUNNING, peers=("node-1",))
     with_guests, without = page(row, nodes=((home, ()),)), page(row, nodes=((RUNNING, ()),))
 

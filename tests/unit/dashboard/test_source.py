@@ -1,4 +1,4 @@
-"""What of the table is read anew at each look."""
+"""The source's reads of the table: rows that each refresh reads again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Asked(LocalLogs):
 
     keys: set[str] | None = None
 
-    def asked_since(self, at_ms: int) -> Any:
+    def keys_read_since(self, at_ms: int) -> Any:
         assert at_ms < NOW_S * 1000
         return self.keys
 
@@ -116,7 +116,7 @@ def test_keys_that_only_a_node_knows_are_there_as_well(source: Source, asked: As
 def test_rows_wait_for_a_scan_where_nobody_knows_or_too_many_may_have_changed(
     source: Source, asked: Asked, keys: set[str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "_MOST_ANEW", 1)
+    monkeypatch.setattr(sources, "_MOST_REREAD", 1)
     put("asked", 1)
     former = source.rows()
     put("asked", 2)
@@ -171,7 +171,7 @@ def test_figures_do_not_wait_for_a_table_that_answers_slowly(
         put("live", size_bytes, "redis_running")
         with (tmp_path / "requests.jsonl").open("a") as log:
             log.write(json.dumps(REQUEST) + "\n")
-        rows = asyncio.run(page.look())
+        rows = asyncio.run(page.current_rows())
         looks.append((sizes(rows)["live"], page.measured.reads if page.measured else 0))
 
     assert looks == [(1, 1), (2, 2), (2, 3)]
@@ -191,7 +191,7 @@ def test_a_page_that_opens_while_the_first_look_is_under_way_waits_for_it(
         return usual()
 
     async def both() -> None:
-        await asyncio.gather(page.look(), page.look())
+        await asyncio.gather(page.current_rows(), page.current_rows())
 
     monkeypatch.setattr(asked, "read", read)
     asked.keys = set()

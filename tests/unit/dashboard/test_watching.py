@@ -1,7 +1,8 @@
-"""What the page has when a part of it cannot be read, and when the stack is another by now."""
+"""Watching a stack that cannot be read in part, or that has been replaced."""
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.support.variables import VARIABLES
 from burstcache_cli.stack import find_stack
+from burstcache_dashboard import key_page as pages
 from burstcache_dashboard import source as sources
 from burstcache_dashboard import watching
 from burstcache_dashboard.key_page import key_page
@@ -21,7 +24,7 @@ from burstcache_dashboard.watching import Watching
 from burstcache_local import state_file
 from burstcache_local.state_file import RunningCloud, start_of
 from support.aws import mocked_aws
-from support.stack_in_moto import REGION, TEMPLATE, Aws
+from support.stack_in_moto import BUCKET, REGION, TEMPLATE, Aws
 from support.waiting import LIMIT_S
 
 _PLACES = {"figures": {"on", "reads", "failed", "bill"}, "executions": {"failed"}, "queues": {"failed"}}
@@ -53,7 +56,7 @@ def slow() -> dict[str, threading.Event]:
 
 @pytest.fixture
 def source(aws: Aws, denied: set[str], slow: dict[str, threading.Event]) -> Source:
-    """What is known of that stack."""
+    """Return the source of that stack."""
 
     def refuse(model: Any, **_: Any) -> None:
         if model.name in slow:
@@ -113,13 +116,13 @@ def test_a_part_that_is_slow_keeps_nobody_waiting_and_is_shown_when_it_has_come(
     part: str, source: Source, slow: dict[str, threading.Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "_FAILED_EVERY_S", 0.0)
-    monkeypatch.setattr(watching, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(watching, "_TIMEOUT_S", 0.01)
     answered = slow[_ASKS[part]] = threading.Event()
     page = Watching(source)
 
     sections, _ = page._sections_now()
     answered.set()
-    monkeypatch.setattr(watching, "_PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(watching, "_TIMEOUT_S", LIMIT_S)
     later, _ = page._sections_now()
 
     (row,) = sections["keys"].values()
@@ -157,6 +160,30 @@ def test_key_whose_lives_cannot_be_read_is_shown_without_them(source: Source, de
     assert found["lives"] == []
     assert "not authorized to perform ListExecutions" in found["trouble"]["what"]
     assert "S3" in found["explained"]
+
+
+def test_page_of_a_large_object_counts_its_slices_once_a_minute(
+    source: Source, aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = VARIABLES | {"AWS_REGION": REGION, "BUCKET_NAME": BUCKET, "EXPRESS_BUCKET": BUCKET}
+    vars(source.stack)["outputs"] = {**source.stack.outputs, "ReaderSettings": json.dumps(reader)}
+    aws.put_object("small.json")
+    aws.client("s3").put_object(Bucket=BUCKET, Key="large.bin", Body=bytes(5 << 20))
+
+    first, again = (key_page(source, source.rows(), "large.bin") for _ in range(2))
+    asked_at_us = source.explained_large["large.bin"].at_us
+    monkeypatch.setattr(pages, "_SLICES_EVERY_US", -1)
+    later = key_page(source, source.rows(), "large.bin")
+
+    assert first is not None
+    assert later is not None
+    held = {"slices": 20, "stored": 0, "stored_bytes": 0, "problem": ""}
+    assert first["slices"] == {"count": 20, "sampled": 20, "tiers": [{"tier": "S3 Express", **held}]}
+    assert "Its slices\ncached in   20 slices of 256 KiB" in first["explained"]
+    assert (again, later["slices"]) == ({**first, "nowMs": again and again["nowMs"]}, first["slices"])
+    assert source.explained_large["large.bin"].at_us > asked_at_us
+    assert key_page(source, source.rows(), "small.json") is None
+    assert key_page(source, source.rows(), "absent.bin") is None
 
 
 def test_stack_that_was_updated_is_read_anew_within_a_minute(

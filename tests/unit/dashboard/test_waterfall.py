@@ -11,14 +11,14 @@ from typing import Any
 import boto3
 from botocore.stub import Stubber
 
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow
 from burstcache_dashboard.waterfall import Trace, newest_trace, trace_of
 
 NOW_US = 1_785_542_400_000_000
 MINUTES_US = 300_000_000  # of one question
 READ_US = NOW_US - 10 * MINUTES_US
-ROW = KeyRow("0123456789abcdef0123456789abcdef", "k", window=(Request(READ_US, "a"),))
+ROW = KeyRow("0123456789abcdef0123456789abcdef", "k", window=(RecordedRequest(READ_US, "a"),))
 
 
 def segment(id_: str, name: str, start_s: float, end_s: float, **rest: Any) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def test_create_lets_copies_expire_and_names_the_bucket(desk: Desk) -> None:
 
 
 def test_delete_empties_the_bucket(desk: Desk) -> None:
-    desk.copies.bury("a")
+    desk.copies.put_tombstone("a")
 
     answer = desk.ask("delete")
 

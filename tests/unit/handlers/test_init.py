@@ -1,4 +1,4 @@
-"""What functions do before their first event: whom they trust, and when their parts are made."""
+"""INIT of the functions before their first event: trusted certificates, and the order of their parts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trusted() -> str | None:
-    """Return what a function trusts when its parts are made."""
+    """Return the certificates that a function trusts when its parts are built."""
     return at_init(lambda: os.environ.get("AWS_CA_BUNDLE"))()
 
 
@@ -66,7 +66,7 @@ def test_the_roots_are_those_of_amazon_that_botocore_has() -> None:
     entries = theirs.split("# Issuer: ")
     of_amazon = {_certificate(entry) for entry in entries if _OF_AMAZON.search(entry.partition("# Serial")[0])}
 
-    assert set(_CERTIFICATE.findall(_ROOTS.read_text())) == of_amazon, "see docs/operate/operations.md"
+    assert set(_CERTIFICATE.findall(_ROOTS.read_text())) == of_amazon, f"see the head of {_ROOTS.name}"
 
 
 def test_a_connection_can_trust_the_roots() -> None:

@@ -56,7 +56,7 @@ class Stage:
         )
 
     def body(self, key: str) -> bytes | None:
-        """Return what S3 has of a key."""
+        """Return an object's body in S3, or None."""
         names = [each["Key"] for each in self.s3.list_objects_v2(Bucket=_BUCKET).get("Contents", [])]
         return self.s3.get_object(Bucket=_BUCKET, Key=key)["Body"].read() if key in names else None
 

@@ -1,4 +1,4 @@
-"""Where events go that no function takes or that one failed on."""
+"""Deliveries of events that no function accepts or that a function failed on."""
 
 from __future__ import annotations
 

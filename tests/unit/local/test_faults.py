@@ -1,4 +1,4 @@
-"""What can go wrong with AWS in a local cloud, held against calls and events as they arrive."""
+"""Faults of AWS in a local cloud, applied to calls and events as they arrive."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Nothing:
 def test_a_service_refuses_the_operations_that_are_named_and_no_other_call() -> None:
     faults = Faults()
 
-    with faults.of_calls(CallFault("dynamodb", frozenset({"Query"}), refusal=_REFUSAL)):
+    with faults.inject_call_fault(CallFault("dynamodb", frozenset({"Query"}), refusal=_REFUSAL)):
         status, (body,) = call(faults, "dynamodb", "Query")
         others = [call(faults, "dynamodb", "GetItem"), call(faults, "states", "Query")]
 
@@ -62,7 +62,7 @@ def test_a_service_refuses_the_operations_that_are_named_and_no_other_call() -> 
 def test_a_fault_of_one_address_befalls_no_other() -> None:
     faults = Faults()
 
-    with faults.of_calls(CallFault("s3", path="/of/it", refusal=_REFUSAL)):
+    with faults.inject_call_fault(CallFault("s3", path="/of/it", refusal=_REFUSAL)):
         assert call(faults, "s3", "GetObject", path="/of/another") == ("200 OK", [_BODY])
         assert call(faults, "s3", "GetObject", path="/bucket/of/it")[0] == "400 Bad Request"
 
@@ -70,14 +70,14 @@ def test_a_fault_of_one_address_befalls_no_other() -> None:
 def test_no_fault_befalls_who_only_looks_on() -> None:
     faults = Faults()
 
-    with faults.of_calls(CallFault("dynamodb", refusal=_REFUSAL)):
+    with faults.inject_call_fault(CallFault("dynamodb", refusal=_REFUSAL)):
         assert call(faults, "dynamodb", "Query", OBSERVER) == ("200 OK", [_BODY])
 
 
 def test_a_call_that_waits_goes_on_when_its_fault_is_over() -> None:
     faults, fault = Faults(), CallFault("s3", delay_s=1e6)
 
-    with faults.of_calls(fault):
+    with faults.inject_call_fault(fault):
         fault.is_over.set()
 
         assert call(faults, "s3", "GetObject") == ("200 OK", [_BODY])
@@ -86,14 +86,17 @@ def test_a_call_that_waits_goes_on_when_its_fault_is_over() -> None:
 def test_a_body_is_cut_in_its_middle() -> None:
     faults = Faults()
 
-    with faults.of_calls(CallFault("s3", is_cut=True)), pytest.raises(ConnectionResetError, match="cut by a fault"):
+    with (
+        faults.inject_call_fault(CallFault("s3", is_cut=True)),
+        pytest.raises(ConnectionResetError, match="cut by a fault"),
+    ):
         call(faults, "s3", "GetObject")
 
 
 def test_faults_of_events_and_clocks_end_with_their_blocks() -> None:
     faults = Faults()
 
-    with faults.of_events(lambda: (0.0, 30.0)), faults.of_clocks((-1.0, 1.0)):
+    with faults.schedule_events(lambda: (0.0, 30.0)), faults.shift_clocks((-1.0, 1.0)):
         meanwhile = faults.deliveries(), [faults.clock_ahead_s() for _ in range(3)]
 
     assert meanwhile == ((0.0, 30.0), [-1.0, 1.0, -1.0])
@@ -104,7 +107,7 @@ def test_faults_of_events_and_clocks_end_with_their_blocks() -> None:
 def test_faults_of_nodes_end_with_their_blocks() -> None:
     faults = Faults()
 
-    with faults.of_nodes(), faults.of_volumes():
+    with faults.silence_nodes(), faults.fill_volumes():
         meanwhile = faults.is_silent(), faults.is_full()
 
     assert meanwhile == (True, True)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow  # it starts Redis servers
 
 
 class Instance(SimpleNamespace):
-    """What the agent looks at in an instance of moto's."""
+    """Instance of moto with the fields that the agent reads."""
 
     def __init__(self, **tags: str) -> None:
         super().__init__(id="i-1", private_ip="127.9.8.7", user_data="", instance_type="t4g.small", tags=tags)
@@ -39,7 +39,7 @@ class Instance(SimpleNamespace):
 @pytest.fixture
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodeAgent]:
     monkeypatch.setattr(nodes, "_DRAIN_S", 0)
-    monkeypatch.setattr(nodes, "tell", lambda instance: None)
+    monkeypatch.setattr(nodes, "publish_state", lambda instance: None)
     services: Any = SimpleNamespace(cloud_url="http://127.0.0.1:1")
     agent = NodeAgent(services, NodeTimes(boot_s=0, stop_s=0), tmp_path)
     yield agent

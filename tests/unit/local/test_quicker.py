@@ -8,6 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto.dynamodb.models import Item, Table
 
+from burstcache_local import speed
 from support.aws import TABLE, clients, make_stack, mocked_aws
 
 
@@ -44,6 +45,7 @@ def test_a_refused_transaction_changes_nothing_and_copies_no_table(monkeypatch: 
         assert left == before
 
 
+@pytest.mark.skipif(not speed.ENABLED, reason="moto itself scans the table")
 def test_a_query_looks_at_the_items_of_its_key_alone_and_returns_them_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     with mocked_aws():
         make_stack()

@@ -28,7 +28,7 @@ def guarded(application: WSGIApplication) -> WSGIApplication:
 def with_faults(application: WSGIApplication) -> WSGIApplication:
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         faults = Faults()
-        with faults.of_calls(CallFault("dynamodb", frozenset({"Scan"}))):
+        with faults.inject_call_fault(CallFault("dynamodb", frozenset({"Scan"}))):
             return faults.before(application)(environ, start_response)
 
     return answer

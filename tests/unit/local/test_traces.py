@@ -1,4 +1,4 @@
-"""What is read of a run's traces while the run goes on."""
+"""Traces of a run, read while it continues."""
 
 from __future__ import annotations
 

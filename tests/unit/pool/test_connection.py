@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
+from burstcache.pool.channel import ConnectionChannel, request_numbers
 from burstcache.pool.frames import Header, Kind
-from burstcache.pool.link import Link, request_numbers
 from support.waiting import LIMIT_S
 
 
 async def _room() -> memoryview:
-    """Return where a part of a payload arrives that has no place of its own, on this event loop."""
-    connection, header = Link(request_numbers()), Header(Kind.FOUND, 1, payload_bytes=8).pack()
+    """Return the buffer for a payload part that has no place of its own, on this event loop."""
+    connection, header = ConnectionChannel(request_numbers()), Header(Kind.FOUND, 1, payload_bytes=8).pack()
     connection.get_buffer(-1)[:] = header
     connection.buffer_updated(len(header))
     return connection.get_buffer(-1)

@@ -11,8 +11,10 @@ import pytest
 
 from burstcache.core.errors import ServiceTransientError
 from burstcache.core.messages.pool_control import Coded, KnownHub, PoolPlan
+from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.core.pool.slices import Redundancy
-from burstcache.pool.heartbeat import Heartbeat, Seen, connected_to
+from burstcache.pool.frames import Header, Kind
+from burstcache.pool.heartbeat import Heartbeat, HubCounters, take_used_members
 from support.pool import running_pool
 from support.waiting import LIMIT_S
 
@@ -51,7 +53,7 @@ class Control:
 
 def test_plan_says_how_slices_are_written_and_how_they_were() -> None:
     async def work() -> tuple[Redundancy, ...]:
-        heartbeat = Heartbeat(Control(), _HUB, Seen())
+        heartbeat = Heartbeat(Control(), _HUB, HubCounters())
         await heartbeat.report()
         return heartbeat.redundancies
 
@@ -61,8 +63,8 @@ def test_plan_says_how_slices_are_written_and_how_they_were() -> None:
 def test_plan_is_handed_on() -> None:
     async def work() -> list[PoolPlan]:
         followed: list[PoolPlan] = []
-        heartbeat = Heartbeat(Control(), _HUB, Seen())
-        heartbeat.follow(followed.append)
+        heartbeat = Heartbeat(Control(), _HUB, HubCounters())
+        heartbeat.subscribe(followed.append)
         await heartbeat.report()
         return followed
 
@@ -71,7 +73,7 @@ def test_plan_is_handed_on() -> None:
 
 def test_members_are_reported_once_and_those_that_stay_connected_each_time() -> None:
     async def work() -> list[Any]:
-        control, seen = Control(), Seen(requests=3, served_ms=1.6, used={"pool-0": "a"})
+        control, seen = Control(), HubCounters(requests=3, served_ms=1.6, used={"pool-0": "a"})
         heartbeat = Heartbeat(control, _HUB, seen, connected=lambda: {"pool-1": ""})
         await heartbeat.report()
         await heartbeat.report()
@@ -82,7 +84,7 @@ def test_members_are_reported_once_and_those_that_stay_connected_each_time() -> 
 
 def test_what_a_failed_report_would_have_said_is_in_the_next_one() -> None:
     async def work() -> list[Any]:
-        control, seen = Control(), Seen(used={"pool-0": "a"})
+        control, seen = Control(), HubCounters(used={"pool-0": "a"})
         heartbeat = Heartbeat(control, _HUB, seen)
         control.fails = 1
         with pytest.raises(ServiceTransientError):
@@ -101,7 +103,7 @@ def test_plan_holds_while_pool_control_fails(error: Exception, monkeypatch: pyte
     async def work() -> tuple[int, list[str]]:
         control = Control(report_s=0)
         control.error = error
-        heartbeat = Heartbeat(control, _HUB, Seen())
+        heartbeat = Heartbeat(control, _HUB, HubCounters())
         await heartbeat.report()
         control.fails = 2
         running = asyncio.create_task(heartbeat.run())
@@ -118,7 +120,7 @@ def test_round_is_asked_for_when_it_is_due() -> None:
     async def work() -> list[Any]:
         control = Control(report_s=0)
         control.is_round_due = True
-        heartbeat = Heartbeat(control, _HUB, Seen())
+        heartbeat = Heartbeat(control, _HUB, HubCounters())
         await heartbeat.report()
         control.is_round_due = False
         running = asyncio.create_task(heartbeat.run())
@@ -133,13 +135,39 @@ def test_round_is_asked_for_when_it_is_due() -> None:
 
 def test_hub_knows_its_members_since_the_last_report() -> None:
     async def work() -> list[Any]:
-        seen = Seen()
+        seen = HubCounters()
         async with running_pool(2) as pool:
             await pool.stop("pool-0")
-            reports = [connected_to(pool.hub, seen), connected_to(pool.hub, seen)]
-        return [*reports, connected_to(pool.hub, seen)]
+            reports = [take_used_members(pool.hub, seen), take_used_members(pool.hub, seen)]
+        return [*reports, take_used_members(pool.hub, seen)]
 
     assert asyncio.run(work()) == [{"pool-0": "", "pool-1": ""}, {"pool-1": ""}, {"pool-1": ""}]
+
+
+def test_a_member_that_returns_is_reported_once_with_its_environment() -> None:
+    async def work() -> list[Any]:
+        seen = HubCounters()
+        async with running_pool(1) as pool:
+            channel = pool.hub.members["pool-0"]
+            channel.handle(Header(Kind.BYE, 0, name_bytes=5), b"env-1", None)
+            first = take_used_members(pool.hub, seen)
+            await channel.ended
+            return [first, take_used_members(pool.hub, seen)]
+
+    assert asyncio.run(work()) == [{"pool-0": "env-1"}, {}]
+
+
+def test_a_member_that_is_connected_only_between_two_reports_is_reported() -> None:
+    async def work() -> list[Any]:
+        seen = HubCounters()
+        async with running_pool(0) as pool:
+            pool.stores["pool-0"] = ChunkStore(1 << 20)
+            reports = [take_used_members(pool.hub, seen)]
+            await pool.start("pool-0")
+            await pool.stop("pool-0")
+            return [*reports, take_used_members(pool.hub, seen)]
+
+    assert asyncio.run(work()) == [{}, {"pool-0": ""}]
 
 
 def test_hub_leaves_after_its_last_report() -> None:
@@ -155,7 +183,7 @@ def test_hub_leaves_after_its_last_report() -> None:
             told.append(payload["op"])
             return {}
 
-        heartbeat = Heartbeat(control, _HUB, Seen())
+        heartbeat = Heartbeat(control, _HUB, HubCounters())
         reporting = asyncio.create_task(heartbeat.report())
         await asyncio.wait_for(has_begun.wait(), LIMIT_S)
         reporting.cancel()
@@ -174,7 +202,7 @@ def test_hub_leaves_whether_pool_control_hears_it_or_not(fails: int) -> None:
     async def work() -> list[Any]:
         control = Control()
         control.fails = fails
-        await Heartbeat(control, _HUB, Seen(hits=2)).leave()
+        await Heartbeat(control, _HUB, HubCounters(hits=2)).leave()
         return [(told["op"], told["id"], told["totals"]["hits"]) for told in control.told]
 
     assert asyncio.run(work()) == [("leave", "hub-1", 2)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import socket
 import tracemalloc
 from collections.abc import AsyncIterator
 
@@ -12,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.pool.chunk_store import ChunkStore
-from burstcache.pool import proof
+from burstcache.pool import handshake
 from burstcache.pool.frames import HEADER_BYTES, Header, Kind
+from burstcache.pool.handshake import Introduction
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import serve
-from burstcache.pool.proof import Introduction
 from support.pool import READER_TOKEN, TOKEN, LocalPool, running_pool
 from support.searches import search
 from support.waiting import LIMIT_S, eventually
@@ -50,12 +52,12 @@ async def _let_in(port: int, kind: Kind) -> tuple[asyncio.StreamReader, asyncio.
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     name = b"pool-0"
     introduction = Introduction(kind, name, READER_TOKEN if kind is Kind.READER else TOKEN)
-    challenge = await reader.readexactly(HEADER_BYTES + proof.NONCE_BYTES)
+    challenge = await reader.readexactly(HEADER_BYTES + handshake.NONCE_BYTES)
     answer = introduction.answer(Header(Kind.CHALLENGE, 0), challenge[HEADER_BYTES:])
     assert answer
     payload = answer[2]
     writer.write(Header(kind, 0, name_bytes=len(name), payload_bytes=len(payload)).pack() + name + payload)
-    await reader.readexactly(HEADER_BYTES + proof.PROOF_BYTES)
+    await reader.readexactly(HEADER_BYTES + handshake.PROOF_BYTES)
     return reader, writer
 
 
@@ -71,20 +73,20 @@ async def _say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data:
 
 
 async def _is_alive(pool: LocalPool) -> bool:
-    """Whether a member that is not concerned can still be asked."""
+    """Return whether an unaffected member still answers."""
     answered = asyncio.get_running_loop().create_future()
 
     class Asker:
         def place(self, request: int, header: Header) -> None:
             return None
 
-        def answered(self, request: int, header: Header, payload: memoryview | None) -> None:
+        def on_answer(self, request: int, header: Header, payload: memoryview | None) -> None:
             answered.set_result(header.kind is Kind.MISSING)
 
-        def failed(self, request: int) -> None:
+        def on_failure(self, request: int) -> None:
             answered.set_result(False)
 
-    pool.hub.members["pool-1"].ask(Kind.GET, Asker(), b"nowhere")
+    pool.hub.members["pool-1"].send_request(Kind.GET, Asker(), b"nowhere")
     async with asyncio.timeout(LIMIT_S):
         return bool(await answered)
 
@@ -103,7 +105,7 @@ def test_who_has_proved_nothing_ends_a_connection_at_most(data: bytes) -> None:
 
 
 @search(50)
-@given(kind=st.sampled_from([Kind.PROOF, Kind.READER, Kind.COPY]), data=_BYTES)
+@given(kind=st.sampled_from([Kind.PROOF, Kind.READER, Kind.REPLICA]), data=_BYTES)
 def test_who_is_let_in_ends_a_connection_at_most(kind: Kind, data: bytes) -> None:
     async def scenario() -> bool:
         async with running_pool(2) as pool, _nothing_unforeseen():
@@ -118,12 +120,12 @@ def test_who_is_let_in_ends_a_connection_at_most(kind: Kind, data: bytes) -> Non
 @given(data=_BYTES)
 def test_a_member_ends_a_connection_at_most(data: bytes) -> None:
     async def hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonce = proof.nonce()
+        nonce = handshake.nonce()
         writer.write(Header(Kind.CHALLENGE, 0, payload_bytes=len(nonce)).pack() + nonce)
         name_bytes = len("pool-0")
-        shown = await reader.readexactly(HEADER_BYTES + name_bytes + proof.NONCE_BYTES + proof.PROOF_BYTES)
-        member_nonce = shown[HEADER_BYTES + name_bytes :][: proof.NONCE_BYTES]
-        own = proof.prove(TOKEN, proof.side(Kind.WELCOME), b"pool-0", nonce, member_nonce)
+        shown = await reader.readexactly(HEADER_BYTES + name_bytes + handshake.NONCE_BYTES + handshake.PROOF_BYTES)
+        member_nonce = shown[HEADER_BYTES + name_bytes :][: handshake.NONCE_BYTES]
+        own = handshake.prove(TOKEN, handshake.SIDES[Kind.WELCOME], b"pool-0", nonce, member_nonce)
         writer.write(Header(Kind.WELCOME, 0, payload_bytes=len(own)).pack() + own)
         await _say(reader, writer, data)
 
@@ -156,7 +158,7 @@ def test_those_that_have_proved_nothing_cost_little_memory() -> None:
 
 
 def test_no_more_wait_at_the_door_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("burstcache.pool.hub._MAX_AT_THE_DOOR", 3)
+    monkeypatch.setattr("burstcache.pool.hub._MAX_UNPROVEN", 3)
 
     async def scenario() -> list[bool]:
         hub = Hub(TOKEN)
@@ -171,3 +173,21 @@ def test_no_more_wait_at_the_door_than_there_is_room_for(monkeypatch: pytest.Mon
         return is_open
 
     assert asyncio.run(scenario()) == [True, True, True, False]
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_a_connection_accepted_as_the_hub_stops_is_closed_before_stop_returns(turns: int) -> None:
+    async def scenario() -> None:
+        hub = Hub(TOKEN)
+        with socket.create_connection(("127.0.0.1", await hub.start("127.0.0.1"))) as client:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await hub.stop()
+
+            client.settimeout(LIMIT_S)
+            with contextlib.suppress(ConnectionResetError):
+                while client.recv(1024):
+                    pass
+
+    asyncio.run(scenario())
+    gc.collect()  # reports a socket left open, as a ResourceWarning

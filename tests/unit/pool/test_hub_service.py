@@ -1,4 +1,4 @@
-"""Where the process of a hub is found."""
+"""Discovery of the hub service's process."""
 
 from __future__ import annotations
 

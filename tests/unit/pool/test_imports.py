@@ -1,4 +1,4 @@
-"""What a member imports is what its function's package has: neither codes nor certificates are made in it."""
+"""Imports of a member: only the contents of its function's package, without codecs or certificate issuing."""
 
 from __future__ import annotations
 

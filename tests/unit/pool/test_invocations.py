@@ -1,4 +1,4 @@
-"""What a hub knows of the invocations that it has begun: how many, what they are billed for, when they have ended."""
+"""Invocations that a hub has started: their number, billed time and end."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from burstcache.core.errors import BurstcacheError, FunctionFailedError, ServiceError
-from burstcache.core.messages.pool import HubAddress, MemberState, Serve
+from burstcache.core.messages.pool import HubAddress, MemberState, ServeChunks
 from burstcache.pool.invocations import Invocations
 from support.waiting import LIMIT_S
 
 _HUB = HubAddress(id="h", host="127.0.0.1", port=1, token="", certificate="", wake=1)
-_EVENT = Serve(op="serve", hub=_HUB, peer=False)
+_EVENT = ServeChunks(op="serve", hub=_HUB, peer=False)
 
 
 class _Lambda:
@@ -22,7 +22,7 @@ class _Lambda:
     def __init__(self) -> None:
         self.ends: list[asyncio.Future[MemberState]] = []
 
-    async def invoke(self, member: str, event: Serve) -> MemberState:
+    async def invoke(self, member: str, event: ServeChunks) -> MemberState:
         self.ends.append(asyncio.Future())
         return await self.ends[-1]
 
@@ -91,8 +91,8 @@ def test_a_member_has_returned_when_all_its_environments_have() -> None:
     async def work(lambda_: _Lambda, invocations: Invocations) -> None:
         for member in ("pool-0", "pool-0", "pool-1"):
             await _begun(lambda_, invocations, member)
-        await invocations.returned("pool-2")
-        returned = asyncio.ensure_future(invocations.returned("pool-0"))
+        await invocations.wait_idle("pool-2")
+        returned = asyncio.ensure_future(invocations.wait_idle("pool-0"))
         for end in lambda_.ends[:2]:
             await asyncio.sleep(0)
             assert not returned.done()
@@ -110,7 +110,7 @@ def test_an_answer_that_never_comes_is_not_waited_for_for_ever(monkeypatch: pyte
 
     async def work(lambda_: _Lambda, invocations: Invocations) -> None:
         invocation = await _begun(lambda_, invocations)
-        await invocations.returned("pool-0")
+        await invocations.wait_idle("pool-0")
         await invocations.stop()
         with pytest.raises(asyncio.CancelledError):
             await invocation

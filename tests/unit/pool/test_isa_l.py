@@ -1,4 +1,4 @@
-"""What the library computes, against what is published."""
+"""The ISA-L library's results, against published ones."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from burstcache.core.pool.chunk_store import Chunk
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy
 from burstcache.pool.frames import Kind
-from burstcache.pool.member_link import MemberLink
-from burstcache.pool.patience import Patience
+from burstcache.pool.hedging import HedgeDelay
+from burstcache.pool.member_channel import MemberChannel
 from support.pool import LocalPool, running_pool
 from support.waiting import LIMIT_S
 
@@ -26,22 +26,22 @@ _CHUNK_BYTES = _SLICE.chunk_bytes
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each member was asked for a chunk."""
-    asked, ask = Counter[str](), MemberLink.ask
+    """Count the chunk requests to each member."""
+    asked, ask = Counter[str](), MemberChannel.send_request
 
-    def counted(link: MemberLink, kind: Kind, *arguments: object, **more: object) -> int:
+    def counted(link: MemberChannel, kind: Kind, *arguments: object, **more: object) -> int:
         if kind is Kind.GET:
             asked[link.name] += 1
         return ask(link, kind, *arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(MemberLink, "ask", counted)
+    monkeypatch.setattr(MemberChannel, "send_request", counted)
     return asked
 
 
 @pytest.fixture
 def nobody_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has no member be asked because the machine is too busy for another's answer."""
-    monkeypatch.setattr("burstcache.pool.patience._FIRST_S", LIMIT_S)
+    monkeypatch.setattr("burstcache.pool.hedging._INITIAL_S", LIMIT_S)
 
 
 def _run(work: Callable[[LocalPool, list[str]], Awaitable[None]], *, limit_s: float = LIMIT_S) -> None:
@@ -160,11 +160,11 @@ def test_the_last_member_is_asked_when_others_are_late(asked: Counter[str]) -> N
 
 
 def test_what_is_late_follows_from_what_was_seen_and_leaves_the_others_half_of_the_time() -> None:
-    patience = Patience(2.0)
-    assert patience.limit_s == 0.2
+    hedge = HedgeDelay(2.0)
+    assert hedge.delay_s == 0.2
     for took_s in [0.01] * 18 + [0.03] * 2:
-        patience.learn(took_s)
-    assert 0.01 < patience.limit_s <= 0.03
+        hedge.record(took_s)
+    assert 0.01 < hedge.delay_s <= 0.03
     for _ in range(400):
-        patience.learn(1.9)
-    assert patience.limit_s == 1.0
+        hedge.record(1.9)
+    assert hedge.delay_s == 1.0

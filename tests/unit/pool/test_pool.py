@@ -14,7 +14,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.chunk_store import ChunkStore
 from burstcache.core.pool.placement import holders
 from burstcache.core.pool.slices import PooledObject, Redundancy
-from burstcache.pool.asking import SliceRead
+from burstcache.pool.fan_out import SliceRead
 from burstcache.pool.frames import Header, Kind
 from burstcache.pool.hub import Hub
 from burstcache.pool.member import MemberConnection, serve

@@ -15,9 +15,10 @@ import pytest
 
 from burstcache import logs
 from burstcache.core.errors import PreconditionFailedError
-from burstcache.core.pool.heat import SliceHeat
-from burstcache.core.pool.slices import Redundancy, Slice, Version
-from burstcache.pool.heartbeat import Seen
+from burstcache.core.pool.admission import SliceAdmission
+from burstcache.core.pool.slices import CodedSlice, Redundancy
+from burstcache.core.slices import Version
+from burstcache.pool.heartbeat import HubCounters
 from burstcache.pool.read_through import Fetch, ReadThrough
 from support.clock import ManualClock
 from support.pool import LocalPool, running_pool
@@ -30,7 +31,7 @@ _VERSION = Version("key", "hash", '"etag"', _SIZE)
 
 @dataclass
 class S3:
-    """What is read from S3: start and length. It answers when `may_answer` is set."""
+    """S3 as read ranges (start and length). It answers once `may_answer` is set."""
 
     asked: list[tuple[int, int]] = field(default_factory=list)
     may_answer: threading.Event = field(default_factory=threading.Event)
@@ -51,7 +52,7 @@ class Rig:
     s3: S3
     codes: list[Redundancy]
     clock: ManualClock
-    seen: Seen
+    seen: HubCounters
 
     async def read(self, start: int = 0, end: int = _SIZE) -> bool:
         """Read a part, check it, and return whether it came from the pool."""
@@ -67,8 +68,8 @@ async def rig(*, limit_s: float = 60, pays_within_s: float = 1_000) -> AsyncIter
     codes = [Redundancy(4, 2)]
     with ThreadPoolExecutor(8) as threads:
         async with running_pool(6, limit_s=limit_s) as pool:
-            heat = SliceHeat(pays_within_s=pays_within_s)
-            seen, s3 = Seen(), S3()
+            heat = SliceAdmission(pays_within_s=pays_within_s)
+            seen, s3 = HubCounters(), S3()
             through = ReadThrough(pool.reader, lambda: codes, heat, threads, clock, seen)
             s3.may_answer.set()
             yield Rig(pool, through, s3, codes, clock, seen)
@@ -87,10 +88,10 @@ def test_a_range_of_a_slice_that_enters_is_cut_from_the_whole_one() -> None:
 
 
 def test_readers_that_come_while_a_slice_is_loaded_share_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    came: list[Slice] = []
-    loaded = ReadThrough._loaded
+    came: list[CodedSlice] = []
+    loaded = ReadThrough._shared_load
 
-    def counted(through: ReadThrough, slice_: Slice, fetch: Fetch) -> asyncio.Task[memoryview]:
+    def counted(through: ReadThrough, slice_: CodedSlice, fetch: Fetch) -> asyncio.Task[memoryview]:
         came.append(slice_)
         return loaded(through, slice_, fetch)
 
@@ -98,7 +99,7 @@ def test_readers_that_come_while_a_slice_is_loaded_share_the_load(monkeypatch: p
         async with rig() as it:
             await it.read(0, 1)
             it.s3.may_answer.clear()
-            monkeypatch.setattr(ReadThrough, "_loaded", counted)
+            monkeypatch.setattr(ReadThrough, "_shared_load", counted)
             reads = [asyncio.create_task(it.read(start, start + 100)) for start in range(0, 500, 100)]
             await eventually(lambda: len(came) == len(reads))  # all have looked, and none is late for the load
             it.s3.may_answer.set()
@@ -174,7 +175,7 @@ def test_a_reader_does_not_wait_until_its_slice_is_stored(monkeypatch: pytest.Mo
 
 
 def test_while_others_enter_a_slice_stays_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("burstcache.pool.read_through._ENTERING", 0)
+    monkeypatch.setattr("burstcache.pool.read_through._MAX_ENTERING", 0)
 
     async def scenario() -> None:
         async with rig() as it:
@@ -192,7 +193,7 @@ def test_an_object_that_nobody_has_brought_is_not_looked_for_slice_by_slice(monk
             looked_for = []
             read_slice = it.pool.reader.read_slice
 
-            async def note(slice_: Slice, into: memoryview) -> bool:
+            async def note(slice_: CodedSlice, into: memoryview) -> bool:
                 looked_for.append(slice_.start)
                 return await read_slice(slice_, into)
 
@@ -223,6 +224,6 @@ def test_a_read_without_members_wants_the_pool_where_it_pays(pays_within_s: floa
         async with rig(pays_within_s=pays_within_s) as it:
             it.pool.reader.members = ()
             assert not await it.read(0, 10)
-            assert it.seen.is_asked is is_wanted
+            assert it.seen.has_demand is is_wanted
 
     asyncio.run(scenario())

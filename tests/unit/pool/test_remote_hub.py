@@ -180,23 +180,23 @@ def test_a_reader_that_takes_nothing_keeps_others_waiting_for_nothing() -> None:
         async with _remote() as remote:
             await remote.reader.write(object_, body)
             slow = RemoteHub(Address("127.0.0.1", remote.pool.port), READER_TOKEN)
-            links = [slow.link(name) for name in remote.pool.stores]
+            links = [slow.find_channel(name) for name in remote.pool.stores]
             await eventually(lambda: all(link and link.is_trusted for link in links))
 
             class Asker:
                 def place(self, request: int, header: object) -> None:
                     return None
 
-                def answered(self, *answer: object) -> None:
+                def on_answer(self, *answer: object) -> None:
                     """Take no note."""
 
-                failed = answered
+                on_failure = on_answer
 
             for link in links:
                 assert link
                 link.transport.pause_reading()
                 for _ in range(50):
-                    link.ask(Kind.GET, Asker(), object_.slice_at(0).name)
+                    link.send_request(Kind.GET, Asker(), object_.slice_at(0).name)
 
             for _ in range(3):
                 assert await remote.read(object_) == body
@@ -210,17 +210,17 @@ def test_a_reader_that_takes_nothing_keeps_others_waiting_for_nothing() -> None:
 
 
 def test_a_reader_that_asks_for_nothing_is_let_go_and_dials_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("burstcache.pool.passage._IDLE_LIMIT_S", 0.01)
+    monkeypatch.setattr("burstcache.pool.proxied_connection._IDLE_LIMIT_S", 0.01)
 
     async def scenario() -> bytes | None:
         object_, body = _object(1_000)
         async with _remote() as remote:
-            link = remote.hub.link("pool-0")
+            link = remote.hub.find_channel("pool-0")
             assert link
             async with asyncio.timeout(LIMIT_S):
                 await link.ended
             assert link.is_trusted
-            monkeypatch.setattr("burstcache.pool.passage._IDLE_LIMIT_S", LIMIT_S)
+            monkeypatch.setattr("burstcache.pool.proxied_connection._IDLE_LIMIT_S", LIMIT_S)
             await remote.reader.write(object_, body)
             return await remote.read(object_)
 
@@ -251,7 +251,7 @@ def test_a_connection_that_has_ended_takes_no_memory_until_garbage_is_collected(
     async def scenario() -> None:
         hub = Hub(TOKEN, READER_TOKEN)
         remote = RemoteHub(Address("127.0.0.1", await hub.start("127.0.0.1", tls=server), client), READER_TOKEN)
-        link = remote.link("pool-0")
+        link = remote.find_channel("pool-0")
         assert link
         await eventually(lambda: link.is_trusted)
         connections = [weakref.ref(each) for each in hub._connections]
@@ -308,7 +308,7 @@ def test_a_hub_that_cannot_be_reached_has_no_members() -> None:
         object_, body = _object(1_000)
 
         assert len(await reader.write(object_, body)) == 1
-        assert remote.link("pool-0") is None
+        assert remote.find_channel("pool-0") is None
         await remote.stop()
 
     asyncio.run(scenario())

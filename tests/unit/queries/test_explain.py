@@ -1,4 +1,4 @@
-"""What follows from the rows of a key: where it is, what it costs, what keeps it there."""
+"""Explanation of a key from its rows: its tier, its cost and the reason it stays there."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from burstcache.adapters.use_table import StoredUse
 from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.policy import CHECK_LATENESS_US, Request
+from burstcache.core.policy import CHECK_LATENESS_US, RecordedRequest
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause, SeenKey
 from burstcache.queries.explain import explanation, stack_rules
 from burstcache.queries.history import Step
 from burstcache.queries.lives import KeyLife
-from burstcache.queries.moves import Hold, Known, Move, StackRules
+from burstcache.queries.transitions import Blocker, KeySnapshot, StackRules, Transition
 from support.policies import DECIDES_BY
 
 S = US_PER_S
@@ -28,9 +28,9 @@ def rules(**changes: str) -> StackRules:
     return stack_rules(VARIABLES | changes)
 
 
-def known(row: KeyRow | None = None, node: NodeRow | None = None, **changes: Any) -> Known:
+def known(row: KeyRow | None = None, node: NodeRow | None = None, **changes: Any) -> KeySnapshot:
     fields: dict[str, Any] = {"is_served": False} | changes
-    return Known(NOW_US, row or KeyRow(HASH, "k"), node or NodeRow(NODE), **fields)
+    return KeySnapshot(NOW_US, row or KeyRow(HASH, "k"), node or NodeRow(NODE), **fields)
 
 
 def running(**changes: Any) -> NodeRow:
@@ -45,7 +45,7 @@ def running(**changes: Any) -> NodeRow:
     return NodeRow(NODE, **(fields | changes))
 
 
-def moves_by_rule(known: Known, rules: StackRules) -> dict[str, Move]:
+def moves_by_rule(known: KeySnapshot, rules: StackRules) -> dict[str, Transition]:
     return {move.rule: move for move in explanation(known, rules).moves}
 
 
@@ -60,8 +60,8 @@ def test_key_in_redis_pays_its_share_of_the_run_and_its_cache_function_until_red
         generation=running().generation,
         changed_at_us=NOW_US - 100 * S,
         deadline_at_us=NOW_US + S,
-        window=(Request(NOW_US - 100 * S, "a"),),
-        trigger=Request(NOW_US - 100 * S, "a"),
+        window=(RecordedRequest(NOW_US - 100 * S, "a"),),
+        trigger=RecordedRequest(NOW_US - 100 * S, "a"),
     )
     prices = rules().worth.prices
 
@@ -109,7 +109,7 @@ def test_present_life_is_not_counted_twice_if_it_ends_while_it_is_explained() ->
 
 
 def test_month_follows_from_the_requests_that_s3_served() -> None:
-    window = tuple(Request(NOW_US - ago * S, f"r{ago}") for ago in (40, 30, 20))
+    window = tuple(RecordedRequest(NOW_US - ago * S, f"r{ago}") for ago in (40, 30, 20))
 
     month = explanation(known(KeyRow(HASH, "k", window=window)), rules()).month
 
@@ -120,7 +120,7 @@ def test_month_follows_from_the_requests_that_s3_served() -> None:
 
 
 def test_rate_is_not_made_up_from_one_request() -> None:
-    month = explanation(known(KeyRow(HASH, "k", window=(Request(NOW_US - S, "r"),))), rules()).month
+    month = explanation(known(KeyRow(HASH, "k", window=(RecordedRequest(NOW_US - S, "r"),))), rules()).month
 
     assert month.requests_per_min is month.worth_usd is None
 
@@ -128,10 +128,10 @@ def test_rate_is_not_made_up_from_one_request() -> None:
 def test_stack_without_nodes_and_relay_has_no_price_for_them_and_says_why_nothing_starts() -> None:
     bare = rules(REDIS_NODES="", HAS_RELAY="false")
 
-    found = explanation(Known(NOW_US, KeyRow(HASH, "k"), None, is_served=False), bare)
+    found = explanation(KeySnapshot(NOW_US, KeyRow(HASH, "k"), None, is_served=False), bare)
 
     assert found.month.node_usd is found.month.cache_function_usd is None
-    assert found.moves[0].holds == (Hold("no_tier"),)
+    assert found.moves[0].holds == (Blocker("no_tier"),)
     assert (found.node, found.node_phase) == ("", "")
 
 
@@ -152,7 +152,7 @@ def test_object_that_no_tier_takes_is_read_from_the_pool() -> None:
     found = moves_by_rule(large, rules(MEMORY_MB="64", POOL_MEMBERS="16"))
 
     assert set(found) == {"is_hot", "pool"}
-    assert found["is_hot"].holds == (Hold("too_large", value=1_000_001, limit=1_000_000),)
+    assert found["is_hot"].holds == (Blocker("too_large", value=1_000_001, limit=1_000_000),)
 
 
 @pytest.mark.parametrize("policy", ["breakeven", "hazard"])
@@ -160,7 +160,7 @@ def test_guest_is_served_by_its_running_node_until_a_look_finds_it_idle(policy: 
     by_use = rules(POLICY=policy)
     rule = by_use.settings.policy.use
     assert rule is not None
-    use = rule.node.observe(rule.node.first(), NOW_US - 61 * S, rule.node.whole)
+    use = rule.node.observe(rule.node.first(), NOW_US - 61 * S, rule.node.arrival_weight)
 
     found = explanation(
         known(
@@ -200,7 +200,7 @@ def test_a_node_that_may_not_boot_says_why(failures: int, reason: Any) -> None:
 
     move = moves_by_rule(known(node=barred), rules(POLICY="breakeven", HAS_RELAY="false"))["node_boots"]
 
-    assert Hold(reason, until_us=NOW_US + S, value=failures) in move.holds
+    assert Blocker(reason, until_us=NOW_US + S, value=failures) in move.holds
 
 
 def test_use_of_another_policy_counts_for_nothing() -> None:
@@ -219,11 +219,13 @@ def test_use_of_another_policy_counts_for_nothing() -> None:
 def test_cache_function_that_no_load_pays_for_never_starts() -> None:
     cheap = rules(POLICY="breakeven", HIT_VALUE_USD_PER_MILLION="0")
 
-    assert moves_by_rule(known(), cheap)["key_starts"].holds == (Hold("never_pays"),)
+    assert moves_by_rule(known(), cheap)["key_starts"].holds == (Blocker("never_pays"),)
 
 
 def test_started_life_waits_for_its_cache_function() -> None:
-    row = KeyRow(HASH, "k", phase="lambda", epoch=7, deadline_at_us=NOW_US + S, trigger=Request(NOW_US, "by-hand"))
+    row = KeyRow(
+        HASH, "k", phase="lambda", epoch=7, deadline_at_us=NOW_US + S, trigger=RecordedRequest(NOW_US, "by-hand")
+    )
 
     found = explanation(known(row), rules())
 
@@ -235,7 +237,7 @@ def test_started_life_waits_for_its_cache_function() -> None:
 def test_load_that_has_lasted_asks_for_redis_once_ready_and_then_at_the_next_request(
     tier: Any, requests: int | None
 ) -> None:
-    trigger = Request(NOW_US - 60 * S, "t")
+    trigger = RecordedRequest(NOW_US - 60 * S, "t")
     row = KeyRow(
         HASH,
         "k",
@@ -245,7 +247,7 @@ def test_load_that_has_lasted_asks_for_redis_once_ready_and_then_at_the_next_req
         ready_at_us=NOW_US - S,
         deadline_at_us=NOW_US + S,
         trigger=trigger,
-        window=(trigger, *(Request(NOW_US - ago * S, f"r{ago}") for ago in (6, 5, 4, 3, 2))),
+        window=(trigger, *(RecordedRequest(NOW_US - ago * S, f"r{ago}") for ago in (6, 5, 4, 3, 2))),
     )
     paused = Pause("a test", since_us=1, until_us=NOW_US + 9)
 
@@ -253,7 +255,7 @@ def test_load_that_has_lasted_asks_for_redis_once_ready_and_then_at_the_next_req
 
     assert move.requests == requests
     assert move.compared[0].value == 5 > move.compared[0].limit
-    assert move.holds == (Hold("paused", until_us=NOW_US + 9),)
+    assert move.holds == (Blocker("paused", until_us=NOW_US + 9),)
 
 
 def test_expired_life_is_one_of_s3() -> None:

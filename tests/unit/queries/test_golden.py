@@ -111,11 +111,11 @@ QUERIES: dict[str, Callable[[System], Any]] = {
     "routes": read_routes,
     "nodes": read_nodes,
     "history": lambda system: system.key_history(key_execution_name("on-node-2", key_hash("on-node-2"), 3)).read_new(),
-    "watch-key": lambda system: key_watcher(system, "on-lambda").look(),
-    "watch-key-without-execution": lambda system: key_watcher(system, "outdated").look(),
-    "watch-key-at-rest": lambda system: key_watcher(system, "never-asked-for").look(),
-    "watch-node-1": lambda system: node_watcher(system, "node-1").look(),
-    "watch-node-2": lambda system: node_watcher(system, "node-2").look(),
+    "watch-key": lambda system: key_watcher(system, "on-lambda").poll(),
+    "watch-key-without-execution": lambda system: key_watcher(system, "outdated").poll(),
+    "watch-key-at-rest": lambda system: key_watcher(system, "never-asked-for").poll(),
+    "watch-node-1": lambda system: node_watcher(system, "node-1").poll(),
+    "watch-node-2": lambda system: node_watcher(system, "node-2").poll(),
 }
 
 
@@ -125,7 +125,7 @@ def test_a_watch_and_the_list_of_keys_tell_the_same_state_of_every_key(system: S
     at_rest = {view.key: view.state for view in views if view.state in ("S3", "Guest")}
 
     assert at_rest
-    assert {key: key_watcher(system, key, max_object_bytes=1 << 20).look()[-1].state for key in at_rest} == at_rest
+    assert {key: key_watcher(system, key, max_object_bytes=1 << 20).poll()[-1].state for key in at_rest} == at_rest
 
 
 @pytest.mark.parametrize("name", QUERIES)

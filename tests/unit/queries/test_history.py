@@ -1,4 +1,4 @@
-"""What an execution's history says: states in order, ends, failures; each event once."""
+"""History of an execution: states in order, ends, failures, each event once."""
 
 from __future__ import annotations
 

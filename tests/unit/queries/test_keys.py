@@ -1,4 +1,4 @@
-"""What the row of a key says at an instant."""
+"""Keys at a point in time, from their rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from burstcache.core.deadlines import RUNNING_S
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow
 from burstcache.queries.history import Step
 from burstcache.queries.keys import key_view
@@ -22,7 +22,7 @@ def hot(**changes: object) -> KeyRow:
 
 def test_requests_may_have_been_forgotten_once_the_window_is_as_long_as_the_queue() -> None:
     four, five = (
-        key_view(KeyRow(HASH, "k", window=tuple(Request(i, f"id-{i}") for i in range(length))), NOW_US)
+        key_view(KeyRow(HASH, "k", window=tuple(RecordedRequest(i, f"id-{i}") for i in range(length))), NOW_US)
         for length in (4, 5)
     )
 

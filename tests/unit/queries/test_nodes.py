@@ -1,4 +1,4 @@
-"""What the row and the leases of a node say at an instant."""
+"""Nodes at a point in time, from their rows and leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a key may be, by the rows of nodes."""
+"""Places where a key may be, from the rows of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of the pool, and what it has cost."""
+"""View of the pool and its cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from burstcache.adapters.pool_table import PoolRows
 from burstcache.core.messages.pool_control import HubTotals, KnownHub
 from burstcache.core.pool.costs import MemberPrice
-from burstcache.core.pool.kept import HubSeen, MemberSeen, PoolChoice, PoolState, PoolTotals, ReclaimHistory
+from burstcache.core.pool.retention import HubStatus, MemberStatus, PoolChoice, PoolState, PoolTotals, ReclaimHistory
 from burstcache.core.pool.slices import Redundancy
 from burstcache.queries.pool import pool_view
 from burstcache_cli.show import pool_text
@@ -21,13 +21,13 @@ _NOW_US = 1_763_632_800_000_000
 def _rows() -> PoolRows:
     address = KnownHub(id="hub-1", host="10.0.0.5", port=4_000, token="ab" * 32, certificate="")
     seen = HubTotals(requests=100, hits=75, stored_bytes=3_000_000, invocations=10, served_ms=5_000)
-    live = HubSeen(address, _NOW_US - 1_000_000, _NOW_US, seen, {"pool-0": ("a", _NOW_US)})
-    gone = HubSeen(KnownHub(**{**address, "id": "hub-2"}), _NOW_US - 600_000_000, _NOW_US, seen)
+    live = HubStatus(address, _NOW_US - 1_000_000, _NOW_US, seen, {"pool-0": ("a", _NOW_US)})
+    gone = HubStatus(KnownHub(**{**address, "id": "hub-2"}), _NOW_US - 600_000_000, _NOW_US, seen)
     choice = PoolChoice(Redundancy(10, 2), (Redundancy(10, 1),), 60, 300, 0.99, ("because",), _NOW_US)
     totals = PoolTotals(requests=1, hits=1, warm_ups=1_000, warm_ms=2_000, environments=8)
     return PoolRows(
         PoolState(7, 1, _NOW_US + 1, 0, _NOW_US, choice, totals),
-        {"pool-0": MemberSeen("a", "", _NOW_US, 2, 2_000_000), "pool-1": MemberSeen("b", is_silent=True)},
+        {"pool-0": MemberStatus("a", "", _NOW_US, 2, 2_000_000), "pool-1": MemberStatus("b", is_silent=True)},
         ReclaimHistory({60: {0: 119, 6: 1}}, ((_NOW_US // 1_000_000, 6),)),
         (live, gone),
     )

@@ -1,4 +1,4 @@
-"""Whether the proxy follows a route."""
+"""Routes that the proxy follows, and those that it ignores."""
 
 from __future__ import annotations
 

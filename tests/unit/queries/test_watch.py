@@ -9,17 +9,17 @@ import pytest
 
 from burstcache.core.errors import ServiceTransientError
 from burstcache.queries.history import Step
-from burstcache.queries.watch import Entered, Life, NotReachedError, Watcher, watch
+from burstcache.queries.watch import NotReachedError, RowState, StateEntry, Watcher, watch
 from support.clock import ManualClock
 
-S3 = Life("S3", True, "", 0)
+S3 = RowState("S3", True, "", 0)
 
 
 @dataclass
 class World:
     """A key's row and the histories of its executions, changed by the test between looks."""
 
-    life: Life = S3
+    life: RowState = S3
     steps: dict[str, list[Step] | None] = field(default_factory=dict)
 
     def open_history(self, name: str) -> World.Reader:
@@ -53,94 +53,94 @@ class Clock(ManualClock):
             self._plan.pop(0)()
 
 
-def states(entered: list[Entered]) -> list[str]:
+def states(entered: list[StateEntry]) -> list[str]:
     return [one.state for one in entered]
 
 
-def live(name: str, state: str = "Lambda") -> Life:
-    return Life(state, False, name, 50)
+def live(name: str, state: str = "Lambda") -> RowState:
+    return RowState(state, False, name, 50)
 
 
 def test_first_look_at_a_resting_key_is_s3_since_its_last_change() -> None:
-    world = World(Life("S3", True, "k-1", 77), {"k-1": [Step(1, "Lambda"), Step(2, "")]})
+    world = World(RowState("S3", True, "k-1", 77), {"k-1": [Step(1, "Lambda"), Step(2, "")]})
 
-    assert world.watcher().look() == [Entered(77, "S3", "")]
+    assert world.watcher().poll() == [StateEntry(77, "S3", "")]
 
 
 def test_first_look_at_a_hot_key_gives_its_life_so_far() -> None:
     world = World(live("k-1"), {"k-1": [Step(1, "IsNodeRunning"), Step(2, "Lambda")]})
 
-    assert world.watcher().look() == [Entered(1, "IsNodeRunning", "k-1"), Entered(2, "Lambda", "k-1")]
+    assert world.watcher().poll() == [StateEntry(1, "IsNodeRunning", "k-1"), StateEntry(2, "Lambda", "k-1")]
 
 
 def test_watch_follows_a_life_to_its_end_and_into_the_next_one() -> None:
     world = World()
     watcher = world.watcher()
-    assert states(watcher.look()) == ["S3"]
+    assert states(watcher.poll()) == ["S3"]
 
     world.life, world.steps = live("k-1"), {"k-1": [Step(1, "Lambda")]}
-    assert states(watcher.look()) == ["Lambda"]
-    assert watcher.look() == []
+    assert states(watcher.poll()) == ["Lambda"]
+    assert watcher.poll() == []
     world.life, world.steps = live("k-2"), {"k-1": [Step(5, "ReturnToS3"), Step(6, "")], "k-2": [Step(7, "Lambda")]}
 
-    assert watcher.look() == [
-        Entered(5, "ReturnToS3", "k-1"), Entered(6, "S3", ""), Entered(7, "Lambda", "k-2"),
+    assert watcher.poll() == [
+        StateEntry(5, "ReturnToS3", "k-1"), StateEntry(6, "S3", ""), StateEntry(7, "Lambda", "k-2"),
     ]  # fmt: skip
 
 
 def test_failed_life_says_why_it_returned_to_s3() -> None:
     world = World(live("k-1"), {"k-1": [Step(1, "RedisBootup"), Step(2, "", "NodeFailedError: no ping")]})
 
-    assert world.watcher().look()[-1] == Entered(2, "S3", "", "NodeFailedError: no ping")
+    assert world.watcher().poll()[-1] == StateEntry(2, "S3", "", "NodeFailedError: no ping")
 
 
 def test_node_is_at_rest_when_its_row_says_so_though_its_execution_ends_before() -> None:
     world = World(live("n-1-1"), {"n-1-1": [Step(1, "StopNode"), Step(2, "")]})
     watcher = world.watcher()
 
-    assert [entered.state for entered in watcher.look()] == ["StopNode"]
-    assert watcher.look() == []
+    assert [entered.state for entered in watcher.poll()] == ["StopNode"]
+    assert watcher.poll() == []
 
-    world.life = Life("S3", True, "n-1-1", 77)
-    assert [entered.state for entered in watcher.look()] == ["S3"]
-    assert watcher.look() == []
+    world.life = RowState("S3", True, "n-1-1", 77)
+    assert [entered.state for entered in watcher.poll()] == ["S3"]
+    assert watcher.poll() == []
 
 
 def test_end_that_hands_over_to_a_successor_is_no_end() -> None:
     world = World(live("n-1-1"), {"n-1-1": [Step(1, "CheckNodeUse"), Step(2, "Superseded")]})
     watcher = world.watcher()
-    watcher.look()
+    watcher.poll()
 
     world.life, world.steps = live("n-1-2"), {"n-1-1": [Step(3, "")], "n-1-2": [Step(4, "RedisNodeRunning")]}
 
-    assert watcher.look() == [Entered(4, "RedisNodeRunning", "n-1-2")]
+    assert watcher.poll() == [StateEntry(4, "RedisNodeRunning", "n-1-2")]
 
 
 def test_row_without_an_execution_is_shown_as_its_row_says() -> None:
     world = World(live("k-1"), {"k-1": None})
 
-    assert world.watcher().look() == [Entered(50, "Lambda", "k-1", doubt="no_execution")]
+    assert world.watcher().poll() == [StateEntry(50, "Lambda", "k-1", doubt="no_execution")]
 
 
 def test_zombie_is_left_for_the_newer_life_after_one_more_look() -> None:
     world = World(live("k-1"), {"k-1": [Step(1, "RedisRunning")]})
     watcher = world.watcher()
-    watcher.look()
+    watcher.poll()
     world.life, world.steps["k-2"] = live("k-2"), [Step(9, "Lambda")]
 
-    assert watcher.look() == []
-    assert watcher.look() == [Entered(9, "Lambda", "k-2")]
+    assert watcher.poll() == []
+    assert watcher.poll() == [StateEntry(9, "Lambda", "k-2")]
 
 
 def test_expired_row_of_a_zombie_is_back_on_s3_after_one_more_look() -> None:
     world = World(live("k-1"), {"k-1": [Step(1, "RedisRunning")]})
     watcher = world.watcher()
-    watcher.look()
-    world.life = Life("S3", True, "k-1", 50)
+    watcher.poll()
+    world.life = RowState("S3", True, "k-1", 50)
 
-    assert watcher.look() == []
-    assert watcher.look() == [Entered(0, "S3", "", doubt="deadline_passed")]
-    assert watcher.look() == []
+    assert watcher.poll() == []
+    assert watcher.poll() == [StateEntry(0, "S3", "", doubt="deadline_passed")]
+    assert watcher.poll() == []
 
 
 def test_watch_ends_at_the_awaited_state_and_prints_nothing_behind_it() -> None:
@@ -224,21 +224,21 @@ def test_aws_that_fails_for_a_minute_ends_a_watch() -> None:
 def test_a_guest_comes_and_goes_with_its_node_and_no_execution() -> None:
     world = World()
     watcher = world.watcher()
-    watcher.look()
-    world.life = guest = Life("Guest", True, "", 77)
+    watcher.poll()
+    world.life = guest = RowState("Guest", True, "", 77)
 
-    assert watcher.look() == [Entered(77, "Guest", "")]
-    assert watcher.look() == []
+    assert watcher.poll() == [StateEntry(77, "Guest", "")]
+    assert watcher.poll() == []
     world.life = S3
-    assert watcher.look() == [Entered(0, "S3", "")]
+    assert watcher.poll() == [StateEntry(0, "S3", "")]
     world.life = guest
-    assert world.watcher().look() == [Entered(77, "Guest", "")]
+    assert world.watcher().poll() == [StateEntry(77, "Guest", "")]
 
 
 def test_a_life_that_ends_while_its_node_runs_leaves_a_guest() -> None:
     world = World(live("k-1"), {"k-1": [Step(1, "RedisRunning"), Step(9, "")]})
     watcher = world.watcher()
-    assert states(watcher.look()) == ["RedisRunning", "S3"]
-    world.life = Life("Guest", True, "k-1", 5)
+    assert states(watcher.poll()) == ["RedisRunning", "S3"]
+    world.life = RowState("Guest", True, "k-1", 5)
 
-    assert watcher.look() == [Entered(0, "Guest", "")]
+    assert watcher.poll() == [StateEntry(0, "Guest", "")]

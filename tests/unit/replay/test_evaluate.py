@@ -1,4 +1,4 @@
-"""What `burstcache evaluate` prints, refuses and reads again."""
+"""Output, rejections and rereading of `burstcache research evaluate`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from burstcache_replay import measured as measuring
 from burstcache_replay import recording
 from burstcache_replay.evaluation import evaluate
 from burstcache_replay.executions import NodeRun
-from burstcache_replay.prediction import predict, stand_of
+from burstcache_replay.prediction import deployment_of, predict
 from burstcache_replay.schedule import Answer
 from burstcache_sim.world.timings import THESIS_TIMINGS
 from support.project import ROOT
@@ -35,14 +35,14 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_a_recording_is_evaluated_without_its_stack(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", str(results)]) == 0
+    assert main(["research", "evaluate", str(results)]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "150 requests under breakeven, in the trace's own time"
+    assert lines[0] == "150 requests under breakeven, at the trace's own speed"
     assert lines[2].startswith("TIER   PREDICTED  MEASURED  PREDICTED MS  MEAN MS")
     assert lines[3].split()[:3] == ["redis", "125", "125"]
     assert "As predicted: 150 of 150 requests (100.00 %)" in lines
-    assert "With functions and nodes that are ready in the simulation when they were: 150" in lines
+    assert "With functions and nodes ready at the measured times: 150" in lines
 
 
 def test_what_services_counted_of_a_deployed_stack_is_held_against_the_prediction(
@@ -53,16 +53,16 @@ def test_what_services_counted_of_a_deployed_stack_is_held_against_the_predictio
     services = ServiceUse(table_reads=400.5, table_writes=90, events=3, log_bytes=60_000, door_requests=150)
     measuring.write(results, replace(measured, services=services))
 
-    assert main(["evaluate", str(results)]) == 0
+    assert main(["research", "evaluate", str(results)]) == 0
 
     rows = {line[:15].strip(): line.split()[-3:] for line in capsys.readouterr().out.splitlines()}
     assert rows["HTTP API"] == ["0.000150", "0.000150", "+0.0"]  # 512 KB are metered as a request
     assert rows["DynamoDB writes"][1] == "0.000056"
     assert rows["EventBridge"][1] == "0.000003"
     measuring.write(results, replace(measured, services=replace(services, door_bytes=300 * 512 * 1024.0)))
-    assert main(["evaluate", str(results)]) == 0
+    assert main(["research", "evaluate", str(results)]) == 0
     assert re.search(r"^HTTP API +0.000150 +0.000300 ", capsys.readouterr().out, re.MULTILINE)
-    assert main(["evaluate", str(RECORDED)]) == 0
+    assert main(["research", "evaluate", str(RECORDED)]) == 0
     assert "DynamoDB" not in capsys.readouterr().out
 
 
@@ -84,7 +84,7 @@ def test_a_node_is_billed_from_when_it_runs_until_it_is_stopped(run: NodeRun, bi
     items = evaluate(recorded, measured, THESIS_TIMINGS).items
 
     (node,) = (item for item in items if item.text.startswith("Redis node"))
-    usd_per_h = float(stand_of(measured, recorded).prices.usd("ec2:t4g.micro"))
+    usd_per_h = float(deployment_of(measured, recorded).prices.usd("ec2:t4g.micro"))
     assert node.measured_usd == pytest.approx(billed_s / 3600 * usd_per_h)
 
 
@@ -109,7 +109,7 @@ def test_what_a_stack_began_by_a_clock_that_is_behind_is_measured(
 
 
 def test_a_quicker_boot_is_an_option(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", str(results), "--boot-s", "25"]) == 0
+    assert main(["research", "evaluate", str(results), "--boot-s", "25"]) == 0
 
     lines = capsys.readouterr().out.splitlines()
     assert "As predicted: 145 of 150 requests (96.67 %)" in lines
@@ -119,14 +119,14 @@ def test_a_quicker_boot_is_an_option(results: Path, capsys: pytest.CaptureFixtur
 def test_a_file_that_is_no_measurement_is_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (results / "measured.json").write_text('{"settings": {}}')
 
-    assert main(["evaluate", str(results)]) == 2
+    assert main(["research", "evaluate", str(results)]) == 2
 
-    assert "measured.json: expected what `burstcache evaluate` writes: KeyError" in capsys.readouterr().err
+    assert "measured.json: not written by `burstcache research evaluate`: KeyError" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [({"EXPRESS_BUCKET": "copies"}, "S3 Express"), ({"REDIS_ALWAYS_ON_NODES": "1"}, "nodes that never stop")],
+    [({"EXPRESS_BUCKET": "copies"}, "S3 Express"), ({"REDIS_ALWAYS_ON_NODES": "1"}, "always-on nodes")],
 )
 def test_a_stack_that_cannot_be_held_to_the_simulator_is_refused(setting: dict[str, str], message: str) -> None:
     measured, recorded = measuring.read(RECORDED), recording.read(RECORDED)
@@ -134,7 +134,7 @@ def test_a_stack_that_cannot_be_held_to_the_simulator_is_refused(setting: dict[s
     changed = replace(measured, settings={**measured.settings, **setting})
 
     with pytest.raises(InvalidSettingError, match=message):
-        stand_of(changed, recorded)
+        deployment_of(changed, recorded)
 
 
 def test_what_no_tier_was_asked_for_is_not_predicted() -> None:
@@ -144,7 +144,7 @@ def test_what_no_tier_was_asked_for_is_not_predicted() -> None:
     outcomes = [replace(each, answer=answer) for each, answer in zip(recorded.outcomes[-3:], answers, strict=True)]
     changed = replace(recorded, outcomes=[*recorded.outcomes[:-3], *outcomes])
 
-    found = predict(stand_of(measured, changed), changed)
+    found = predict(deployment_of(measured, changed), changed)
 
     assert found.tiers[-3:] == ("memory", "s3", "redis")
     assert (found.result.n, found.result.n_memory) == (150, 1)
@@ -157,7 +157,7 @@ def test_what_no_tier_was_asked_for_is_not_predicted() -> None:
 def test_starts_and_boots_are_those_of_a_rehearsal(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rehearsal = RECORDED.with_name("thesis-50-seed-2")
 
-    assert main(["evaluate", str(results), "--rehearsal", str(rehearsal), "--json"]) == 0
+    assert main(["research", "evaluate", str(results), "--rehearsal", str(rehearsal), "--json"]) == 0
 
     found = json.loads(capsys.readouterr().out)
     assert found["timings"]["source"] == f"as long as in {rehearsal}"
@@ -168,7 +168,7 @@ def test_starts_and_boots_are_those_of_a_rehearsal(results: Path, capsys: pytest
 
 
 def test_a_rehearsal_without_functions_changes_boots_alone(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", str(results), "--rehearsal", str(RECORDED), "--json"]) == 0
+    assert main(["research", "evaluate", str(results), "--rehearsal", str(RECORDED), "--json"]) == 0
 
     timings = json.loads(capsys.readouterr().out)["timings"]
     assert (timings["warm_start_us"], timings["cold_start_us"]) == (20_000, 600_000)
@@ -178,6 +178,6 @@ def test_a_rehearsal_without_functions_changes_boots_alone(results: Path, capsys
 def test_a_rehearsal_that_was_not_evaluated_is_refused(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (results / "measured.json").unlink()
 
-    assert main(["evaluate", str(RECORDED), "--rehearsal", str(results)]) == 2
+    assert main(["research", "evaluate", str(RECORDED), "--rehearsal", str(results)]) == 2
 
     assert f"--rehearsal {results}: has no measured.json" in capsys.readouterr().err

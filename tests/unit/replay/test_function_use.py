@@ -1,4 +1,4 @@
-"""What functions took: by the local run's REPORT lines, by a query of a stack's logs, by Lambda's metrics."""
+"""Function use from the local run's REPORT lines, from a query of a stack's logs, and from Lambda's metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay leaves can be read again; its figures are what they say."""
+"""Recording of a replay: it can be read again, with the same figures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_summary_names_shares_lateness_and_failures() -> None:
         "redis         1  33.33    4.00    4.00    4.00    4.00",
         "s3            1  33.33   11.00   11.00   11.00   11.00",
         "",
-        "Sent after they were due: p50 1.00 ms, p99 2.00 ms, at most 2.00 ms; latencies have it in.",
+        "Sending delay, included in latencies: p50 1.00 ms, p99 2.00 ms, max 2.00 ms.",
         "Failed: 1 request: TimeoutError",
     ]
-    assert summary_text(summarise([])) == "No request was sent."
+    assert summary_text(summarise([])) == "No requests were sent."

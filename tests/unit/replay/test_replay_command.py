@@ -118,10 +118,10 @@ def test_a_file_that_is_no_list_of_headers_is_refused_without_being_shown(
     [
         (["--speed", "0"], "--speed '0': expected a factor above 0"),
         (["--header", "no colon"], "--header 'no colon': expected a name, a colon and a value"),
-        (["--header", "authorization: Bearer t"], "everybody on this machine reads it among the arguments"),
+        (["--header", "authorization: Bearer t"], "arguments are visible to every user of this machine"),
         (["--header", "@absent"], "--header @absent: No such file or directory"),
-        (["--key", "a"], "--key a: is for a trace of one key; this one has 2"),
-        (["--create-objects", "10"], "--create-objects: needs a stack"),
+        (["--key", "a"], "--key a: applies to a trace of one key; this one has 2"),
+        (["--create-objects", "10"], "--create-objects: requires a stack"),
         (["--client"], "--client not allowed with argument --url"),
     ],
 )

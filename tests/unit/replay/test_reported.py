@@ -18,7 +18,7 @@ AT_S = (0, *range(100, 160), 300)
 
 
 def boots_ready_s(policy: Decider, at_s: tuple[float, ...]) -> list[float]:
-    """Return when nodes were ready."""
+    """Return the times at which nodes became ready [s]."""
     trace = Trace(np.array([round(each * US_PER_S) for each in at_s], np.int64), None, np.full(len(at_s), 10_000))
     return [ready_us / US_PER_S for ready_us, _ in simulate(policy, Scenario(trace)).redis_spans_us]
 

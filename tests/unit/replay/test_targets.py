@@ -1,4 +1,4 @@
-"""What a request becomes on its way, and what of its answer is kept, against a real server."""
+"""Targets of a replay against a real server: requests in transit, and the recorded parts of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How results age: by a monotonic clock within a process, by wall time between processes."""
+"""Ages of results: by a monotonic clock within a process, by wall time between processes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from burstcache.results import Cache, cached
-from burstcache.results.guard import Guard
 from burstcache.results.layers import Layers, SharedLayer
-from burstcache.results.memory import Memory
+from burstcache.results.memory import ResultMemory
 from support.clock import SleptClock, SteppedClock
 from support.result_stores import HeldStore
 
@@ -22,10 +21,8 @@ def clock() -> SteppedClock:
     return SteppedClock(1_000_000.0)
 
 
-def cache_of(clock: Any, memory: Memory | None = None, *stores: HeldStore) -> Cache:
-    return Cache(
-        Layers(memory, [SharedLayer(each, Guard(each.name, each.ping, clock), clock) for each in stores]), clock
-    )
+def cache_of(clock: Any, memory: ResultMemory | None = None, *stores: HeldStore) -> Cache:
+    return Cache(Layers(memory, [SharedLayer(each, clock) for each in stores]), clock)
 
 
 def counter(cache: Cache, **options: Any) -> Callable[[], int]:
@@ -44,7 +41,9 @@ def counter(cache: Cache, **options: Any) -> Callable[[], int]:
 def test_a_clock_that_is_set_back_makes_no_result_younger(
     clock: SteppedClock, step_s: float, has_store: bool, has_memory: bool
 ) -> None:
-    count = counter(cache_of(clock, Memory() if has_memory else None, *([HeldStore()] if has_store else [])), ttl_s=10)
+    count = counter(
+        cache_of(clock, ResultMemory() if has_memory else None, *([HeldStore()] if has_store else [])), ttl_s=10
+    )
     count()
     clock.step_s = step_s
 
@@ -58,7 +57,7 @@ def test_a_clock_that_is_set_back_makes_no_result_younger(
 
 @pytest.mark.parametrize("step_s", [5.0, HOUR_S, 400 * 86_400.0])
 def test_a_clock_that_is_set_forward_and_back_makes_no_result_live_longer(clock: SteppedClock, step_s: float) -> None:
-    count = counter(cache_of(clock, Memory()), ttl_s=10)
+    count = counter(cache_of(clock, ResultMemory()), ttl_s=10)
     clock.step_s = step_s
     assert count() == 1
     clock.step_s = 0
@@ -71,7 +70,7 @@ def test_a_clock_that_is_set_forward_and_back_makes_no_result_live_longer(clock:
 
 def test_a_result_ages_while_the_environment_sleeps_as_wall_time_alone_may_count_that() -> None:
     clock = SleptClock()
-    count = counter(cache_of(clock, Memory()), ttl_s=10)
+    count = counter(cache_of(clock, ResultMemory()), ttl_s=10)
     count()
 
     clock.slept_s = 10
@@ -80,7 +79,7 @@ def test_a_result_ages_while_the_environment_sleeps_as_wall_time_alone_may_count
 
 
 def test_the_time_of_memory_goes_by_the_same_clock(clock: SteppedClock) -> None:
-    count = counter(cache_of(clock, Memory(ttl_ms=2_000), HeldStore()), ttl_s=60)
+    count = counter(cache_of(clock, ResultMemory(ttl_ms=2_000), HeldStore()), ttl_s=60)
     count()
     clock.step_s = -HOUR_S
     clock.sleep(2)
@@ -94,7 +93,7 @@ def test_a_result_from_a_store_is_as_old_as_its_maker_says(clock: SteppedClock) 
     one = counter(cache_of(clock, None, store), ttl_s=10)
     one()
     clock.sleep(6)
-    other = counter(cache_of(clock, Memory(), store), ttl_s=10)
+    other = counter(cache_of(clock, ResultMemory(), store), ttl_s=10)
     other()
     clock.sleep(3.9)
     assert other() == 1
@@ -113,7 +112,7 @@ def test_a_process_whose_clock_is_wrong_finds_no_result_of_the_future(
     store = HeldStore()
     counter(cache_of(clock, None, store), ttl_s=10)()
     clock.step_s = step_s
-    other = counter(cache_of(clock, Memory(), store), ttl_s=10)
+    other = counter(cache_of(clock, ResultMemory(), store), ttl_s=10)
 
     other()
 

@@ -1,23 +1,29 @@
-"""What a cached function does, with memory alone."""
+"""The decorator for cached functions, with memory alone."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from http import HTTPStatus
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from burstcache import logs
+from burstcache.adapters import single_flight
 from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
 from burstcache.forks import after_fork
-from burstcache.results import Cache, cached, open_cache
+from burstcache.results import Cache, cached, open_cache, steps
+from burstcache.results import cache as results_cache
 from support.clock import ManualClock
+from support.interruptions import interrupt_at
 from support.waiting import LIMIT_S, until
 
 
@@ -32,7 +38,7 @@ def cache(clock: ManualClock) -> Cache:
 
 
 class Calls:
-    """What a function was called with."""
+    """Recorder of a function's calls."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
@@ -261,6 +267,63 @@ def test_a_function_that_calls_itself_with_the_same_key_waits_for_nobody(cache: 
     assert walk({"name": "a", "left": 0}) == 3
 
 
+def test_a_function_that_calls_itself_while_it_is_revalidated_waits_for_nobody(
+    cache: Cache, clock: ManualClock
+) -> None:
+    ended: list[int] = []
+
+    @cached(key="name", backend=cache, ttl_s=10, stale_s=60, wait_s=2 * LIMIT_S)
+    def walk(event: dict[str, Any]) -> int:
+        left: int = event["left"]
+        if left:
+            clock.sleep(100)  # so that no stale result is left
+            left = walk({**event, "left": left - 1}) + 1
+        ended.append(left)
+        return left
+
+    walk({"name": "a", "left": 0})
+    clock.sleep(10)
+    stale = walk({"name": "a", "left": 1})
+    until(lambda: len(ended) == 3)
+
+    assert (stale, ended) == (0, [0, 0, 1])
+
+
+@pytest.mark.parametrize("module", [single_flight, results_cache], ids=["single_flight", "cache"])
+def test_wherever_a_call_is_interrupted_the_next_one_computes(clock: ManualClock, module: ModuleType) -> None:
+    for number in itertools.count():
+        cache = open_cache("memory://", clock=clock)
+        echo = cached(backend=cache, wait_s=LIMIT_S)(lambda text: text)
+        key = str(echo.results.make_key(("a",), {}))
+        interrupted = interrupt_at(number, module, partial(echo, "a"))
+
+        assert not cache.is_computing(key), number
+        if interrupted is None:
+            break
+
+    assert number > 5
+
+
+def test_a_flow_that_is_interrupted_between_two_steps_is_closed() -> None:
+    class Interrupted:
+        is_closed = False
+
+        def __next__(self) -> steps.Step:
+            return steps.Sleep(0)
+
+        def send(self, _: object) -> steps.Step:
+            raise KeyboardInterrupt
+
+        def close(self) -> None:
+            self.is_closed = True
+
+    flow: Any = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        steps.run(flow)
+
+    assert flow.is_closed
+
+
 def test_functions_that_wait_for_each_other_do_so_no_longer_than_they_may(cache: Cache) -> None:
     both_began = threading.Barrier(2)
 
@@ -394,7 +457,7 @@ def test_what_a_function_that_calls_itself_returns_is_not_kept_if_it_was_forgott
 
 
 def test_pickle_is_refused_where_others_can_write() -> None:
-    with pytest.raises(InvalidSettingError, match="codec='pickle' runs what others stored"):
+    with pytest.raises(InvalidSettingError, match="codec='pickle' would run code that others stored"):
         cached(codec="pickle", backend="redis://localhost")(lambda: 1)
 
 
@@ -426,14 +489,14 @@ def test_pickle_is_refused_where_others_can_write() -> None:
         ({"key": "a", "arguments": ["event"]}, "exclude each other"),
         ({"backend": "memcached://host"}, "accepted: memory://"),
         ({"backend": 7}, "backend 7; accepted: URLs"),
-        ({"backend": "redis://h memory://"}, "memory:// can stand once, as the first"),
+        ({"backend": "redis://h memory://"}, "memory:// may occur once, as the first"),
         ({"backend": "memory://?max_bytes=lots"}, "max_bytes='lots'; accepted"),
         ({"backend": "memory://?eviction=fifo"}, "eviction='fifo'; accepted: lru, lfu"),
         ({"backend": "memory://64mb"}, "accepted: memory://, with options"),
         ({"backend": "redis://h?timeout_ms=0"}, "timeout_ms='0'; accepted"),
         ({"backend": "redis://h?timeout_ms=²"}, "timeout_ms='²'; accepted"),
         ({"backend": "redis://h?decode_responses=True"}, "option 'decode_responses'; accepted"),
-        ({"backend": "rediss://h?ssl_other=1"}, "redis-py does not take the URL"),
+        ({"backend": "rediss://h?ssl_other=1"}, "redis-py refuses the URL"),
         ({"backend": "unix://"}, "accepted: unix:///PATH"),
     ],
 )
@@ -547,7 +610,7 @@ def test_the_child_of_a_fork_does_as_much_in_the_background_as_its_parent(cache:
 
 
 def test_the_child_of_a_fork_waits_for_no_thread_of_its_parent(cache: Cache, calls: Calls) -> None:
-    """What the fork copies of a lock that another thread holds, and of a computation under way, never ends there."""
+    """Check that locks and computations of the parent's threads, copied by a fork, cannot block the child."""
     began, may_end = threading.Event(), threading.Event()
 
     @cached(backend=cache)

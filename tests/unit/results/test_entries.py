@@ -11,12 +11,12 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.results import Codec
 from burstcache.results.codecs import NotKeptError, codec_named, json_codec
 from burstcache.results.compression import compression_named
-from burstcache.results.entries import Entry, pack, unpack
+from burstcache.results.entries import ResultEntry, pack, unpack
 from burstcache.results.result_classes import ResultClasses
 
 DEFAULT = json_codec(ResultClasses(lambda: None))
 NOW = Instant(50.0, 9_000_000)
-ENTRY = Entry("value", "json", b'{"a": 1}' * 100, Instant(46.0, 5_000_000), 5, 7)
+ENTRY = ResultEntry("value", "json", b'{"a": 1}' * 100, Instant(46.0, 5_000_000), 5, 7)
 
 
 @given(st.binary())
@@ -46,7 +46,7 @@ def test_what_compression_would_not_make_smaller_is_stored_as_it_is() -> None:
 def test_an_entry_is_expanded_to_no_other_size_than_it_says(name: str, said_bytes: int) -> None:
     data = pack(ENTRY, compression_named(name)).replace(b" 800 ", f" {said_bytes} ".encode())
 
-    with pytest.raises(ValueError, match="says|bytes of"):
+    with pytest.raises(ValueError, match="stated size|bytes of"):
         unpack(data, now=NOW, most_bytes=1000)
 
 

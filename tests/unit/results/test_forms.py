@@ -269,7 +269,7 @@ class Repository:
 
 def test_fields_alone_decide_a_key_and_what_is_no_field_keeps_a_result_from_being_kept() -> None:
     assert canonical(Repository("a")) == canonical(Repository("a")) != canonical(Repository("b"))
-    with pytest.raises(NotKeptError, match="whose attribute 'client' is no field"):
+    with pytest.raises(NotKeptError, match="whose attribute 'client' is not a field"):
         codec().encode(Repository("a"))
 
 

@@ -15,19 +15,18 @@ from hypothesis import strategies as st
 from burstcache.adapters.clock import Clock
 from burstcache.results import Cache, cached, open_cache
 from burstcache.results.codecs import NotKeptError
-from burstcache.results.guard import Guard
 from burstcache.results.http_rules import (
-    Life,
-    Wanted,
+    AnswerLifetime,
+    RequestDirectives,
     join_fields,
     life_of_answer,
     may_be_shared,
+    request_directives,
     variant,
     varying,
-    wanted,
 )  # fmt: skip
 from burstcache.results.layers import Layers, SharedLayer
-from burstcache.results.memory import Memory
+from burstcache.results.memory import ResultMemory
 from support.clock import ManualClock
 from support.result_stores import HeldStore
 
@@ -37,7 +36,7 @@ DATE, TEN_S_AGO, IN_A_MINUTE = (
 )  # fmt: skip
 
 
-def life(status_code: int = 200, /, **fields: str) -> Life:
+def life(status_code: int = 200, /, **fields: str) -> AnswerLifetime:
     answer = {name.replace("_", "-"): value for name, value in fields.items()}
     return life_of_answer(status_code, answer, ttl_s=300, stale_s=60, now_s=NOW_S)
 
@@ -194,10 +193,10 @@ def test_requests_have_one_variant_only_if_they_agree_in_the_fields(one: dict[st
 
 @pytest.mark.parametrize("character", [" ", "\t", '"', "\\", ",", "=", "a"])
 def test_a_long_field_is_read_in_linear_time(character: str) -> None:
-    begun_s = time.process_time()
-    wanted({"cache-control": character * 40_000 + "\u00e9"})
+    begun_s = time.thread_time()
+    request_directives({"cache-control": character * 40_000 + "\u00e9"})
 
-    assert time.process_time() - begun_s < 1  # 7 if each character is looked at for each
+    assert time.thread_time() - begun_s < 1  # 7 if each character is looked at for each
 
 
 def test_white_space_in_a_list_makes_no_variant() -> None:
@@ -211,37 +210,40 @@ def test_fields_of_one_name_are_one_list_whatever_their_case() -> None:
 @pytest.mark.parametrize(
     ("request_fields", "expected"),
     [
-        ({}, Wanted()),
-        ({"pragma": "no-cache"}, Wanted(may_be_found=False)),
-        ({"pragma": "no-cache", "cache-control": "max-age=5"}, Wanted(max_age_s=5, max_stale_s=0)),
-        ({"cache-control": "no-store"}, Wanted(may_be_kept=False, may_be_found=False)),
-        ({"cache-control": "no-cache"}, Wanted(may_be_found=False)),
-        ({"cache-control": "max-age=0"}, Wanted(may_be_found=False, max_age_s=0, max_stale_s=0)),
-        ({"cache-control": "max-age=x"}, Wanted(may_be_found=False, max_age_s=0, max_stale_s=0)),
-        ({"cache-control": "max-stale"}, Wanted()),
-        ({"cache-control": "max-stale=5"}, Wanted(max_stale_s=5)),
-        ({"cache-control": "max-age=9, max-stale=5"}, Wanted(max_age_s=9, max_stale_s=5)),
-        ({"cache-control": "min-fresh=5"}, Wanted(min_fresh_s=5)),
-        ({"cache-control": "min-fresh=x"}, Wanted(min_fresh_s=math.inf)),
-        ({"cache-control": "only-if-cached"}, Wanted(only_if_cached=True)),
-        ({"cache-control": '"'}, Wanted(may_be_kept=False, may_be_found=False)),
+        ({}, RequestDirectives()),
+        ({"pragma": "no-cache"}, RequestDirectives(may_use_cached=False)),
+        ({"pragma": "no-cache", "cache-control": "max-age=5"}, RequestDirectives(max_age_s=5, max_stale_s=0)),
+        ({"cache-control": "no-store"}, RequestDirectives(may_store=False, may_use_cached=False)),
+        ({"cache-control": "no-cache"}, RequestDirectives(may_use_cached=False)),
+        ({"cache-control": "max-age=0"}, RequestDirectives(may_use_cached=False, max_age_s=0, max_stale_s=0)),
+        ({"cache-control": "max-age=x"}, RequestDirectives(may_use_cached=False, max_age_s=0, max_stale_s=0)),
+        ({"cache-control": "max-stale"}, RequestDirectives()),
+        ({"cache-control": "max-stale=5"}, RequestDirectives(max_stale_s=5)),
+        ({"cache-control": "max-age=9, max-stale=5"}, RequestDirectives(max_age_s=9, max_stale_s=5)),
+        ({"cache-control": "min-fresh=5"}, RequestDirectives(min_fresh_s=5)),
+        ({"cache-control": "min-fresh=x"}, RequestDirectives(min_fresh_s=math.inf)),
+        ({"cache-control": "only-if-cached"}, RequestDirectives(only_if_cached=True)),
+        ({"cache-control": '"'}, RequestDirectives(may_store=False, may_use_cached=False)),
     ],
 )
-def test_a_request_says_what_it_wants(request_fields: dict[str, str], expected: Wanted) -> None:
-    assert wanted(request_fields) == expected
+def test_a_request_says_what_it_wants(request_fields: dict[str, str], expected: RequestDirectives) -> None:
+    assert request_directives(request_fields) == expected
 
 
 @pytest.mark.parametrize(
-    ("wants", "age_s", "fresh_s", "is_accepted"),
+    ("directives", "age_s", "fresh_s", "is_accepted"),
     [
-        (Wanted(), 10, 5, True), (Wanted(), 10, -5, True), (Wanted(max_age_s=9), 10, 5, False),
-        (Wanted(max_age_s=10), 10, 5, True), (Wanted(min_fresh_s=6), 10, 5, False),
-        (Wanted(min_fresh_s=5), 10, 5, True),
-        (Wanted(max_stale_s=4), 10, -5, False), (Wanted(max_stale_s=5), 10, -5, True),
+        (RequestDirectives(), 10, 5, True), (RequestDirectives(), 10, -5, True),
+        (RequestDirectives(max_age_s=9), 10, 5, False), (RequestDirectives(max_age_s=10), 10, 5, True),
+        (RequestDirectives(min_fresh_s=0), 10, 0, True), (RequestDirectives(min_fresh_s=0), 10, -1, False),
+        (RequestDirectives(min_fresh_s=6), 10, 5, False), (RequestDirectives(min_fresh_s=5), 10, 5, True),
+        (RequestDirectives(max_stale_s=4), 10, -5, False), (RequestDirectives(max_stale_s=5), 10, -5, True),
     ],
 )  # fmt: skip
-def test_a_kept_answer_is_what_a_request_wants(wants: Wanted, age_s: float, fresh_s: float, is_accepted: bool) -> None:
-    assert wants.accepts(age_s, fresh_s) == is_accepted
+def test_a_kept_answer_is_what_a_request_wants(
+    directives: RequestDirectives, age_s: float, fresh_s: float, is_accepted: bool
+) -> None:
+    assert directives.accepts(age_s, fresh_s) == is_accepted
 
 
 class Handler:
@@ -366,7 +368,7 @@ def test_a_function_without_an_event_returns_what_it_likes() -> None:
 
 def varying_handler(store: HeldStore, calls: list[str], **options: Any) -> Any:
     clock = options.pop("clock", ManualClock(1_000_000.0))
-    cache = Cache(Layers(Memory(), [SharedLayer(store, Guard(store.name, store.ping, clock), clock)]), clock)
+    cache = Cache(Layers(ResultMemory(), [SharedLayer(store, clock)]), clock)
 
     @cached(key="id", backend=cache, version="1", **options)
     async def handle(event: dict[str, Any], context: object = None) -> Any:

@@ -1,4 +1,4 @@
-"""What decides a result: canonical forms, and which of a call's arguments are in them."""
+"""Keys of results: canonical forms, and the arguments of a call that a key includes."""
 
 from __future__ import annotations
 
@@ -395,5 +395,5 @@ def test_the_method_of_an_http_request_decides_and_one_that_writes_is_not_cached
 
 
 def test_a_key_needs_an_argument_to_look_into() -> None:
-    with pytest.raises(InvalidSettingError, match="no argument to look into"):
+    with pytest.raises(InvalidSettingError, match="no argument to search"):
         KeyMaker(lambda: None, key="name")

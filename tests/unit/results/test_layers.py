@@ -16,15 +16,13 @@ from hypothesis import strategies as st
 
 from burstcache import logs
 from burstcache.adapters.clock import Instant
-from burstcache.core.errors import ResultStoreDownError
 from burstcache.results import Cache, cached
-from burstcache.results.entries import Entry, pack
-from burstcache.results.guard import PROBE_EVERY_S, Guard
-from burstcache.results.layers import Layers, SharedLayer
+from burstcache.results.entries import ResultEntry, pack
+from burstcache.results.layers import PROBE_EVERY_S, Layers, SharedLayer
 from burstcache.results.leases import Renewals
-from burstcache.results.memory import Memory
-from burstcache.results.steps import ask
-from support.clock import ManualClock, SleptClock
+from burstcache.results.memory import ResultMemory
+from burstcache.results.steps import call_in_thread
+from support.clock import ManualClock
 from support.result_stores import HeldStore
 from support.waiting import LIMIT_S, until
 
@@ -45,10 +43,10 @@ def far() -> HeldStore:
 
 
 def guarded(store: HeldStore, clock: ManualClock) -> SharedLayer:
-    return SharedLayer(store, Guard(store.name, store.ping, clock, start=lambda probe: probe()), clock)
+    return SharedLayer(store, clock, start=lambda probe: probe())
 
 
-def cache_of(clock: ManualClock, *stores: HeldStore, memory: Memory | None = None) -> Cache:
+def cache_of(clock: ManualClock, *stores: HeldStore, memory: ResultMemory | None = None) -> Cache:
     return Cache(Layers(memory, [guarded(store, clock) for store in stores]), clock)
 
 
@@ -75,7 +73,7 @@ def test_a_result_goes_into_all_places(clock: ManualClock, near: HeldStore, far:
 
 
 def test_a_result_found_below_is_put_into_the_places_above(clock: ManualClock, near: HeldStore, far: HeldStore) -> None:
-    memory = Memory()
+    memory = ResultMemory()
     function = Square(cache_of(clock, near, far, memory=memory))
     function.call(3)
     near.kept.clear()
@@ -94,7 +92,7 @@ def test_another_process_finds_what_this_one_computed(clock: ManualClock, near: 
 
 
 def test_forget_reaches_every_place(clock: ManualClock, near: HeldStore, far: HeldStore) -> None:
-    function = Square(cache_of(clock, near, far, memory=Memory()))
+    function = Square(cache_of(clock, near, far, memory=ResultMemory()))
     function.call(3)
 
     function.call.results.forget(3)
@@ -107,7 +105,7 @@ def test_forget_reaches_every_place(clock: ManualClock, near: HeldStore, far: He
 def test_what_is_forgotten_while_it_is_put_is_removed_again(
     clock: ManualClock, near: HeldStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory, put = Memory(), near.put
+    memory, put = ResultMemory(), near.put
     function = Square(cache_of(clock, near, memory=memory))
 
     def forget_before(key: str, data: bytes, *, kept_ms: int) -> None:
@@ -126,7 +124,7 @@ def test_what_is_forgotten_while_it_is_put_is_removed_again(
 def test_what_is_forgotten_while_it_is_read_is_put_nowhere(
     clock: ManualClock, near: HeldStore, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
-    memory, read = Memory(), getattr(near, operation)
+    memory, read = ResultMemory(), getattr(near, operation)
     function = Square(cache_of(clock, near, memory=memory))
     function.call(3)
     memory.close()
@@ -141,6 +139,29 @@ def test_what_is_forgotten_while_it_is_read_is_put_nowhere(
     monkeypatch.setattr(near, operation, forget_behind)
 
     assert function.call(3) == 9
+    assert memory.get(str(function.call.results.key(3))) is None
+
+
+@pytest.mark.parametrize("during", ["near", "far"])
+@pytest.mark.parametrize("is_before", [True, False], ids=["before", "after"])
+def test_a_read_while_a_key_is_forgotten_brings_nothing_back(
+    clock: ManualClock, near: HeldStore, far: HeldStore, monkeypatch: pytest.MonkeyPatch, during: str, is_before: bool
+) -> None:
+    memory, store = ResultMemory(), {"near": near, "far": far}[during]
+    function, forget = Square(cache_of(clock, near, far, memory=memory)), store.forget
+    function.call(3)
+
+    def read_meanwhile(key: str) -> None:
+        if not is_before:
+            forget(key)
+        function.call(3)
+        if is_before:
+            forget(key)
+
+    monkeypatch.setattr(store, "forget", read_meanwhile)
+
+    assert function.call.results.forget(3)
+    assert near.kept == far.kept == {}
     assert memory.get(str(function.call.results.key(3))) is None
 
 
@@ -162,7 +183,7 @@ def test_a_stale_result_that_cannot_be_computed_anew_is_warned_of(
 ) -> None:
     log = logs.OnceLog(logging.getLogger("burstcache"))
     monkeypatch.setattr("burstcache.results.cache.logger", lambda: log)
-    cache, versions = cache_of(clock, memory=Memory()), iter([1])
+    cache, versions = cache_of(clock, memory=ResultMemory()), iter([1])
 
     @cached(backend=cache, ttl_s=1, stale_s=60)
     def read() -> int:
@@ -185,10 +206,10 @@ def test_a_place_that_is_down_is_asked_once_and_probed_in_the_background(clock: 
     near.is_down = True
 
     assert [function.call(3) for _ in range(5)] == [9] * 5
-    assert near.asked == ["get"]
+    assert near.calls == ["get"]
     clock.sleep(PROBE_EVERY_S)
     function.call(3)
-    assert near.asked == ["get", "ping"]
+    assert near.calls == ["get", "ping"]
 
     near.is_down = False
     clock.sleep(PROBE_EVERY_S)
@@ -199,17 +220,6 @@ def test_a_place_that_is_down_is_asked_once_and_probed_in_the_background(clock: 
     assert function.computed == 7
 
 
-def test_a_place_that_failed_is_probed_after_a_sleep_that_only_the_time_of_day_has_counted(near: HeldStore) -> None:
-    clock = SleptClock()
-    guard = Guard(near.name, near.ping, clock, start=lambda probe: probe())
-    guard.failed(ResultStoreDownError("no answer"))
-    is_allowed_at_once = guard.allows()
-
-    clock.slept_s = 60
-
-    assert (is_allowed_at_once, guard.allows()) == (False, True)
-
-
 def test_a_place_that_fails_while_the_function_runs_costs_no_more(clock: ManualClock, near: HeldStore) -> None:
     @cached(backend=cache_of(clock, near))
     def work() -> int:
@@ -217,7 +227,7 @@ def test_a_place_that_fails_while_the_function_runs_costs_no_more(clock: ManualC
         return 1
 
     assert work() == 1
-    assert near.asked == ["get", "take_lease", "put"]
+    assert near.calls == ["get", "take_lease", "put"]
 
 
 def test_a_full_place_hands_its_lease_on_open(clock: ManualClock, near: HeldStore) -> None:
@@ -238,7 +248,7 @@ def test_a_caller_waits_for_another_environment_no_longer_than_it_may(clock: Man
 
 
 def test_a_stale_result_is_renewed_by_one_environment_alone(clock: ManualClock, near: HeldStore) -> None:
-    memory = Memory()
+    memory = ResultMemory()
     cache = cache_of(clock, near, memory=memory)
     function = Square(cache, wait_s=60, ttl_s=10, stale_s=100)
     key = str(function.call.results.key(3))
@@ -247,7 +257,7 @@ def test_a_stale_result_is_renewed_by_one_environment_alone(clock: ManualClock, 
     near.leases[key] = "another's token"
 
     assert [function.call(3) for _ in range(5)] == [9] * 5
-    assert until(lambda: near.asked.count("take_lease") > 3)
+    assert until(lambda: near.calls.count("take_lease") > 3)
     stored(near, key, payload=b"99")
     near.leases.clear()
 
@@ -267,7 +277,7 @@ def test_a_stale_result_is_computed_by_one_thread(clock: ManualClock, near: Held
 
 
 def stored(near: HeldStore, key: str, **changes: Any) -> None:
-    entry = Entry("value", "json", b"1", Instant(0, 1_000_000_000_000), 1_000_000, 1_000_000)._replace(**changes)
+    entry = ResultEntry("value", "json", b"1", Instant(0, 1_000_000_000_000), 1_000_000, 1_000_000)._replace(**changes)
     near.kept[key] = pack(entry, None)
 
 
@@ -336,21 +346,21 @@ MADE = Instant(1.0, 1_000_000)
 
 
 def test_memory_keeps_within_its_bytes_and_its_time() -> None:
-    memory = Memory(10_000, ttl_ms=2_000)
-    entries = {str(number): Entry("value", "bytes", bytes(2_000), MADE, 9_000, 9_000) for number in range(5)}
+    memory = ResultMemory(10_000, ttl_ms=2_000)
+    entries = {str(number): ResultEntry("value", "bytes", bytes(2_000), MADE, 9_000, 9_000) for number in range(5)}
     for key, entry in entries.items():
         memory.put(key, entry, age_ms=500)
 
     assert [key for key in entries if memory.get(key)] == ["2", "3", "4"]
     assert memory.get("4") == entries["4"]._replace(fresh_ms=2_500, kept_ms=2_500)
-    memory.put("large", Entry("value", "bytes", bytes(10_000), MADE, 9_000, 9_000), age_ms=0)
+    memory.put("large", ResultEntry("value", "bytes", bytes(10_000), MADE, 9_000, 9_000), age_ms=0)
     assert memory.get("large") is None
     assert memory.get("4")
 
 
 def test_memory_lets_the_least_often_used_leave_first() -> None:
-    memory = Memory(6_000, eviction="lfu")
-    entry = Entry("value", "bytes", bytes(2_000), MADE, 9_000, 9_000)
+    memory = ResultMemory(6_000, eviction="lfu")
+    entry = ResultEntry("value", "bytes", bytes(2_000), MADE, 9_000, 9_000)
     memory.put("often", entry, age_ms=0)
     for _ in range(3):
         memory.get("often")
@@ -359,18 +369,6 @@ def test_memory_lets_the_least_often_used_leave_first() -> None:
 
     assert memory.get("often")
     assert memory.get("one") is None
-
-
-def test_a_probe_that_fails_is_repeated_after_a_pause(clock: ManualClock, near: HeldStore) -> None:
-    near.is_down = True
-    guard = Guard("redis", near.ping, clock, start=lambda probe: probe())
-    guard.failed(ResultStoreDownError("no"))
-
-    for _ in range(3):
-        clock.sleep(PROBE_EVERY_S)
-        assert not guard.allows()
-        assert not guard.allows()
-    assert near.asked == ["ping"] * 3
 
 
 @contextmanager
@@ -386,16 +384,18 @@ def no_thread_to_be_had() -> Iterator[None]:
 def test_a_place_whose_probe_gets_no_thread_fails_no_call_and_is_probed_later(
     clock: ManualClock, near: HeldStore
 ) -> None:
-    guard = Guard(near.name, near.ping, clock)
-    function = Square(Cache(Layers(None, [SharedLayer(near, guard, clock)]), clock))
-    guard.failed(ResultStoreDownError("no"))
+    function = Square(Cache(Layers(None, [SharedLayer(near, clock)]), clock))
+    near.is_down = True
+    function.call(3)
+    near.is_down = False
     clock.sleep(PROBE_EVERY_S)
 
     with no_thread_to_be_had():
         assert function.call(3) == 9
+    assert not near.kept
 
     clock.sleep(PROBE_EVERY_S)
-    assert until(guard.allows)
+    assert until(lambda: function.call(3) == 9 and near.kept)
 
 
 def test_a_lease_whose_renewals_get_no_thread_fails_no_call(
@@ -408,7 +408,7 @@ def test_a_lease_whose_renewals_get_no_thread_fails_no_call(
 
     @cached(backend=cache)
     def work() -> bool:
-        return until(lambda: "renew_lease" in near.asked)
+        return until(lambda: "renew_lease" in near.calls)
 
     assert work()
 
@@ -424,7 +424,7 @@ def test_a_task_that_gets_no_thread_to_ask_a_place_asks_it_itself(clock: ManualC
     with no_thread_to_be_had():
         assert asyncio.run(call_twice()) == [9, 9]
     assert of.results.stats() == {"computed": 1, "redis": 1}
-    assert near.asked.count("take_lease") == 1
+    assert near.calls.count("take_lease") == 1
 
 
 def test_what_a_task_does_itself_a_thread_of_the_pool_does_not_do_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -432,7 +432,7 @@ def test_what_a_task_does_itself_a_thread_of_the_pool_does_not_do_again(caplog: 
     with ThreadPoolExecutor(2) as pool:
         pool.submit(may_end.wait, LIMIT_S)
         with no_thread_to_be_had():
-            asyncio.run(ask(lambda: calls.append(1), pool))
+            asyncio.run(call_in_thread(lambda: calls.append(1), pool))
         may_end.set()
 
     assert (calls, caplog.records) == ([1], [])
@@ -451,3 +451,61 @@ def test_a_renewal_that_fails_ends_no_other(monkeypatch: pytest.MonkeyPatch) -> 
         assert all(renewed.acquire(timeout=LIMIT_S) for _ in range(3))
     finally:
         renewals.end(handle)
+
+
+class SlowStore(HeldStore):
+    """Store whose put waits for the test, after it was called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_begun, self.may_end, self.has_ended = threading.Event(), threading.Event(), threading.Event()
+
+    def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
+        self.has_begun.set()
+        assert self.may_end.wait(LIMIT_S)
+        super().put(key, data, kept_ms=kept_ms)
+        self.has_ended.set()
+
+
+def test_a_cancelled_call_does_not_store_a_result_that_was_forgotten_meanwhile(clock: ManualClock) -> None:
+    store = SlowStore()
+    cache = cache_of(clock, store)
+
+    @cached(backend=cache, version="1")
+    async def compute() -> int:
+        return 1
+
+    async def cancel_then_forget() -> bool:
+        task = asyncio.create_task(compute())
+        await asyncio.to_thread(store.has_begun.wait, LIMIT_S)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return compute.results.forget()
+
+    assert asyncio.run(cancel_then_forget())
+    store.may_end.set()
+    assert store.has_ended.wait(LIMIT_S)
+    cache.threads.shutdown()
+
+    assert store.kept == {}
+
+
+def test_a_cancelled_call_stores_the_result_that_it_has_begun_to_store(clock: ManualClock) -> None:
+    store = SlowStore()
+    cache = cache_of(clock, store)
+
+    @cached(backend=cache, version="1")
+    async def compute() -> int:
+        return 1
+
+    async def cancel() -> None:
+        task = asyncio.create_task(compute())
+        await asyncio.to_thread(store.has_begun.wait, LIMIT_S)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(cancel())
+    store.may_end.set()
+    cache.threads.shutdown()
+
+    assert len(store.kept) == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from burstcache.forks import after_fork
@@ -11,6 +14,7 @@ from burstcache.results.backends import _take_timeout, backend_urls
 from burstcache.results.meter import VARIABLE
 from support.clock import ManualClock
 from support.metrics import MetricId, samples
+from support.project import ROOT
 
 
 def counts(text: str) -> dict[MetricId, float]:
@@ -34,7 +38,25 @@ def test_calls_are_printed_every_ten_seconds_by_what_answered_them(
     clock.sleep(10)
     echo("a")
 
-    assert counts(capsys.readouterr().out) == {of("memory"): 2, of("computed"): 2}
+    assert counts(capsys.readouterr().out) == {of("memory"): 1, of("computed"): 2}
+
+
+def test_a_call_in_an_environment_that_was_frozen_has_the_time_of_the_call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, "shop")
+    clock = ManualClock(1_000_000.0)
+    echo = cached(backend=open_cache("memory://", clock=clock))(lambda text: text)
+    echo("a")
+
+    clock.sleep(60)
+    thawed_ms = clock.now_us() // 1000
+    echo("a")
+    clock.sleep(10)
+    echo("a")
+
+    at_ms = {sample.metric: sample.at_ms for sample in samples(capsys.readouterr().out)}
+    assert at_ms == {of("computed"): thawed_ms - 60_000, of("memory"): thawed_ms}
 
 
 def test_the_child_of_a_fork_prints_nothing_that_its_parent_has_counted(
@@ -50,7 +72,26 @@ def test_the_child_of_a_fork_prints_nothing_that_its_parent_has_counted(
     clock.sleep(10)
     echo("a")
 
-    assert counts(capsys.readouterr().out) == {of("memory"): 2}
+    assert counts(capsys.readouterr().out) == {of("memory"): 1}
+
+
+_PROGRAM = """
+from burstcache.results import cached
+echo = cached(lambda text: text)
+echo("a"), echo("a")
+"""
+
+
+def test_a_program_that_ends_prints_its_last_calls() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM],
+        env={"PYTHONPATH": str(ROOT / "src"), VARIABLE: "shop"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert counts(done.stdout) == {of("memory"): 1, of("computed"): 1}
 
 
 def test_nothing_is_printed_unless_the_environment_asks_for_it(

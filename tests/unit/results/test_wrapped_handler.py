@@ -171,7 +171,7 @@ def test_a_file_names_no_codec_for_http(client: Any, tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(json.dumps({"key": "image", "codec": "json"}))
     from burstcache.results.functions_framework import make_function
 
-    with pytest.raises(InvalidSettingError, match="answers over HTTP have one of their own"):
+    with pytest.raises(InvalidSettingError, match="HTTP answers have their own codec"):
         make_function()
 
 

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from burstcache.adapters.express_copies import Found
+from burstcache.adapters.express_copies import ExpressHit
 from burstcache.core.express import US_PER_DAY, express_rule
 from burstcache.core.prices import price_sheet
 from burstcache.serve.express_tier import ExpressTier
@@ -30,10 +30,10 @@ class Bucket:
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
-        self._found: dict[str, tuple[Found, int]] = {}  # with the instant at which it was put [us]
+        self._found: dict[str, tuple[ExpressHit, int]] = {}  # with the instant at which it was put [us]
         self._etags = map(str, count())  # none is given twice
 
-    def read(self, hash_: str, *, only_meta: bool = False) -> Found | None:
+    def read(self, hash_: str, *, only_meta: bool = False) -> ExpressHit | None:
         found, _ = self._found.get(hash_, (None, 0))
         return found
 
@@ -41,11 +41,11 @@ class Bucket:
         found = self.read(hash_)
         if (found.etag if found is not None else "") != replaces:
             return False
-        self._found[hash_] = Found(next(self._etags), data, len(data)), self._clock.now_us()
+        self._found[hash_] = ExpressHit(next(self._etags), data, len(data)), self._clock.now_us()
         return True
 
-    def bury(self, hash_: str) -> None:
-        self._found[hash_] = Found(next(self._etags), None, 16), self._clock.now_us()
+    def put_tombstone(self, hash_: str) -> None:
+        self._found[hash_] = ExpressHit(next(self._etags), None, 16), self._clock.now_us()
 
     def expire(self) -> None:
         day_ago_us = self._clock.now_us() - US_PER_DAY
@@ -133,7 +133,7 @@ class Copies(RuleBasedStateMachine):
             written = self.events[which % len(self.events)]
             if not comes_again:
                 self.events.remove(written)
-            self.bucket.bury(_HASH)
+            self.bucket.put_tombstone(_HASH)
             self.announced = max(self.announced, written)
 
     @rule(reader=_READERS)

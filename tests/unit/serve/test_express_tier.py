@@ -14,8 +14,9 @@ from burstcache.core.errors import ServiceError
 from burstcache.core.express import express_rule
 from burstcache.core.keys import key_hash
 from burstcache.core.prices import price_sheet
+from burstcache.core.slices import SLICE_BYTES, Slice, SliceNames, Version
 from burstcache.serve.express_tier import ExpressTier
-from burstcache.serve.tier import Fill
+from burstcache.serve.tier import FetchedSlices, Fill
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from support.clock import ManualClock
@@ -92,9 +93,9 @@ def test_what_is_too_large_for_the_prices_or_the_stack_is_not_taken(desk: Desk) 
 def test_a_copy_of_what_was_read_before_a_write_is_refused(desk: Desk) -> None:
     tier = desk.tier(hit_value_usd=1)
     never_copied = missed(tier)
-    desk.copies.bury(HASH)
+    desk.copies.put_tombstone(HASH)
     after_a_write = missed(tier)
-    desk.copies.bury(HASH)
+    desk.copies.put_tombstone(HASH)
 
     never_copied.put(entry(1))
     after_a_write.put(entry(2))
@@ -147,5 +148,82 @@ def test_a_bucket_that_is_gone_is_an_error_that_opens_a_breaker(desk: Desk) -> N
 def test_something_else_in_the_place_of_a_copy_concerns_one_key(desk: Desk) -> None:
     desk.clients.express.put_object(Bucket=COPIES, Key=HASH, Body=b"not an entry, and not sixteen bytes")
 
-    with pytest.raises(ValueError, match="are no entry"):
+    with pytest.raises(ValueError, match="are not an entry"):
         desk.tier().fetch(get())
+
+
+_VERSION = Version("key", HASH, '"1"', 3 * SLICE_BYTES + 16)
+_SLICES = SliceNames("", "bucket").slices(_VERSION, 0, _VERSION.size_bytes)
+_HIT_VALUE_USD = 10e-6
+
+
+def bodies() -> dict[str, bytes]:
+    return {each.name: bytes([number]) * each.size_bytes for number, each in enumerate(_SLICES)}
+
+
+def store(fetched: FetchedSlices) -> None:
+    fetched.store({name: body for name, body in bodies().items() if name in fetched.accepts})
+
+
+def copy_at(tier: ExpressTier) -> int:
+    """Read slices until they are copied, and return the number of reads."""
+    for number in range(100):
+        fetched = tier.fetch_slices(_SLICES[:3])
+        if len(fetched.bodies) == 3:
+            return number
+        store(fetched)
+    raise AssertionError("no copy")
+
+
+def test_slices_are_copied_once_their_reads_have_paid_for_it_and_any_reader_gets_them(desk: Desk) -> None:
+    reads = copy_at(desk.tier(hit_value_usd=_HIT_VALUE_USD))
+
+    fetched = desk.tier(hit_value_usd=_HIT_VALUE_USD).fetch_slices(_SLICES)
+
+    assert reads == express_rule(price_sheet("today-us-east-1"), hit_value_usd=_HIT_VALUE_USD).copy_at(SLICE_BYTES)
+    assert fetched.bodies == {each.name: bodies()[each.name] for each in _SLICES[:3]}
+    assert fetched.accepts == {_SLICES[3].name}
+
+
+def test_a_slice_whose_copy_never_pays_is_neither_copied_nor_looked_for(desk: Desk) -> None:
+    fetched = desk.tier().fetch_slices([Slice(_SLICES[0].name, 0, 1 << 20)])
+
+    assert (fetched.bodies, fetched.accepts) == ({}, frozenset())
+
+
+def test_a_slice_as_short_as_a_tombstone_is_never_a_hit_and_is_copied_once(desk: Desk) -> None:
+    desk.clients.express.put_object(Bucket=COPIES, Key=_SLICES[3].name, Body=bytes(TOMBSTONE_BYTES))
+
+    fetched = desk.tier(hit_value_usd=_HIT_VALUE_USD).fetch_slices(_SLICES[3:])
+
+    assert (fetched.bodies, fetched.accepts) == ({}, frozenset())
+
+
+def test_a_damaged_copy_of_a_slice_is_a_miss_and_is_replaced(desk: Desk) -> None:
+    name = _SLICES[0].name
+    desk.clients.express.put_object(Bucket=COPIES, Key=name, Body=b"cut off in the middle")
+    tier = desk.tier(hit_value_usd=_HIT_VALUE_USD)
+
+    assert tier.fetch_slices(_SLICES[:1]).accepts == {name}
+    copy_at(tier)
+
+    assert tier.fetch_slices(_SLICES[:1]).bodies == {name: bodies()[name]}
+
+
+def test_of_two_readers_that_copy_a_slice_at_once_the_second_leaves_it(desk: Desk) -> None:
+    tiers = [desk.tier(hit_value_usd=_HIT_VALUE_USD) for _ in range(2)]
+    for _ in range(express_rule(price_sheet("today-us-east-1"), hit_value_usd=_HIT_VALUE_USD).copy_at(SLICE_BYTES)):
+        both = [tier.fetch_slices(_SLICES[:1]) for tier in tiers]
+        for fetched in both:
+            store(fetched)
+
+    assert [tier.fetch_slices(_SLICES[:1]).bodies for tier in tiers] == [
+        {_SLICES[0].name: bodies()[_SLICES[0].name]}
+    ] * 2
+
+
+def test_a_bucket_that_is_gone_is_an_error_of_the_tier(desk: Desk) -> None:
+    desk.clients.express.delete_bucket(Bucket=COPIES)
+
+    with pytest.raises(ServiceError):
+        desk.tier(hit_value_usd=_HIT_VALUE_USD).fetch_slices(_SLICES)

@@ -15,16 +15,16 @@ from burstcache.access import RedisNode
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.redis_objects import RedisObjects, lease_key, object_key
 from burstcache.adapters.use_table import StoredUse
-from burstcache.control.guests import Guests
 from burstcache.control.node_copies import NodeCopies
+from burstcache.control.read_through import ReadThroughLoader
 from burstcache.core.digest import FORGOTTEN_S, Digest, Route, RunningNode, prefix_of
 from burstcache.core.errors import RedisDownError
 from burstcache.core.placement import node_for
 from burstcache.core.rows import NodeRow, SeenKey
-from burstcache.serve.memory_tier import Memory
+from burstcache.serve.hit_counter import Served
+from burstcache.serve.memory_tier import MemoryTier
 from burstcache.serve.reader import Miss, Reader
 from burstcache.serve.redis_tier import RedisGuestTier
-from burstcache.serve.tally import Served
 from burstcache.serve.tier import Fill
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
@@ -71,11 +71,11 @@ class S3:
         entry = self.fetch(request.key, max_bytes=_MAX_OBJECT_BYTES)
         return Response(200, dict(entry.meta), entry.body)
 
-    def confirm(self, request: Request, known: Entry) -> Entry | None:
+    def revalidate(self, request: Request, known: Entry) -> Entry | None:
         entry = _entry(self.versions[request.key])
         return None if entry.etag == known.etag else entry
 
-    def has(self, key: str, known: Entry) -> bool:
+    def is_current(self, key: str, known: Entry) -> bool:
         raise AssertionError("what a guest's node gives needs no confirmation")
 
     def count(self, batch: Sequence[Served]) -> None:
@@ -155,7 +155,7 @@ class Guesthouse(RuleBasedStateMachine):
         uses: Any = Uses()
         policy = policy_named("breakeven").use
         self.copies = NodeCopies(_NAMES, parts, self._store, self._lose, self.clock)
-        self.guests = Guests(uses, parts.s3, self._store, _MAX_OBJECT_BYTES, self.clock, policy)
+        self.guests = ReadThroughLoader(uses, parts.s3, self._store, _MAX_OBJECT_BYTES, self.clock, policy)
         self.readers = [self._reader() for _ in range(2)]
 
     def _reader(self) -> Reader:
@@ -169,7 +169,7 @@ class Guesthouse(RuleBasedStateMachine):
                 RedisGuestTier(self._objects(route.node), _MAX_OBJECT_BYTES), self.while_redis_answers
             ),
             self.clock,
-            memory=Memory(1 << 20, max_object_bytes=_MAX_OBJECT_BYTES),
+            memory=MemoryTier(1 << 20, max_object_bytes=_MAX_OBJECT_BYTES),
             max_stale_s=_BOUND_S,
             start=now,
         )
@@ -246,7 +246,7 @@ class Guesthouse(RuleBasedStateMachine):
     @rule(reader=_READERS, key=_KEYS)
     def a_read_begins(self, reader: int, key: str) -> None:
         expected = self._expected(key)
-        found = self.readers[reader].lookup(self._request(key))
+        found = self.readers[reader].find(self._request(key))
         if isinstance(found, Miss):
             self.loads.append(Load(self.readers[reader], key, found))
         else:
@@ -298,8 +298,8 @@ class Guesthouse(RuleBasedStateMachine):
         def overtake() -> None:
             self.write_and_its_event(key)
             self.clock.now_s += _BOUND_S + 0.1
-            self.readers[1].own.recall(self._request(key))
-            self.readers[1].lookup(self._request("a" if key == "b" else "b"))
+            self.readers[1].local_cache.recall(self._request(key))
+            self.readers[1].find(self._request("a" if key == "b" else "b"))
 
         self.a_guest_is_brought(key, True)
         self.while_redis_answers.append(overtake)

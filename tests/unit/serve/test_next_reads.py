@@ -10,9 +10,9 @@ from typing import NoReturn
 import pytest
 
 from burstcache.adapters.single_flight import LEFT_AFTER_S, NEXT_AFTER_S
-from burstcache.serve.memory_tier import Memory
+from burstcache.serve.hit_counter import Served
+from burstcache.serve.memory_tier import MemoryTier
 from burstcache.serve.reader import Reader
-from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response
@@ -37,13 +37,13 @@ class S3:
         self.clock.sleep(self.takes_s())
         return Response(200, {"etag": f'"{body.decode()}"', "content-length": str(len(body))}, body)
 
-    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+    def publish_report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         """Nobody asks."""
 
-    def confirm(self, request: Request, known: Entry) -> Entry | None:
+    def revalidate(self, request: Request, known: Entry) -> Entry | None:
         raise AssertionError("nothing is kept")
 
-    def has(self, key: str, known: Entry) -> bool:
+    def is_current(self, key: str, known: Entry) -> bool:
         raise AssertionError("there is no tier")
 
     def count(self, batch: Sequence[Served]) -> None:
@@ -59,7 +59,7 @@ class Desk:
     def __init__(self, takes_s: Callable[[], float], *, memory_bytes: int = 0) -> None:
         self.clock = VirtualClock()
         self.s3 = S3(self.clock, takes_s)
-        memory = Memory(memory_bytes, max_object_bytes=100) if memory_bytes else None
+        memory = MemoryTier(memory_bytes, max_object_bytes=100) if memory_bytes else None
         self.reader = Reader(None, self.s3, _no_tier, self.clock, memory=memory)
 
     def read(self) -> tuple[int, float]:
@@ -69,7 +69,7 @@ class Desk:
         return int(answer.body), round(self.clock.monotonic_s() - began_s, 6)
 
     def read_at_once(self) -> list[float]:
-        """Return how long each of many reads takes that begin in one instant [s]."""
+        """Return the durations of many reads that start at the same time, sorted [s]."""
         reads = [self.clock.start(self.read) for _ in range(_READERS)]
         return sorted(self.clock.wait_for(read)[1] for read in reads)
 

@@ -40,6 +40,21 @@ def test_a_batch_goes_out_with_the_first_read_ten_seconds_after_it_began(told: T
     assert {sample.at_ms for sample in written} == {began_ms}  # not that of a read that may come hours later
 
 
+def test_a_fallback_in_an_environment_that_was_frozen_has_the_time_of_the_fallback(told: Told) -> None:
+    clock = ManualClock()
+    meter = ReadMeter(clock)
+    meter.served("redis", 1.0, 10)
+    clock.sleep(3600)
+    thawed_ms = clock.now_us() // 1000
+
+    meter.fell_back(None)
+    meter.served("s3", 50.0, 10)
+    meter.write()
+
+    at_ms = {sample.metric.name: sample.at_ms for sample in told() if sample.metric.name == "Fallbacks"}
+    assert at_ms == {"Fallbacks": thawed_ms}
+
+
 def test_a_batch_of_one_tier_goes_out_when_it_is_full(told: Told) -> None:
     meter = ReadMeter(ManualClock())
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from burstcache.adapters.breaker import OPEN_S
-from burstcache.adapters.patience import Patience
+from burstcache.adapters.adaptive_timeout import AdaptiveTimeout
+from burstcache.adapters.circuit_breaker import OPEN_S
 from burstcache.core.digest import Route
 from burstcache.core.errors import RedisDownError, ServiceError, SilentHolderError
 from burstcache.serve.reader import Reader
@@ -137,7 +137,7 @@ def test_a_tier_that_answers_for_one_key_in_vain_is_back_for_all_others(error: E
 class Hanging:
     """A tier that takes all of a read's patience and then fails."""
 
-    patience: Patience
+    patience: AdaptiveTimeout
     clock: ManualClock
     asked: int = 0
 
@@ -160,7 +160,7 @@ class Refusing(Hanging):
 class Slow(Table):
     """Takes a share of a read's patience before it says where."""
 
-    patience: Patience
+    patience: AdaptiveTimeout
     clock: ManualClock
     share: float
 
@@ -186,9 +186,9 @@ class Fleeting(Table):
 
 def test_a_read_waits_for_all_tiers_that_hang_as_long_as_for_one() -> None:
     clock = ManualClock()
-    patience = Patience(clock=clock)
+    patience = AdaptiveTimeout(clock=clock)
     hanging = Hanging(patience, clock)
-    asking = Reader(Fleeting(LAMBDA), S3(), lambda _: hanging, clock, patience=patience, has_express=True)  # type: ignore[arg-type, return-value]
+    asking = Reader(Fleeting(LAMBDA), S3(), lambda _: hanging, clock, adaptive_timeout=patience, has_express=True)  # type: ignore[arg-type, return-value]
     whole_s = patience.wait_s
 
     answer = asking.read(get())
@@ -224,9 +224,9 @@ def test_one_read_finds_out_whether_a_tier_that_failed_is_well_and_no_other_wait
 
 def test_a_read_that_finds_out_whether_a_tier_is_back_waits_half_as_long() -> None:
     clock = ManualClock()
-    patience = Patience(clock=clock)
+    patience = AdaptiveTimeout(clock=clock)
     hanging = Hanging(patience, clock)
-    asking = Reader(Table(LAMBDA), S3(), lambda _: hanging, clock, patience=patience)  # type: ignore[arg-type, return-value]
+    asking = Reader(Table(LAMBDA), S3(), lambda _: hanging, clock, adaptive_timeout=patience)  # type: ignore[arg-type, return-value]
     asking.read(get("a"))
     clock.now_s += OPEN_S
     whole_s, began_s = patience.wait_s, clock.now_s
@@ -261,11 +261,11 @@ def test_after_a_silent_holder_one_read_finds_out_whether_it_is_the_relay() -> N
 
 def test_a_tier_is_not_blamed_for_another_one_that_took_long() -> None:
     clock, tier = ManualClock(), Tier()
-    patience = Patience(clock=clock)
+    patience = AdaptiveTimeout(clock=clock)
     hanging = Hanging(patience, clock)
     tiers = {"lambda": hanging, "redis": tier}
     table = Fleeting(LAMBDA)
-    asking = Reader(table, S3(), lambda route: tiers[route.tier], clock, patience=patience)  # type: ignore[arg-type, return-value]
+    asking = Reader(table, S3(), lambda route: tiers[route.tier], clock, adaptive_timeout=patience)  # type: ignore[arg-type, return-value]
     asking.read(get())
 
     table.place = None
@@ -282,9 +282,9 @@ def test_a_tier_that_hangs_for_less_than_half_of_the_wait_is_asked_by_the_next_r
     failing: type[Hanging], taken: float, asked: int
 ) -> None:
     clock = ManualClock()
-    patience = Patience(clock=clock)
+    patience = AdaptiveTimeout(clock=clock)
     tier = failing(patience, clock)
-    asking = Reader(Slow(LAMBDA, patience, clock, taken), S3(), lambda _: tier, clock, patience=patience)  # type: ignore[arg-type, return-value]
+    asking = Reader(Slow(LAMBDA, patience, clock, taken), S3(), lambda _: tier, clock, adaptive_timeout=patience)  # type: ignore[arg-type, return-value]
 
     for _ in range(2):
         asking.read(get())

@@ -12,11 +12,11 @@ from burstcache.core.digest import Digest, RoutedKey
 from burstcache.core.errors import ObjectNotFoundError, OriginError, OriginUnavailableError
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.events import RequestsServed
-from burstcache.serve.memory_tier import Memory
-from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
+from burstcache.serve.hit_counter import Served
+from burstcache.serve.local_cache import IMMUTABLE_S, STRONG_S
+from burstcache.serve.memory_tier import MemoryTier
 from burstcache.serve.reader import Miss, Reader
 from burstcache.serve.s3_tier import S3Tier
-from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response, error_response
@@ -49,18 +49,18 @@ class S3:
         held = entry(self.version)
         return Response(200, dict(held.meta), held.body)
 
-    def confirm(self, request: Request, known: Entry) -> Entry | None:
+    def revalidate(self, request: Request, known: Entry) -> Entry | None:
         self.asked.append("confirm")
         if self.is_dead or self.version is None:
             raise OriginError("dead") if self.is_dead else ObjectNotFoundError("gone")
         held = entry(self.version)
         return None if held.etag == known.etag else held
 
-    def has(self, key: str, known: Entry) -> bool:
+    def is_current(self, key: str, known: Entry) -> bool:
         self.asked.append("has")
         return self.version is not None and entry(self.version).etag == known.etag
 
-    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+    def publish_report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         self.asked.append("report")
 
     def count(self, batch: Sequence[Served]) -> None:
@@ -101,7 +101,7 @@ class Desk:
     def __post_init__(self) -> None:
         known = self.digest
         digest = None if known is None else DigestReader(lambda: known, self.clock, start=at_once)
-        memory = Memory(1 << 20, max_object_bytes=100)
+        memory = MemoryTier(1 << 20, max_object_bytes=100)
         self.reader = Reader(
             digest,
             self.s3,
@@ -181,7 +181,7 @@ def test_a_read_whose_confirmation_s3_has_failed_asks_s3_again_only_early(
 ) -> None:
     @dataclass
     class Failing(S3):
-        def confirm(self, request: Request, known: Entry) -> Entry | None:
+        def revalidate(self, request: Request, known: Entry) -> Entry | None:
             self.asked.append("confirm")
             desk.clock.sleep(took_s)
             raise OriginUnavailableError("no answer")
@@ -237,14 +237,61 @@ def test_hits_of_many_keys_at_once_start_few_confirmations_at_a_time() -> None:
     assert desk.s3.asked == ["has"] * len(requests)
 
 
+def test_a_hit_is_served_where_no_thread_can_be_created_and_a_later_one_is_kept() -> None:
+    has_threads = False
+
+    def start(work: Callable[[], None]) -> None:
+        if not has_threads:
+            raise RuntimeError("can't start new thread")
+        work()
+
+    requests = [get(key=f"{number:03}{0:029}") for number in range(9)]
+    routes = {request.hash: RoutedKey(1, 1, "lambda", deadline_at_us=2**62) for request in requests}
+    desk = Desk(digest=Digest(routes=routes), start=start)
+
+    refused = [desk.tier_at(0, request) for request in requests]
+    has_threads = True
+
+    assert refused == ["lambda"] * len(requests)
+    assert [desk.tier_at(0, requests[0]) for _ in range(2)] == ["lambda", "memory"]
+
+
+def test_a_hit_whose_thread_is_interrupted_is_kept_by_a_later_one() -> None:
+    interruptions = [KeyboardInterrupt()]
+
+    def start(work: Callable[[], None]) -> None:
+        if interruptions:
+            raise interruptions.pop()
+        work()
+
+    desk = Desk(digest=_in_lambda(), start=start)
+    with pytest.raises(KeyboardInterrupt):
+        desk.tier_at(0)
+
+    assert [desk.tier_at(0) for _ in range(2)] == ["lambda", "memory"]
+
+
+def test_hits_that_no_thread_can_report_are_served_and_reported_later() -> None:
+    def start(work: Callable[[], None]) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    desk = Desk(digest=Digest(), start=start)
+
+    tiers = [desk.tier_at(now_s) for now_s in (0, 0.5, 1.6, 1.7)]
+    desk.reader.publish_hits()
+
+    assert tiers == ["s3", "memory", "memory", "memory"]
+    assert sum(len(served.reads) for served in desk.s3.counted) == 3
+
+
 def test_a_caller_that_loads_by_itself_fills_memory() -> None:
     desk = Desk()
-    missed = desk.reader.lookup(get())
+    missed = desk.reader.find(get())
     assert isinstance(missed, Miss)
 
     desk.reader.keep(get(), entry(1), missed)
 
-    found = desk.reader.lookup(get())
+    found = desk.reader.find(get())
     assert isinstance(found, Response)
     assert (found.body, found.headers["x-cache-tier"]) == (b"1", "memory")
 
@@ -309,7 +356,7 @@ def test_an_answer_of_memory_says_how_long_ago_a_change_may_have_been_announced(
 
 def test_a_load_that_began_before_the_process_wrote_is_not_kept() -> None:
     desk = Desk()
-    miss = desk.reader.lookup(get())
+    miss = desk.reader.find(get())
     assert isinstance(miss, Miss)
     desk.clock.now_s = 0.1
     desk.reader.forget(_HASH)

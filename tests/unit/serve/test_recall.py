@@ -1,4 +1,4 @@
-"""What memory answers at once, for an event loop that must not wait."""
+"""Recall from memory at once, for an event loop that must not block."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from burstcache.adapters.digest_reader import DigestReader
 from burstcache.core.digest import Digest, Route, RoutedKey, prefix_of
 from burstcache.core.errors import NodeAbsentError, ServiceError
 from burstcache.core.keys import key_hash
-from burstcache.serve.memory_tier import Memory
-from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
+from burstcache.serve.local_cache import IMMUTABLE_S, STRONG_S
+from burstcache.serve.memory_tier import MemoryTier
 from burstcache.serve.reader import Reader
 from burstcache.serve.tier import Tier
 from burstcache.web.request import Request
@@ -52,7 +52,7 @@ class Desk:
             self.s3,  # type: ignore[arg-type]
             lambda _: pytest.fail("no key has a tier"),
             self.clock,
-            memory=Memory(1 << 20, max_object_bytes=1000),
+            memory=MemoryTier(1 << 20, max_object_bytes=1000),
             max_stale_s=self.max_stale_s,
             start=self.waiting.append,
         )
@@ -65,7 +65,7 @@ class Desk:
 def test_nothing_is_recalled_before_it_was_read() -> None:
     desk = Desk()
 
-    assert desk.reader.own.recall(GET) is None
+    assert desk.reader.local_cache.recall(GET) is None
     assert (desk.readings, desk.s3.reads) == (0, 0)
 
 
@@ -74,7 +74,7 @@ def test_what_was_read_is_recalled_without_asking_anybody() -> None:
     desk.reader.read(GET)
     asked = desk.readings
 
-    response = desk.reader.own.recall(GET)
+    response = desk.reader.local_cache.recall(GET)
 
     assert response is not None
     assert (response.body, response.headers["x-cache-tier"], response.headers["x-cache"]) == (b"body", "memory", "hit")
@@ -87,7 +87,7 @@ def test_beyond_the_bound_nothing_is_recalled() -> None:
 
     desk.clock.now_s = 2.1
 
-    assert desk.reader.own.recall(GET) is None
+    assert desk.reader.local_cache.recall(GET) is None
 
 
 def test_before_the_bound_the_digest_is_read_in_the_background_and_drops_what_it_names() -> None:
@@ -96,13 +96,13 @@ def test_before_the_bound_the_digest_is_read_in_the_background_and_drops_what_it
     desk.digest = Digest(1, [prefix_of(GET.hash)])
 
     desk.clock.now_s = 1.5
-    early, readings = desk.reader.own.recall(GET), desk.readings
+    early, readings = desk.reader.local_cache.recall(GET), desk.readings
     for work in desk.waiting:
         work()
 
     assert early is not None
     assert desk.readings == readings + 1
-    assert desk.reader.own.recall(GET) is None
+    assert desk.reader.local_cache.recall(GET) is None
 
 
 @pytest.mark.parametrize(("max_stale_s", "is_recalled"), [(STRONG_S, False), (2.0, False), (IMMUTABLE_S, True)])
@@ -112,13 +112,13 @@ def test_without_a_stack_the_freshness_decides(max_stale_s: float, is_recalled: 
 
     desk.clock.now_s = 3.0
 
-    assert (desk.reader.own.recall(GET) is not None) is is_recalled
+    assert (desk.reader.local_cache.recall(GET) is not None) is is_recalled
 
 
 def test_a_reader_that_has_looked_ahead_does_not_read_the_digest_for_its_first_request() -> None:
     desk = Desk()
 
-    desk.reader.look_ahead()
+    desk.reader.prefetch_digest()
     assert desk.readings == 1
     desk.reader.read(GET)
 
@@ -126,7 +126,7 @@ def test_a_reader_that_has_looked_ahead_does_not_read_the_digest_for_its_first_r
 
 
 def test_a_reader_without_a_stack_has_nothing_to_look_ahead_at() -> None:
-    Desk(has_stack=False).reader.look_ahead()
+    Desk(has_stack=False).reader.prefetch_digest()
 
 
 class WithoutDynamoDB(Desk):
@@ -137,7 +137,7 @@ class WithoutDynamoDB(Desk):
 def test_a_digest_that_cannot_be_read_ahead_fails_no_read() -> None:
     desk = WithoutDynamoDB()
 
-    desk.reader.look_ahead()
+    desk.reader.prefetch_digest()
 
     assert desk.reader.read(GET).body == b"body"
 
@@ -152,6 +152,6 @@ def test_looking_ahead_makes_the_tiers_that_serve_and_leaves_one_that_fails_to_i
     desk.reader._tiers._make = make_tier
     desk.digest = Digest(routes={"hash": RoutedKey(1, 2, "lambda", deadline_at_us=1 << 60)})
 
-    desk.reader.look_ahead()
+    desk.reader.prefetch_digest()
 
     assert made == [Route("lambda")]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from burstcache.adapters.object_store import ObjectAnswer
+from burstcache.adapters.object_store import ObjectResponse
 from burstcache.core.errors import OriginError, OriginUnavailableError
 from burstcache.serve.s3_tier import Larger, S3Tier
+from burstcache.web.ranges import ByteRange
 from burstcache.web.request import Request
 from support.clock import ManualClock
 
@@ -33,10 +35,10 @@ class Stream:
 class Store:
     """Gives these answers, one after the other."""
 
-    def __init__(self, *answers: ObjectAnswer) -> None:
+    def __init__(self, *answers: ObjectResponse) -> None:
         self.answers = list(answers)
 
-    def get(self, *_: Any, **__: Any) -> ObjectAnswer:
+    def get(self, *_: Any, **__: Any) -> ObjectResponse:
         return self.answers.pop(0)
 
     def presign(self, key: str, *, valid_s: int) -> str:
@@ -58,11 +60,11 @@ class Publisher:
         self.awaited += 1
 
 
-def object_of(data: bytes | None, length_bytes: int = 4) -> ObjectAnswer:
-    return ObjectAnswer(200, {"content-length": str(length_bytes), "etag": '"e"'}, _stream=Stream(data))
+def object_of(data: bytes | None, length_bytes: int = 4) -> ObjectResponse:
+    return ObjectResponse(200, {"content-length": str(length_bytes), "etag": '"e"'}, _stream=Stream(data))
 
 
-def read(*answers: ObjectAnswer) -> tuple[Any, Publisher]:
+def read(*answers: ObjectResponse) -> tuple[Any, Publisher]:
     publisher = Publisher()
     tier = S3Tier(Store(*answers), publisher, ManualClock(), max_object_bytes=10)  # type: ignore[arg-type]
     return tier.read(GET), publisher
@@ -75,7 +77,7 @@ def test_body_that_breaks_off_is_asked_for_again_and_reported_once() -> None:
 
 
 def test_second_answer_counts_for_itself() -> None:
-    gone, _ = read(object_of(None), ObjectAnswer(404, {}, "NoSuchKey"))
+    gone, _ = read(object_of(None), ObjectResponse(404, {}, "NoSuchKey"))
     grown, _ = read(object_of(None), object_of(b"", length_bytes=11))
 
     assert (gone.status, grown.status) == (404, 307)
@@ -103,16 +105,32 @@ def test_broken_stream_is_an_origin_error() -> None:
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (ObjectAnswer(404, {}, _stream=Stream(b"")), 404),
-        (ObjectAnswer(200, {"content-length": "11", "etag": '"e"'}, _stream=Stream(b"x" * 11)), 307),
+        (ObjectResponse(404, {}, _stream=Stream(b"")), 404),
+        (ObjectResponse(200, {"content-length": "11", "etag": '"e"'}, _stream=Stream(b"x" * 11)), 307),
     ],
     ids=["missing", "too large"],
 )
-def test_what_is_not_reported_is_answered_all_the_same(answer: ObjectAnswer, status: int) -> None:
+def test_what_is_not_reported_is_answered_all_the_same(answer: ObjectResponse, status: int) -> None:
     response, publisher = read(answer)
 
     assert response.status == status
     assert publisher.begun == publisher.awaited == 0
+
+
+@pytest.mark.parametrize("is_filled", [True, False])
+def test_a_range_of_an_object_that_is_overwritten_while_s3_refuses_the_range_is_asked_for_again(
+    is_filled: bool,
+) -> None:
+    ranged = replace(GET, headers={"if-none-match": '"x"'}, range=ByteRange(0, 0))
+    refused = ObjectResponse(416, {}, "InvalidRange")
+    part = ObjectResponse(
+        206, {"etag": '"1"', "content-length": "1", "content-range": "bytes 0-0/4"}, _stream=Stream(b"b")
+    )
+    again = [part] if is_filled else [refused, sent(b"body")]  # a store that refuses every range
+
+    response = tier_of(Store(refused, sent(b"body"), *again), ManualClock()).read(ranged)
+
+    assert (response.status, response.headers["etag"]) == (206 if is_filled else 416, '"1"')
 
 
 class RestingClock(ManualClock):
@@ -131,8 +149,8 @@ def tier_of(store: Store, clock: ManualClock, larger: Larger = "redirect") -> S3
     return S3Tier(store, None, clock, max_object_bytes=100, larger=larger)  # type: ignore[arg-type]
 
 
-def sent(body: bytes) -> ObjectAnswer:
-    return ObjectAnswer(200, {"etag": '"1"', "content-length": str(len(body))}, _stream=Stream(body))
+def sent(body: bytes) -> ObjectResponse:
+    return ObjectResponse(200, {"etag": '"1"', "content-length": str(len(body))}, _stream=Stream(body))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +158,7 @@ def sent(body: bytes) -> ObjectAnswer:
 )
 def test_the_proxy_asks_s3_once_more_after_a_pause_where_it_fails_early(status: int, code: str) -> None:
     clock = RestingClock()
-    store = Store(ObjectAnswer(status, {}, code), sent(b"body"))
+    store = Store(ObjectResponse(status, {}, code), sent(b"body"))
 
     assert tier_of(store, clock).read(GET).body == b"body"
     assert len(clock.pauses_s) == 1
@@ -149,7 +167,7 @@ def test_the_proxy_asks_s3_once_more_after_a_pause_where_it_fails_early(status: 
 
 def test_the_proxy_passes_on_what_s3_answers_twice() -> None:
     clock = RestingClock()
-    store = Store(ObjectAnswer(503, {}, "SlowDown"), ObjectAnswer(503, {}, "SlowDown"), sent(b"body"))
+    store = Store(ObjectResponse(503, {}, "SlowDown"), ObjectResponse(503, {}, "SlowDown"), sent(b"body"))
 
     assert tier_of(store, clock).read(GET).status == 503
     assert len(store.answers) == 1
@@ -157,10 +175,10 @@ def test_the_proxy_passes_on_what_s3_answers_twice() -> None:
 
 def test_the_proxy_does_not_ask_again_where_s3_fails_late() -> None:
     clock = RestingClock()
-    store = Store(ObjectAnswer(503, {}, "SlowDown"), sent(b"body"))
+    store = Store(ObjectResponse(503, {}, "SlowDown"), sent(b"body"))
 
     class Slow(Store):
-        def get(self, *_: Any, **__: Any) -> ObjectAnswer:
+        def get(self, *_: Any, **__: Any) -> ObjectResponse:
             clock.sleep(5)
             return super().get()
 
@@ -169,7 +187,7 @@ def test_the_proxy_does_not_ask_again_where_s3_fails_late() -> None:
 
 
 def test_a_programs_tier_leaves_retries_to_its_client() -> None:
-    store = Store(ObjectAnswer(503, {}, "SlowDown"), sent(b"body"))
+    store = Store(ObjectResponse(503, {}, "SlowDown"), sent(b"body"))
 
     response = tier_of(store, RestingClock(), "send").read(GET)
 

@@ -15,10 +15,10 @@ import pytest
 from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.adapters.single_flight import NEXT_AFTER_S
 from burstcache.core.digest import Digest, Route, prefix_of
-from burstcache.serve.memory_tier import Memory
-from burstcache.serve.own_copies import IMMUTABLE_S, STRONG_S
+from burstcache.serve.hit_counter import Served
+from burstcache.serve.local_cache import IMMUTABLE_S, STRONG_S
+from burstcache.serve.memory_tier import MemoryTier
 from burstcache.serve.reader import Reader
-from burstcache.serve.tally import Served
 from burstcache.serve.tier import Fill, Tier
 from burstcache.web.entry import Entry
 from burstcache.web.ranges import parse_range
@@ -60,7 +60,7 @@ class S3:
         meanwhile()
         return answer
 
-    def confirm(self, request: Request, known: Entry) -> Entry | None:
+    def revalidate(self, request: Request, known: Entry) -> Entry | None:
         self.confirmed += 1
         meanwhile, self.meanwhile = self.meanwhile, lambda: None
         meanwhile()
@@ -70,10 +70,10 @@ class S3:
             else Entry({"etag": f'"{self.version}"', "content-length": "1"}, str(self.version).encode())
         )
 
-    def has(self, key: str, known: Entry) -> bool:
+    def is_current(self, key: str, known: Entry) -> bool:
         raise AssertionError("there is no tier")
 
-    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+    def publish_report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         self.reported += 1
 
     def count(self, batch: Sequence[Served]) -> None:
@@ -105,7 +105,7 @@ class Desk:
         self.s3, self.clock = S3(), Watched(1000.0)
         self.digest = Digest()
         digest = DigestReader(lambda: self.digest, self.clock, start=at_once) if has_stack else None
-        memory = Memory(memory_bytes, max_object_bytes=100) if memory_bytes else None
+        memory = MemoryTier(memory_bytes, max_object_bytes=100) if memory_bytes else None
         self.reader = Reader(
             digest, self.s3, _no_tier, self.clock, memory=memory, max_stale_s=max_stale_s, start=at_once
         )

@@ -18,9 +18,9 @@ from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.single_flight import NEXT_AFTER_S
 from burstcache.core.digest import Digest, RoutedKey, prefix_of
 from burstcache.core.errors import ObjectNotFoundError, ServiceTransientError
-from burstcache.serve.memory_tier import Memory
+from burstcache.serve.hit_counter import Served
+from burstcache.serve.memory_tier import MemoryTier
 from burstcache.serve.reader import Miss, Reader
-from burstcache.serve.tally import Served
 from burstcache.web.entry import Entry
 from burstcache.web.request import Request
 from burstcache.web.response import Response, no_such_key
@@ -42,7 +42,7 @@ def _entry(version: int) -> Entry:
 
 
 def _is_absent(version: int) -> bool:
-    """Whether the write that made this version was a deletion."""
+    """Return whether the write of this version was a deletion."""
     return version % 4 == 3
 
 
@@ -62,16 +62,16 @@ class S3:
         entry = _entry(version)
         return Response(200, dict(entry.meta), entry.body)
 
-    def confirm(self, request: Request, known: Entry) -> Entry | None:
+    def revalidate(self, request: Request, known: Entry) -> Entry | None:
         if _is_absent(self.versions[request.key]):
             raise ObjectNotFoundError("deleted")
         entry = _entry(self.versions[request.key])
         return None if entry.etag == known.etag else entry
 
-    def has(self, key: str, known: Entry) -> bool:
+    def is_current(self, key: str, known: Entry) -> bool:
         return _entry(self.versions[key]).etag == known.etag
 
-    def report(self, request: Request, *, etag: str, size_bytes: int) -> None:
+    def publish_report(self, request: Request, *, etag: str, size_bytes: int) -> None:
         """Nobody asks."""
 
     def count(self, batch: Sequence[Served]) -> None:
@@ -135,7 +135,7 @@ class Readings(RuleBasedStateMachine):
             self.s3,
             lambda _: self.tier,
             self.clock,
-            memory=Memory(1 << 20, max_object_bytes=1 << 10),
+            memory=MemoryTier(1 << 20, max_object_bytes=1 << 10),
             max_stale_s=_BOUND_S,
             start=self.in_background.append,
         )

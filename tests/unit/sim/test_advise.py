@@ -20,13 +20,13 @@ from burstcache_local.errors import TemplateError
 from burstcache_local.template.intrinsics import Conditions
 from burstcache_local.template.parameters import parameter_values
 from burstcache_local.template.read import read
-from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS
+from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.advice import Advice, advise
 from burstcache_sim.choose.advise.classes import WITHIN_MS
-from burstcache_sim.choose.advise.configurations import judged, standing
+from burstcache_sim.choose.advise.configurations import scheduled_choices, static_choices
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.samconfig import (
     INSTANCE_TYPES,
@@ -36,14 +36,14 @@ from burstcache_sim.choose.advise.samconfig import (
     setup_parameters,
     template_parameters,
 )
-from burstcache_sim.choose.advise.systems import Weighing, choices, competitors
+from burstcache_sim.choose.advise.systems import Weighing, competitors, for_sale
 from burstcache_sim.choose.advise.text import advice_text, best_of_each_kind, month_text, shown, the_rest
 from burstcache_sim.choose.advise.verdict import change_lines, verdict_lines
 from burstcache_sim.choose.advise.worth import Pays, Span, Value, Yield, pays
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.latency import TierLatencies
-from burstcache_sim.policies.registry import SIMULATED
+from burstcache_sim.policies.registry import WORTH_POLICIES
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
@@ -52,7 +52,7 @@ from support.project import ROOT
 from support.runs import run
 
 PRICES = price_sheet("today-us-east-1")
-CLOCK = Clock(TierLatencies(), 10)
+CLOCK = LatencyModel(TierLatencies(), 10)
 DAY_US = 24 * 3_600_000_000
 
 
@@ -161,7 +161,7 @@ def test_between_the_two_values_and_nowhere_else_burstcache_is_the_best_buy() ->
     assert above.winner.name == "ec2:5xt4g.small"
     text = advice_text(within)
     assert text.startswith("DEPLOY the stack with nodes: r7g.large, cache functions, the thesis policy.")
-    assert "Put this into samconfig.toml, with the name of your bucket" in text
+    assert "Put this into samconfig.toml, replace your-bucket-name, then deploy:" in text
     assert "\nmake deploy\n" in text
     assert "sam deploy" not in text
 
@@ -171,7 +171,7 @@ def test_the_winner_has_the_highest_net_value_of_what_can_be_bought() -> None:
     found = advice(large(), Value(usd_per_ms=2e-6))
 
     nets = {system.name: system.gain.net_usd(found.value) for system in (found.ours.system, *found.others)}
-    no_choice = {system.name for system in found.others if system.why_not}
+    no_choice = {system.name for system in found.others if system.ruled_out}
     hitless = {system.name for system in found.others if not (system.in_memory_pct or system.confirmed_pct)}
     assert max(nets.keys() - no_choice, key=lambda name: nets[name]) == found.winner.name
     assert no_choice == {"infinicache", "perfect-automation:r7g.large", "lambda-always"} | hitless - {"s3-only"}
@@ -185,7 +185,7 @@ def test_without_a_value_money_decides_for_s3_and_the_value_from_which_it_pays_i
     assert found.verdict == "s3 alone"
     value, *_ = change_lines(found)
     assert value.startswith("Value of a hit: S3 alone up to ")
-    assert re.search(r"The stack is worth more than S3 alone from [\d.]+ USD per million, but at no value", value)
+    assert re.search(r"The stack beats S3 alone from [\d.]+ USD per million, but is never the best buy\.", value)
 
 
 @pytest.mark.slow
@@ -255,7 +255,7 @@ def test_a_log_too_short_to_check_says_so() -> None:
 
     assert found.lasting == ()
     text = " ".join(advice_text(found, is_long=True).split())
-    assert "cannot be checked: one half of the log has fewer than 100 requests" in text
+    assert "Overfitting cannot be checked: one half of the log has fewer than 100 requests" in text
 
 
 def test_burstcache_is_not_bought_for_objects_that_it_never_caches() -> None:
@@ -315,7 +315,7 @@ def test_one_request_is_answered_too() -> None:
     assert found.verdict == "too short to say"
     assert "100.0 %" not in advice_text(found)
     assert "1 request for 1 object in 0 s" in advice_text(found)
-    assert "Per millisecond saved: it never pays" in advice_text(found, is_long=True)
+    assert "Per millisecond saved: the stack never pays" in advice_text(found, is_long=True)
 
 
 # Setups in which nothing is decided
@@ -332,7 +332,7 @@ def pages() -> Workload:
 
 @cache
 def on_pages(usd_per_hit: float = 1e-5, *without: str) -> Advice:
-    clock = Clock(TierLatencies())
+    clock = LatencyModel(TierLatencies())
     return advise(pages(), Value(usd_per_hit=usd_per_hit), clock, candidates=40, without=without)
 
 
@@ -355,7 +355,7 @@ def test_what_is_redirected_to_s3_does_not_pass_our_front_door() -> None:
     trace = Trace(np.arange(100) * US_PER_S, ids, np.full(100, 9_000_000), tuple(map(str, range(5))))
     large = workload_of(trace, PRICES, Setup(readers="internet"), period_us=DAY_US)
 
-    bare = standing(Weighing(large, CLOCK, Value(usd_per_hit=1e-5)))[0]
+    bare = static_choices(Weighing(large, CLOCK, Value(usd_per_hit=1e-5)))[0]
 
     requests = large.demand.requests * large.repeats_per_month
     metered = {line.item: line.quantity for line in bare.system.month.lines}["http-api-request"]
@@ -365,7 +365,7 @@ def test_what_is_redirected_to_s3_does_not_pass_our_front_door() -> None:
 
 @pytest.mark.slow
 def test_several_nodes_are_weighed_where_they_are_the_cheapest_of_their_size() -> None:
-    found = standing(Weighing(vast(), CLOCK, Value(usd_per_hit=1e-5)))
+    found = static_choices(Weighing(vast(), CLOCK, Value(usd_per_hit=1e-5)))
 
     nodes = {(one.setup.instance_type, one.setup.nodes) for one in found if one.setup.nodes}
     usd = {(type_, count): count * PRICES.usd(f"ec2:{type_}") for type_, count in nodes}
@@ -383,9 +383,9 @@ def test_a_relay_is_weighed_if_the_waits_that_are_left_could_pay_for_it(usd_per_
     relayed = replace(vast(), setup=replace(vast().setup, relay="direct"))
     weighing = Weighing(relayed, CLOCK, Value(usd_per_ms=usd_per_ms), has_memory=False)
 
-    still = standing(weighing)
+    still = static_choices(weighing)
 
-    found = judged(weighing, [SIMULATED["breakeven"]], still)
+    found = scheduled_choices(weighing, [WORTH_POLICIES["breakeven"]], still)
 
     judged_nodes, weighed_nodes = (
         {(one.setup.instance_type, one.setup.nodes) for one in some} for some in (found, still)
@@ -398,7 +398,7 @@ def test_a_relay_is_weighed_if_the_waits_that_are_left_could_pay_for_it(usd_per_
 def test_ours_is_the_setup_of_the_most_net_value() -> None:
     found = on_pages()
 
-    nets = [choice.system.gain.net_usd(found.value) for choice in (found.decided, *found.further)]
+    nets = [choice.system.gain.net_usd(found.value) for choice in (found.thesis_choice, *found.further)]
     assert found.ours.system.gain.net_usd(found.value) == max(nets)
     assert found.ours.tried is None
     assert found.lasting == ()
@@ -426,7 +426,7 @@ def test_a_month_of_few_requests_has_the_hits_of_a_library_with_the_same_memory(
     trace = Trace(np.arange(500) * 63_072_000_000 * years, ids, np.full(500, 300_000), tuple(map(str, range(60))))
     weighing = Weighing(workload_of(trace, PRICES, Setup()), CLOCK, Value(usd_per_hit=1e3))
 
-    bare = [choice for choice in standing(weighing) if not (choice.setup.nodes or choice.setup.express)]
+    bare = [choice for choice in static_choices(weighing) if not (choice.setup.nodes or choice.setup.express)]
     ours = {choice.setup.reader_memory_bytes: choice.system for choice in bare}
 
     (_, theirs) = competitors(weighing, names=("s3-only", "reader-memory:64MB"))
@@ -436,19 +436,19 @@ def test_a_month_of_few_requests_has_the_hits_of_a_library_with_the_same_memory(
 
 
 def test_a_rival_behind_own_memory_is_no_choice_if_one_of_the_two_answers_nothing() -> None:
-    def why_not(objects: int, name: str) -> str:
+    def ruled_out(objects: int, name: str) -> str:
         ids = np.arange(400, dtype=np.int32) % objects
         trace = Trace(np.arange(400) * 600 * US_PER_S, ids, np.full(400, 2**28), tuple(map(str, range(objects))))
         weighing = Weighing(workload_of(trace, PRICES, Setup()), CLOCK, Value(usd_per_hit=1e-9))
-        return competitors(weighing, names=("s3-only", name))[1].why_not
+        return competitors(weighing, names=("s3-only", name))[1].ruled_out
 
-    assert why_not(100, "reader-memory+s3-express-all") == "own memory answers no request"
-    assert why_not(100, "reader-memory+s3-express") == "answers no request"
+    assert ruled_out(100, "reader-memory+s3-express-all") == "readers' memory answers no request"
+    assert ruled_out(100, "reader-memory+s3-express") == "answers no request"
     never_again = np.concatenate([np.zeros(300), np.arange(1, 101)]).astype(np.int32)
     trace = Trace(np.arange(400) * 600 * US_PER_S, never_again, np.full(400, 2**28), tuple(map(str, range(101))))
     weighing = Weighing(workload_of(trace, PRICES, Setup(), period_us=730 * US_PER_H), CLOCK, Value(usd_per_hit=1e-9))
     below = competitors(weighing, names=("s3-only", "reader-memory+s3-express"))[1]
-    assert below.why_not == "s3-express answers no request that own memory leaves"
+    assert below.ruled_out == "s3-express adds no hit to readers' memory"
 
 
 @pytest.mark.slow
@@ -459,7 +459,7 @@ def test_what_would_change_the_verdict_begins_at_the_verdict(value: Value, witho
     ids = np.arange(4_000, dtype=np.int32) // 2
     trace = Trace(np.arange(4_000) * 200 * US_PER_S, ids, np.full(4_000, 100_000), tuple(map(str, range(2_000))))
 
-    found = advise(workload_of(trace, PRICES, Setup()), value, Clock(), candidates=8, without=without)
+    found = advise(workload_of(trace, PRICES, Setup()), value, LatencyModel(), candidates=8, without=without)
 
     def best_at(spans: tuple[Span, ...], at: float) -> str:
         return next(span.name for span in reversed(spans) if span.start <= at)
@@ -504,7 +504,7 @@ def test_each_rival_is_met_by_the_burstcache_that_costs_least_next_to_it() -> No
     for one in found.against_rivals:
         within_ms = WITHIN_MS[one.latency_class]
         usd = one.ours.system.usd_per_month + one.lacking_usd
-        for choice in (found.decided, *found.further):
+        for choice in (found.thesis_choice, *found.further):
             share = found.clock.hits(choice.result, within_ms) / choice.result.n
             lacking = max(0.0, one.rival.in_memory_pct / 100 - share) * 20_000 * 365 / 12
             assert usd <= choice.system.usd_per_month + 1e-5 * lacking + 1e-6
@@ -513,15 +513,15 @@ def test_each_rival_is_met_by_the_burstcache_that_costs_least_next_to_it() -> No
 
 
 @pytest.mark.slow
-def test_what_may_be_of_any_age_is_set_apart_from_what_may_not() -> None:
+def test_unbounded_staleness_is_named_with_the_best_buy_that_has_a_bound() -> None:
     found = on_pages(1e-3)
 
-    assert found.winner.freshness == "any age"
+    assert found.winner.freshness == "unbounded"
     assert found.bounded_winner is found.ours.system
     said = " ".join(verdict_lines(found))
     assert said.startswith("USE THE LIBRARY, with nothing to deploy: 64 MB of each reader's memory. ")
-    assert "After a write it may answer with the former object for ever." in said
-    assert "and no older: the stack without nodes, 64 MB of each reader's memory: " in said
+    assert "After a write it may serve the old object forever." in said
+    assert "the best buy is the stack without nodes, 64 MB of each reader's memory: " in said
 
 
 @pytest.mark.slow
@@ -532,8 +532,8 @@ def test_a_standing_setup_is_described_with_what_its_readers_need() -> None:
 
     assert "the stack without nodes, 64 MB of each reader's memory" in said
     assert 'stack_name="burstcache", memory_bytes=67_108_864,' in said
-    assert "nothing is started for a request" in said
-    assert "No parameter of a policy is tuned" in said
+    assert "nothing boots on demand" in said
+    assert "No policy parameters are tuned" in said
 
 
 # What is recommended
@@ -663,16 +663,16 @@ def test_verdict_table_and_what_would_change_it_come_first_and_the_rest_if_asked
 
     verdict, *to_do, table, changes, more = short.split("\n\n")
     assert verdict.startswith("USE THE LIBRARY")
-    assert to_do[0] == "Install the library and wrap the client of S3:"
+    assert to_do[0] == "Install the library and wrap your S3 client:"
     assert {"burstcache", "s3-only"} < {line.split(" ")[0] for line in table.splitlines()}
     assert re.match(
-        r"What would change it:\n- Value of a hit: .*\n[^$]*- Latency of S3 \(25 ms to its first byte assumed\), "
-        r"the value of a hit in\s",
+        r"What would change it:\n- Value of a hit: .*\n[^$]*- Latency of S3 \(25 ms to the first byte assumed\), "
+        r"with the value of a hit\s",
         changes,
     )
     assert more.startswith("--long: ")
     assert full.startswith(short.removesuffix(more))
-    for title in ("With the stack:", "Its bill", "All others:", "What this rests on:"):
+    for title in ("With the stack:", "Its bill", "All others:", "Assumptions:"):
         assert f"\n\n{title}" in full
 
 
@@ -684,15 +684,15 @@ def test_a_policy_that_never_stops_is_called_what_it_is() -> None:
     always = replace(seldom, ours=replace(seldom.ours, system=system))
 
     assert not any("never stop" in line for line in verdict_lines(seldom))
-    assert any(line.startswith("Its nodes never stop under this policy") for line in verdict_lines(always))
-    assert "an always-on node: it never stops" in advice_text(always)
+    assert any(line.startswith("Under this policy its nodes never stop") for line in verdict_lines(always))
+    assert "in effect always on" in advice_text(always)
 
 
 def test_each_class_of_latency_has_its_best_and_everything_is_in_the_long_answer_once() -> None:
     found = usual()
 
     rivals = [system for system in shown(found) if system.name not in (OURS, "s3-only")]
-    assert {one.latency_class for one in rivals} == {one.latency_class for one in choices(found.others[1:])}
+    assert {one.latency_class for one in rivals} == {one.latency_class for one in for_sale(found.others[1:])}
     assert len({one.kind for one in rivals}) == len(rivals) >= 3
     everything = [*best_of_each_kind(found), *the_rest(found)]
     assert sorted(system.name for system in everything) == sorted([OURS, *(one.name for one in found.others)])
@@ -755,7 +755,7 @@ def test_the_log_and_its_oddities_are_described() -> None:
 def test_objects_that_are_never_cached_are_named() -> None:
     said = "\n".join(assumptions(advice(workload_of(burst(3, 5_000_000), PRICES, Setup()))))
 
-    assert "100.0 % of the requests are for objects above 4,096 KB, which the live system never caches" in said
+    assert "100.0 % of the requests are for objects above 4,096 KB. The stack never caches them" in said
 
 
 @pytest.mark.slow
@@ -764,6 +764,6 @@ def test_functions_that_run_at_once_count_in_addition_to_those_that_cache() -> N
 
     said = "\n".join(assumptions(advice(workload_of(Trace(times_us), PRICES, Setup()))))
 
-    assert "Up to 1 cache function (MaxHotKeys) and about 9 others run at once" not in said
+    assert "Up to 1 cache function (MaxHotKeys) and about 9 other functions run at once" not in said
     busier = "\n".join(assumptions(advice(workload_of(Trace(times_us // 2), PRICES, Setup()))))
-    assert "Up to 1 cache function (MaxHotKeys) and about 17 others run at once" in busier
+    assert "Up to 1 cache function (MaxHotKeys) and about 17 other functions run at once" in busier

@@ -76,7 +76,7 @@ def test_json_has_the_verdict_the_bill_the_latencies_and_the_overrides(
 
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"] == "too short to say"
-    assert found["too_short"] == "9 min 59 s of requests, 4,381 times in a month, of at least an hour"
+    assert found["too_short"] == "9 min 59 s of requests, repeated 4,381 times a month, but at least an hour is needed"
     assert found["verdict_if_it_lasts"] == "use the library"
     assert "burstcache.wrap(" in found["steps"]
     assert found["best_buy"].startswith("reader-memory:")
@@ -178,7 +178,8 @@ def test_the_page_stands_alone(capsys: pytest.CaptureFixture[str], log: str, tmp
 
     page = out.read_text()
     assert capsys.readouterr().out.startswith("TOO SHORT TO SAY: 9 min 59 s of requests,")
-    assert "TOO SHORT TO SAY: 9 min 59 s of requests, 4,381 times in a month, of at least an hour. " in page
+    too_short = "9 min 59 s of requests, repeated 4,381 times a month, but at least an hour is needed"
+    assert f"TOO SHORT TO SAY: {too_short}. " in page
     assert "burstcache.wrap(" in page
     assert page.count("<svg ") == 1
     assert "the second half itself" in page
@@ -195,10 +196,10 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("typed", "lines"),
     [
-        ("1e-4\n\n", ["is worth 100 USD per million", "One process reads, and stays"]),
-        ("much\n2e-4\n3\n", ["is worth 200 USD per million", "3 processes read, and stay"]),
-        ("\n0\n2\n", ["is not known", "2 processes read, and stay"]),
-        ("", ["is not known", "One process reads, and stays"]),
+        ("1e-4\n\n", ["Value of a hit: 100 USD per million.", "Assumes one long-lived reader process"]),
+        ("much\n2e-4\n3\n", ["Value of a hit: 200 USD per million.", "Assumes 3 long-lived reader processes"]),
+        ("\n0\n2\n", ["No value of latency is set", "Assumes 2 long-lived reader processes"]),
+        ("", ["No value of latency is set", "Assumes one long-lived reader process"]),
     ],
 )
 def test_a_person_at_a_terminal_is_asked_what_a_hit_is_worth_and_how_many_read(
@@ -304,7 +305,7 @@ def test_each_long_phase_shows_its_progress_at_a_terminal_and_leaves_nothing_the
 
     shown = screen.getvalue()
     assert "%|" not in capsys.readouterr().out
-    for phase in ("search", "rivals", "mixtures of tiers", "nodes that are judged by their use"):
+    for phase in ("search", "rivals", "combinations of tiers", "nodes that a policy boots and stops"):
         assert f"\r{phase}: 100%|" in shown or f"\r{phase}:   0%|" in shown
     assert shown.endswith("\r")
 

@@ -12,12 +12,12 @@ import pytest
 
 from burstcache.client import Client
 from burstcache.core.prices import price_sheet
-from burstcache_sim.bill.clock import Clock
-from burstcache_sim.bill.competitors import offer_names
+from burstcache_sim.bill.competitors import competitor_names
+from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.advice import Advice, advise
 from burstcache_sim.choose.advise.steps import library_lines, steps
-from burstcache_sim.choose.advise.systems import choices
+from burstcache_sim.choose.advise.systems import for_sale
 from burstcache_sim.choose.advise.worth import Value
 from burstcache_sim.choose.tune.workload import workload_of
 from burstcache_sim.traces.trace import Trace
@@ -30,7 +30,7 @@ def found() -> Advice:
     """A day of requests for 50 objects in turn."""
     ids = np.arange(2_000, dtype=np.int32) % 50
     trace = Trace(np.arange(2_000) * 43_200_000, ids, np.full(2_000, 20_000), tuple(map(str, range(50))))
-    return advise(workload_of(trace, PRICES, Setup()), Value(usd_per_hit=1e-5), Clock(), candidates=8)
+    return advise(workload_of(trace, PRICES, Setup()), Value(usd_per_hit=1e-5), LatencyModel(), candidates=8)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -69,8 +69,8 @@ def test_copies_in_express_are_read_through_the_library(name: str) -> None:
 
 
 def test_everything_that_can_be_bought_is_described() -> None:
-    sold = {system.name for system in choices(found().others)}
-    names = {name for name in offer_names(PRICES, Setup()) if name.partition(":")[0] not in ("s3-only",)}
+    sold = {system.name for system in for_sale(found().others)}
+    names = {name for name in competitor_names(PRICES, Setup()) if name.partition(":")[0] not in ("s3-only",)}
     hidden = {"perfect-automation", "lambda-always", "infinicache"}
 
     for name in sold | {name for name in names if name.partition(":")[0] not in hidden} | {"ec2:3xt4g.nano"}:
@@ -78,5 +78,5 @@ def test_everything_that_can_be_bought_is_described() -> None:
         assert sentence or name == "s3-only", name
         assert "{" not in sentence, name
         assert lines or sentence.startswith(("Buy ", "The library keeps whole objects")) or name == "s3-only", name
-    assert steps(bought("ec2:3xt4g.nano"))[0].startswith("Buy 3 times t4g.nano of EC2 with Valkey, always on")
+    assert steps(bought("ec2:3xt4g.nano"))[0].startswith("Buy 3 times t4g.nano on EC2 with Valkey, always on")
     assert steps(bought("s3-only")) == ("", "")

@@ -1,4 +1,4 @@
-"""What holds for every bill: no negative amount, more costs no less, disjoint logs cost what each costs."""
+"""Properties of every bill: no negative amount, more usage costs no less, bills of disjoint logs add up."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.core.prices import SHEETS, PriceSheet, price_sheet
-from burstcache_sim.bill.competitors import offers, unpriced
+from burstcache_sim.bill.competitors import quotes, unpriced
 from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
-from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.market import Market, Quote
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
@@ -54,12 +54,12 @@ def market_of(rows: list[Row], *, readers: str = "aws", repeats: int = 1, prices
     return Market(demand=demand, locality=locality, prices=prices, setup=setup, repeats=Fraction(repeats))
 
 
-def offer(rows: list[Row], name: str, *, readers: str = "aws", repeats: int = 1) -> Offer:
-    return offers(market_of(rows, readers=readers, repeats=repeats), names=(name,))[0]
+def offer(rows: list[Row], name: str, *, readers: str = "aws", repeats: int = 1) -> Quote:
+    return quotes(market_of(rows, readers=readers, repeats=repeats), names=(name,))[0]
 
 
-def variable(found: Offer) -> Fraction:
-    """Return what the bill is without what stands by the hour, and without INIT, which is billed once a wake."""
+def variable(found: Quote) -> Fraction:
+    """Return the variable part of a bill: without hourly items, and without INIT, which is billed once per wake-up."""
     lines: list[BillLine] = [line for line in found.bill.lines if not line.is_fixed and "INIT" not in line.text]
     return sum((line.usd_exact for line in lines), Fraction(0))
 
@@ -122,7 +122,7 @@ def test_every_competitor_has_a_price_is_named_or_is_not_sold(prices: PriceSheet
         return any(set(words) <= set(parts) or words[0] == parts[0] for words in named)
 
     assert [item for item in every - rows if not is_named(item)] == []
-    assert set(unpriced(prices)).isdisjoint(offer.name for offer in offers(market_of([(0, 0, 1, 1.0)], prices=prices)))
+    assert set(unpriced(prices)).isdisjoint(offer.name for offer in quotes(market_of([(0, 0, 1, 1.0)], prices=prices)))
 
 
 def test_frankfurt_names_what_it_cannot_price() -> None:

@@ -18,7 +18,7 @@ def write(path: Path, text: str) -> Path:
 def test_an_unknown_simulation_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "frobnicate"]) == 2
 
-    assert "burstcache sim: 'frobnicate' is no command: expected one of generate, " in capsys.readouterr().err
+    assert "burstcache sim: 'frobnicate' is not a command: expected one of generate, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,13 @@ def test_an_unknown_simulation_is_refused_by_name(capsys: pytest.CaptureFixture[
     ],
     ids=["empty", "no rows", "another header", "unsorted", "negative", "blank line", "no number", "nan"],
 )
-@pytest.mark.parametrize("simulation", ["run", "offline", "optimum"])
+@pytest.mark.parametrize("simulation", ["sim run", "research offline", "research optimum"])
 def test_a_bad_trace_is_refused_with_its_file_and_line(
     simulation: str, text: str, line: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path / "trace.csv", text)
 
-    assert main(["sim", simulation, str(path), "--json"]) == 2
+    assert main([*simulation.split(), str(path), "--json"]) == 2
 
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -71,16 +71,22 @@ def test_a_packed_trace_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "--rate", "x"], "rate 'x': expected a decimal number"),
-        (["run", "--sensitivity", "6"], "sensitivity 6: expected a number above 0 and up to 5"),
-        (["run", "--until", "-1"], "--until '-1': expected a number of seconds of at least 0"),
-        (["run", "--until", "1/2"], "--until '1/2': expected a number of seconds of at least 0"),
-        (["run", "--policy", "breakeven"], "--hit-value-usd is missing"),
-        (["run", "--policy", "breakeven", "--hit-value-usd", "0"], "--hit-value-usd '0': expected an amount above 0"),
-        (["run", "--prices", "gold"], "--prices 'gold': expected one of thesis-2022"),
-        (["optimum", "--miss-penalty-usd", "-1"], "--miss-penalty-usd '-1': expected an amount of at least 0"),
-        (["optimum", "--prices", "today-us-east-1"], "--prices today-us-east-1: expected thesis-2022"),
-        (["offline", "--rank", "0"], "--rank '0': expected a whole number of at least 1"),
+        (["sim", "run", "--rate", "x"], "rate 'x': expected a decimal number"),
+        (["sim", "run", "--sensitivity", "6"], "sensitivity 6: expected a number above 0 and up to 5"),
+        (["sim", "run", "--until", "-1"], "--until '-1': expected a number of seconds of at least 0"),
+        (["sim", "run", "--until", "1/2"], "--until '1/2': expected a number of seconds of at least 0"),
+        (["sim", "run", "--policy", "breakeven"], "--hit-value-usd is missing"),
+        (
+            ["sim", "run", "--policy", "breakeven", "--hit-value-usd", "0"],
+            "--hit-value-usd '0': expected an amount above 0",
+        ),
+        (["sim", "run", "--prices", "gold"], "--prices 'gold': expected one of thesis-2022"),
+        (
+            ["research", "optimum", "--miss-penalty-usd", "-1"],
+            "--miss-penalty-usd '-1': expected an amount of at least 0",
+        ),
+        (["research", "optimum", "--prices", "today-us-east-1"], "--prices today-us-east-1: expected thesis-2022"),
+        (["research", "offline", "--rank", "0"], "--rank '0': expected a whole number of at least 1"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
@@ -89,7 +95,7 @@ def test_a_wrong_value_is_named_with_what_is_accepted(
 ) -> None:
     path = write(tmp_path / "trace.csv", "arrival_s\n0\n")
 
-    assert main(["sim", words[0], str(path), *words[1:]]) == 2
+    assert main([*words[:2], str(path), *words[2:]]) == 2
 
     assert message in capsys.readouterr().err
 
@@ -98,7 +104,7 @@ def test_a_log_of_one_key_needs_no_rank(tmp_path: Path, capsys: pytest.CaptureFi
     path = write(tmp_path / "log.csv", "t,key,size\n0,a,100\n1,a,100\n")
 
     assert main(["sim", "run", str(path), "--json"]) == 0
-    assert main(["sim", "offline", str(path)]) == 0
+    assert main(["research", "offline", str(path)]) == 0
 
     assert '"invoke cold"' in capsys.readouterr().out
 
@@ -109,9 +115,9 @@ def test_a_log_of_many_keys_shares_nodes(tmp_path: Path, capsys: pytest.CaptureF
 
     assert main(["sim", "run", str(path), "--json"]) == 0
     both = capsys.readouterr().out
-    assert main(["sim", "offline", str(path)]) == 2
+    assert main(["research", "offline", str(path)]) == 2
     refused = capsys.readouterr().err
-    assert main(["sim", "offline", str(path), "--rank", "1"]) == 0
+    assert main(["research", "offline", str(path), "--rank", "1"]) == 0
 
     assert '"redis_starts": 1' in both
     assert "has 2 keys: expected one, choose it with --rank" in refused

@@ -1,4 +1,4 @@
-"""What else one could buy: each competitor's bill, and where it is cheaper."""
+"""Competitors: each one's bill, and the loads at which it is cheaper."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.breakeven_frequency import HourlyCost, burst_frequency
-from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
-from burstcache_sim.bill.competitors import offer_names, offers
+from burstcache_sim.bill.comparison import OURS, Billing, ComparedSystem, compare
+from burstcache_sim.bill.competitors import competitor_names, quotes
 from burstcache_sim.bill.demand import demand_of, perfect_redis_us
 from burstcache_sim.bill.infinicache import pool_for
 from burstcache_sim.bill.locality import locality_of
-from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.market import Market, Quote
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
@@ -49,11 +49,11 @@ def market(trace: Trace = DAY, *, period_us: int = DAY_US, setup: Setup | None =
     return Market(demand=demand, locality=locality, prices=TODAY, setup=setup or Setup(), **options)
 
 
-def offer(name: str, trace: Trace = DAY, **options: Any) -> Offer:
-    return offers(market(trace, **options), names=(name,))[0]
+def offer(name: str, trace: Trace = DAY, **options: Any) -> Quote:
+    return quotes(market(trace, **options), names=(name,))[0]
 
 
-def items(found: Offer) -> dict[str, float]:
+def items(found: Quote) -> dict[str, float]:
     return {line.text: line.usd for line in found.bill.lines}
 
 
@@ -131,7 +131,7 @@ def test_a_cache_function_always_on_misses_each_object_once_in_15_minutes_and_ne
 
 @pytest.mark.parametrize("period_h", [1, 730])
 def test_no_competitor_has_more_misses_than_requests(period_h: int) -> None:
-    found = offers(market(trace_of(0, 1), period_us=period_h * US_PER_H))
+    found = quotes(market(trace_of(0, 1), period_us=period_h * US_PER_H))
 
     assert all(0 <= one.in_memory_pct <= 100 for one in found)
 
@@ -144,12 +144,12 @@ def test_infinicache_has_a_function_per_piece_at_least_and_more_for_more_bytes()
 
 def test_offers_come_cheapest_first_and_only_those_that_have_prices() -> None:
     setup = Setup("x86", "t2.micro", 1024)
-    today = offers(replace(market(), own_memory_mb=0))
-    thesis = offers(replace(market(setup=setup, only_cache=True), prices=THESIS))
+    today = quotes(replace(market(), own_memory_mb=0))
+    thesis = quotes(replace(market(setup=setup, only_cache=True), prices=THESIS))
 
     assert [found.bill.usd for found in today] == sorted(found.bill.usd for found in today)
     assert {found.name.partition(":")[0] for found in today} == {
-        name.partition(":")[0] for name in offer_names(TODAY, Setup())
+        name.partition(":")[0] for name in competitor_names(TODAY, Setup())
     } - {"range-memory"}  # without ranges the same as a reader's memory
     assert {"ec2:t2.micro", "elasticache-redis:t2.micro"} <= {found.name for found in thesis}
     assert "cloudfront" not in {found.name for found in thesis}
@@ -157,7 +157,7 @@ def test_offers_come_cheapest_first_and_only_those_that_have_prices() -> None:
 
 def test_an_unknown_competitor_is_named_with_those_that_exist() -> None:
     with pytest.raises(InvalidSettingError, match="'memcachier': expected one of s3-only"):
-        offers(market(), names=("memcachier",))
+        quotes(market(), names=("memcachier",))
 
 
 def test_a_competitor_that_was_asked_for_by_name_needs_its_price() -> None:
@@ -241,7 +241,7 @@ def test_how_often_a_burst_may_come(ours: tuple[int, int], theirs: tuple[int, in
     assert str(burst_frequency(a, b, burst_us=360 * US_PER_S)) == expected
 
 
-def compared(trace: Trace) -> dict[str, Compared]:
+def compared(trace: Trace) -> dict[str, ComparedSystem]:
     billing = Billing(THESIS, Setup("x86", "t2.micro", 1024), only_cache=True)
     systems = compare(Thesis.configured(9, 4), trace, billing)
     return {system.name: system for system in systems}

@@ -1,4 +1,4 @@
-"""What a simulated run takes of the live system: counts of the code, the idle bill of the documents."""
+"""Cost of simulated runs in units of the live system: counts from the code, and the idle bill of the documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Readers, Relay, Setup
-from burstcache_sim.bill.usage import Passage, live_usage
+from burstcache_sim.bill.usage import DoorTraffic, live_usage
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import GuestUse, RunResult
@@ -190,9 +190,9 @@ def test_a_read_of_the_digest_takes_a_unit_per_25_keys_in_tiers(keys: int, units
 
 
 def test_what_the_api_metered_is_billed_instead_of_the_mean_size() -> None:
-    passage = Passage(requests=3, hits=1, metered_512kb=17, door_bytes=3, internet_bytes=1024**3, wakes=0)
+    traffic = DoorTraffic(requests=3, hits=1, metered_512kb=17, door_bytes=3, internet_bytes=1024**3, wakes=0)
 
-    usage = live_usage(UNPROMOTED, Setup(readers="internet"), period_us=0, passage=passage)
+    usage = live_usage(UNPROMOTED, Setup(readers="internet"), period_us=0, traffic=traffic)
 
     assert (usage.front_door_512kb, usage.internet_gb) == (17, 1)
 
@@ -253,12 +253,14 @@ def test_a_write_calls_redis_control_while_its_home_node_runs_and_takes_guests(n
     assert found.function_requests == 60 + 1 + removals
 
 
-def test_batches_of_reports_are_those_of_each_environment_of_the_proxy() -> None:
+def test_batches_of_reports_are_those_of_each_process_or_environment_of_the_proxy() -> None:
     told = GuestUse(told=4_000, told_batches=6, seen_writes=10)
     run = replace(NOTHING, n=4_000, n_s3=4_000, s3_requests=4_000, guests=told)
 
     near, far = (live_usage(run, Setup(readers=where, relay="none"), period_us=0, busy_s=60) for where in READERS)
+    processes = live_usage(run, Setup(reader_processes=16, relay="none"), period_us=0, busy_s=60)
 
+    assert (processes.events_64kb, processes.dynamodb_writes) == (16 * 6, 16 * 6 + 10)
     assert (near.events_64kb, far.events_64kb) == (6, 6 * (1 + 4_000 * 60 // 60_000))
     assert far.dynamodb_writes == far.events_64kb + 10
     rare = replace(run, guests=replace(told, told=5))

@@ -1,4 +1,4 @@
-"""What a stack counts of its own work makes the same bill as the simulation of that work."""
+"""Bill from a stack's own counts, compared with the bill of the simulated work."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from burstcache_sim.bill.control import Steps
-from burstcache_sim.bill.counted import Counted, counted_usage
+from burstcache_sim.bill.control import ControlCounts
+from burstcache_sim.bill.counted import StackCounts, counted_usage
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import live_usage
 from burstcache_sim.units import US_PER_H
@@ -19,13 +19,13 @@ RUN = RunResult(
     s3_requests=5, lambda_us_exact=5_000_000, redis_us_exact=120_000_000, end_us=200_000_000, checks=2,
     redis_spans_us=((0, 120_000_000),),
 )  # fmt: skip
-COUNTED = Counted(
+COUNTED = StackCounts(
     reads={"s3": 3, "lambda": 1, "redis": 6},
     busy_s=10,
     messages=3,
     gathers=False,
     calls=9,  # the scheduler's 3, the cache function's, 3 of Redis control for the promotion and its 4 + 2 for the node
-    steps=Steps(lives=1, promotions=1, handovers=0, boots=1, node_s=137, checks=2),
+    steps=ControlCounts(lives=1, promotions=1, handovers=0, boots=1, node_s=137, checks=2),
 )
 SETUP = Setup(readers="internet")
 

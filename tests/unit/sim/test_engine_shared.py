@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import parameters_from_text
 from burstcache_sim.engine.run import run_compiled
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
@@ -114,9 +113,7 @@ def test_one_key_gives_the_single_keys_result(t: list[int], policy: Policy, unti
     assert found == run_fast(t, policy, until_us=until_us)
 
 
-@pytest.mark.parametrize(
-    "policy", [THESIS, slow(Thesis.configured(3, 4)), OFTEN_CHECKED, KeyBreakeven.worth("1e-4"), *BY_USE]
-)
+@pytest.mark.parametrize("policy", [THESIS, slow(Thesis.configured(3, 4)), OFTEN_CHECKED, *BY_USE])
 @pytest.mark.parametrize(("nodes", "capacity_bytes"), [(1, None), slow(3, None), slow(1, 200_000), (3, 100_000)])
 @pytest.mark.parametrize("lasts_s", [1_200, slow(7_200)])
 def test_a_zipf_trace_gives_the_readable_simulators_result(
@@ -167,7 +164,7 @@ def test_a_cache_function_that_is_kept_for_a_boot_is_no_longer_extended() -> Non
 
 def test_candidates_over_threads_give_what_each_gives_alone_and_no_details_change_no_count() -> None:
     trace = zipf_trace()
-    candidates = [THESIS, *(KeyBreakeven.worth(worth) for worth in ("1e-5", "1e-4", "1e-3")), THESIS]
+    candidates = [THESIS, *(Breakeven.worth(worth) for worth in ("1e-5", "1e-4", "1e-3")), THESIS]
 
     found = run_compiled(candidates, Scenario(trace, 2), details=False, workers=2)
 

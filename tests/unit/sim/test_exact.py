@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.express import LEAST_US, ExpressRule, express_rule
 from burstcache.core.prices import price_sheet
-from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.competitors import quotes
 from burstcache_sim.bill.cost import BillLine, ImpossibleBillError
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
-from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.market import Market, Quote
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.engine import express as compiled_express
 from burstcache_sim.engine.compiled import compiled
@@ -28,7 +28,7 @@ from burstcache_sim.engine.run import _unwrapped
 from burstcache_sim.engine.shared_world import EXPRESS, S3
 from burstcache_sim.traces.inspect import describe
 from burstcache_sim.traces.log_format import MAX_BYTES
-from burstcache_sim.traces.read import Log
+from burstcache_sim.traces.read import RequestLog
 from burstcache_sim.traces.trace import Trace, exact_sum
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.express import Express, copy_rules
@@ -120,7 +120,7 @@ def test_many_sizes_get_what_the_rule_says_about_each(sizes_bytes: list[int], us
         assert answers.tolist() == [one(rule, size_bytes) for size_bytes in sizes_bytes]
 
 
-def rival(requests: list[tuple[int, int, int]], name: str, *, period_us: int, usd_per_hit: str = "0") -> Offer:
+def rival(requests: list[tuple[int, int, int]], name: str, *, period_us: int, usd_per_hit: str = "0") -> Quote:
     """Return S3 Express for (time [us], key, size [bytes])."""
     times_us, keys, sizes_bytes = (np.array(column) for column in zip(*requests, strict=True))
     trace = Trace(times_us, keys.astype(np.int32), sizes_bytes, tuple(map(str, range(1 + int(keys.max())))))
@@ -132,10 +132,10 @@ def rival(requests: list[tuple[int, int, int]], name: str, *, period_us: int, us
         setup=Setup(),
         usd_per_hit=Fraction(usd_per_hit),
     )
-    return offers(market, names=(name,))[0]
+    return quotes(market, names=(name,))[0]
 
 
-def gb_h(offer: Offer) -> float:
+def gb_h(offer: Quote) -> float:
     (line,) = (line for line in offer.bill.lines if line.item == "s3-express-storage")
     return float(line.quantity)
 
@@ -178,14 +178,14 @@ def test_a_log_of_exabytes_is_described_exactly_and_its_bytes_are_billed_exactly
     demand = demand_of(trace, object_bytes=1)
 
     assert (demand.body_bytes, demand.stored_bytes) == (9 * MAX_BYTES, 3 * MAX_BYTES)
-    described = describe(Log(trace, "csv", 1, 9, 0, 0, 0, 0, (), None), top=1)
+    described = describe(RequestLog(trace, "csv", 1, 9, 0, 0, 0, 0, (), None), top=1)
     assert (described["requested_bytes"], described["object_bytes"]) == (9 * MAX_BYTES, 3 * MAX_BYTES)
 
 
 def test_objects_whose_sums_would_not_fit_64_bits_are_refused() -> None:
     trace = Trace(np.arange(3), np.arange(3, dtype=np.int32), np.full(3, MAX_BYTES), ("a", "b", "c"))
 
-    with pytest.raises(InvalidSettingError, match=f"objects of {3 * MAX_BYTES} bytes together"):
+    with pytest.raises(InvalidSettingError, match=f"objects of {3 * MAX_BYTES} bytes in total"):
         locality_of(trace, object_bytes=1, period_us=US_PER_H)
 
 

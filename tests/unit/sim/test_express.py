@@ -10,10 +10,10 @@ import pytest
 
 from burstcache.core.express import LEAST_US, US_PER_DAY, CopyCounts, expires_us, express_rule
 from burstcache.core.prices import price_sheet
-from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.competitors import quotes
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
-from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.market import Market, Quote
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.engine.copies import keep_copies
 from burstcache_sim.traces.trace import Trace
@@ -30,7 +30,7 @@ GB = 1024**3
 def express(
     times_s: list[float], size_bytes: int, *, name: str = "s3-express", period_h: int = 1, usd_per_hit: str = "0",
     repeats: int = 1,
-) -> Offer:  # fmt: skip
+) -> Quote:  # fmt: skip
     times_us = np.array([round(at_s * S_US) for at_s in times_s], np.int64)
     trace = Trace(times_us, None, np.full(len(times_s), size_bytes))
     demand = demand_of(trace, object_bytes=1, period_us=period_h * US_PER_H)
@@ -42,10 +42,10 @@ def express(
         usd_per_hit=Fraction(usd_per_hit),
         repeats=Fraction(repeats),
     )
-    return offers(market, names=(name,))[0]
+    return quotes(market, names=(name,))[0]
 
 
-def amounts(offer: Offer) -> dict[str, Fraction]:
+def amounts(offer: Quote) -> dict[str, Fraction]:
     items: dict[str, Fraction] = {}
     for line in offer.bill.lines:
         items[line.item] = items.get(line.item, Fraction(0)) + line.quantity

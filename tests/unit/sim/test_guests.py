@@ -1,4 +1,4 @@
-"""Guests of nodes and the use that boots them, by the rules of `docs/understand/simulation.md`, "Guests"."""
+"""Guests of nodes and the use that boots them, by `docs/understand/simulation.md`, "Read-through entries"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
 from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import THESIS_PRICES, Policy
 from burstcache_sim.policies.thesis import Thesis
@@ -58,10 +57,11 @@ def test_keys_that_nobody_asks_for_again_boot_nothing_however_many() -> None:
 
 
 def test_repeats_of_several_keys_boot_their_node_together() -> None:
-    trace = trace_of([(20 * turn + 2 * place, key) for turn in range(5) for place, key in enumerate(KEYS)])
+    together = trace_of([(20 * turn + 2 * place, key) for turn in range(5) for place, key in enumerate(KEYS)])
+    alone = trace_of([(20 * turn, "a") for turn in range(5)])
 
-    assert run_many(trace, NO_RELAY).redis_starts == 1
-    assert run_many(trace, KeyBreakeven.worth("1e-4")).redis_starts == 0
+    assert run_many(together, NO_RELAY).redis_starts == 1
+    assert run_many(alone, NO_RELAY).redis_starts == 0
 
 
 def test_a_key_that_was_seen_more_than_a_day_ago_is_new() -> None:
@@ -126,7 +126,7 @@ def test_a_node_that_nobody_needs_stops_at_its_first_look() -> None:
 
 def test_the_dearer_a_look_the_farther_apart_they_are() -> None:
     steady = trace_of([(5 * turn, "a") for turn in range(2_000)])
-    free, dear = (Breakeven.worth("1e-4", replace(THESIS_PRICES, look_usd=Fraction(usd))) for usd in ("0", "8e-5"))
+    free, dear = (Breakeven.worth("1e-4", replace(THESIS_PRICES, check_usd=Fraction(usd))) for usd in ("0", "8e-5"))
 
     assert run_many(steady, dear).checks < run_many(steady, free).checks / 3
 

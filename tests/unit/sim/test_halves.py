@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from burstcache.core.prices import price_sheet
-from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.halves import (
     Forecast,
     expected_next_pct,
+    forecast_of_half,
     forecasts,
     half,
+    margin_points,
     measured_pct,
-    sure_within_points,
 )
+from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.locality import EVERYTHING_BYTES, Locality, locality_of
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.confidence import confidence_of, memory_text
@@ -45,7 +46,7 @@ def locality(trace: Trace) -> Locality:
 
 def confidence(trace: Trace, *, period_us: int | None = None, same_objects: bool = False) -> tuple[str, Workload]:
     workload = replace(workload_of(trace, PRICES, Setup(), period_us=period_us), same_objects=same_objects)
-    return confidence_of(Weighing(workload, Clock(), Value()), 100_000).too_short, workload
+    return confidence_of(Weighing(workload, LatencyModel(), Value()), 100_000).too_short, workload
 
 
 @pytest.mark.parametrize("seed", seeds(12))
@@ -93,19 +94,32 @@ def test_a_log_is_foretold_from_its_half_and_from_each_quarter() -> None:
 
 
 def test_a_share_is_as_sure_as_twice_the_worst_forecast_or_as_chance_allows() -> None:
-    worst = [Forecast(1, 90, 91, 10_000), Forecast(1, 80, 85, 2_000)]
-    lucky = [Forecast(1, 50, 50, 400)]
+    worst = [Forecast(1, 90, 91, 10_000, is_of_half=True), Forecast(1, 80, 85, 2_000)]
+    lucky = [Forecast(1, 50, 50, 400, is_of_half=True)]
 
-    assert sure_within_points(worst) == 10
-    assert sure_within_points(lucky) == pytest.approx(5)
-    assert sure_within_points([]) is None
+    assert margin_points(worst) == 10
+    assert margin_points(lucky) == pytest.approx(5)
+    assert margin_points([]) is None
+
+
+def test_quarters_say_nothing_about_a_second_half_with_few_requests() -> None:
+    trace = log(1_000, lasts_us=US_PER_H)
+    times_us = trace.arrivals_us.copy()
+    times_us[-1] = 2 * US_PER_H
+    few = locality(replace(trace, arrivals_us=times_us))
+
+    series = forecasts(few, [50_000])[50_000]
+
+    assert [one.is_of_half for one in series] == [False]
+    assert margin_points(series) is None
+    assert forecast_of_half(forecasts(locality(log()), [50_000])[50_000]) is not None
 
 
 @pytest.mark.parametrize("requests", [1, 2, 150])
 def test_few_requests_say_nothing(requests: int) -> None:
     too_short, _ = confidence(Trace(np.arange(requests) * 60_000_000))
 
-    assert "of at least 100 each" in too_short
+    assert "but at least 100 are needed in each" in too_short
     assert too_short.startswith("1 request," if requests == 1 else f"{requests} requests,")
 
 
@@ -120,7 +134,7 @@ def test_a_log_without_a_second_half_says_nothing() -> None:
 def test_minutes_without_a_pause_say_nothing_about_a_month_and_a_daily_burst_does() -> None:
     burst = log(lasts_us=600_000_000)
 
-    assert "of at least an hour" in confidence(burst)[0]
+    assert "but at least an hour is needed" in confidence(burst)[0]
     assert confidence(burst, period_us=24 * US_PER_H)[0] == ""
     assert confidence(log())[0] == ""
 
@@ -134,14 +148,14 @@ def test_parts_that_foretell_nothing_say_nothing() -> None:
 
     too_short, _ = confidence(trace)
 
-    assert "foretell the next part to" in too_short
+    assert too_short.startswith("by forecasts within the log, a hit ratio has an error of +/- ")
 
 
 def test_the_same_objects_again_are_expected_where_somebody_says_so() -> None:
     trace = log()
     workloads = [confidence(trace, same_objects=same)[1] for same in (False, True)]
 
-    found = [confidence_of(Weighing(one, Clock(), Value()), EVERYTHING_BYTES) for one in workloads]
+    found = [confidence_of(Weighing(one, LatencyModel(), Value()), EVERYTHING_BYTES) for one in workloads]
 
     assert found[0].new_objects > 0 == found[1].new_objects
     assert found[0].shares[0].month_pct < 99 < found[1].shares[0].month_pct
@@ -157,9 +171,9 @@ def test_objects_that_come_once_in_each_repetition_are_no_reason_to_say_nothing_
     too_short, workload = confidence(each_once, same_objects=True)
 
     assert too_short == ""
-    assert confidence_of(Weighing(workload, Clock(), Value()), EVERYTHING_BYTES).shares[0].month_pct > 99
+    assert confidence_of(Weighing(workload, LatencyModel(), Value()), EVERYTHING_BYTES).shares[0].month_pct > 99
 
 
 def test_a_memory_is_named() -> None:
     assert memory_text(64 * 1024**2) == "a warm cache of 64 MB"
-    assert memory_text(EVERYTHING_BYTES) == "a warm cache that drops nothing"
+    assert memory_text(EVERYTHING_BYTES) == "a warm cache without evictions"

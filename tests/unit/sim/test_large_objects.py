@@ -1,4 +1,4 @@
-"""What the advice says of a pool: the bill decides, and S3 Express is a rival where it is sold."""
+"""Advice on a pool for large objects: the bill decides, and S3 Express competes where it is sold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market
-from burstcache_sim.bill.pool_offer import pool_offer
+from burstcache_sim.bill.pool_quotes import pool_quote
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects, large_objects_lines
 from burstcache_sim.choose.tune.workload import Workload, workload_of
@@ -74,14 +74,14 @@ def test_s3_express_is_the_best_buy_where_it_is_sold_and_objects_stay() -> None:
     found = large("0.001")
 
     assert found.best_buy.name.startswith("s3-express")
-    assert "For them a pool is not worth it; S3 Express" in large_objects_lines(found)[1]
+    assert "A pool does not pay for them. The best buy is S3 Express" in large_objects_lines(found)[1]
 
 
 def test_the_pool_is_the_best_buy_where_there_is_no_s3_express() -> None:
     found = large("0.001", prices="today-eu-central-1")
 
     assert found.is_worth_it
-    assert large_objects_lines(found)[1] == "For them a pool is worth it."
+    assert large_objects_lines(found)[1] == "A pool is the best buy for them."
     for_sale = [one for one in found.others if one.name != "infinicache"]
     assert all(found.net_usd(found.pool) > found.net_usd(one) for one in for_sale)
 
@@ -105,7 +105,7 @@ def test_more_members_hold_more() -> None:
         setup=load.setup,
     )
 
-    few, many = (pool_offer(market, members) for members in (12, 64))
+    few, many = (pool_quote(market, members) for members in (12, 64))
 
     assert few.in_memory_pct < many.in_memory_pct
     assert few.bill.fixed_usd_exact < many.bill.fixed_usd_exact

@@ -11,7 +11,15 @@ import pytest
 
 from burstcache.core.prices import price_sheet
 from burstcache_sim.choose.map.cells import DUTIES, PER_S, VALUES_USD_PER_MILLION, WORKING_SETS_GB, Buy, Cell, cells
-from burstcache_sim.choose.map.draw import any_age, coherent, letter_of, panels_of, summary_lines, table_csv, write_map
+from burstcache_sim.choose.map.draw import (
+    any_rival,
+    coherent,
+    letter_of,
+    panels_of,
+    summary_lines,
+    table_csv,
+    write_map,
+)
 from burstcache_sim.choose.map.loads import DAY_US, OBJECT_BYTES, Load, trace_of
 
 TODAY = price_sheet("today-us-east-1")
@@ -58,7 +66,7 @@ def test_a_cell_has_the_best_of_each_kind_and_nobody_better_is_left_out() -> Non
     (cell,) = cells(TODAY, [Load(0.3, 0.01, 10.0)], [10.0])
 
     assert cell.ours.name == "burstcache"
-    assert cell.any_age.usd <= cell.coherent.usd
+    assert cell.any_rival.usd <= cell.coherent.usd
     assert cell.outcome(cell.coherent) == "wins"
     requests = 0.01 * 86_400 * 10 * 365 / 12
     assert cell.ours.usd < cell.ours.bill_usd + requests * 10 / 1e6
@@ -84,7 +92,7 @@ def test_table_and_pictures_have_every_cell(tmp_path: Path) -> None:
         "map.csv", "map-coherent.svg", "map-coherent.png", "map-any-age.svg", "map-any-age.png"
     }  # fmt: skip
     assert all(path.stat().st_size for path in written)
-    fields = panels_of(every, any_age)[PER_S[0], VALUES_USD_PER_MILLION[0]]
+    fields = panels_of(every, any_rival)[PER_S[0], VALUES_USD_PER_MILLION[0]]
     assert np.shape(fields) == (len(DUTIES), len(WORKING_SETS_GB), 2)
     assert fields[0][0] == ("ties", "N+")
     assert panels_of(every, coherent)[PER_S[0], VALUES_USD_PER_MILLION[0]][0][0] == ("wins", "B")

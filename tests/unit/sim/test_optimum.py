@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,23 +13,55 @@ from hypothesis import strategies as st
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_sim.optimum.exact import MAX_SPAN_US, Variant, least_cost, solve
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.units import run_cost_units
-from support.readable_optimum import readable_optimum
 from support.runs import run
 from support.searches import search
 from support.trace_strategies import traces_us
 
+LAMBDA, REDIS, INVOCATION, S3_GET, SECOND = 6_012, 1_340, 72_000_000, 154_800_000, 1_000_000
+Costs = tuple[int, int]  # objective, misses
 LAMBDA_RUN = 72_000_000 + 6_012 * 5_000_000
 PENALTIES = st.one_of(st.none(), st.integers(0, 40 * 10**9), st.sampled_from([0, 10**8, 3_600_000_000, 10**18]))
-# Their Lambda runs last at least 5 s.
+# Their Lambda runs last at least 5 s, or there are none.
 POLICIES: list[Policy] = [
     Thesis.configured(9, 4),
     Thesis.configured(3, 2),
-    *(KeyBreakeven.worth(value) for value in ("1e-4", "3e-4", "1e-3")),
+    *(replace(kind.worth(value), has_relay=False) for kind in (Breakeven, Hazard) for value in ("1e-4", "1e-3")),
 ]
+
+
+def readable_optimum(
+    t: Sequence[int], *, penalty: int | None = None, least_lambda_s: int = 5, is_bridged: bool = False
+) -> Costs:
+    """Return the least objective and its fewest misses. `t` is sorted [us]."""
+    # Best costs so far, by number of requests served and by end of the last Redis run (None: no run yet).
+    best: list[dict[int | None, Costs]] = [{} for _ in range(len(t) + 1)]
+    best[0][None] = (0, 0)
+    for i in range(len(t)):
+        for ended, (cost, misses) in best[i].items():
+            if penalty is not None:
+                _offer(best[i + 1], ended, (cost + S3_GET + penalty, misses + 1))
+            may_boot = ended is None or t[i] - ended >= (30 if is_bridged else 60) * SECOND
+            for j in range(i, len(t)):
+                length = t[j] - t[i]
+                lambda_run = INVOCATION + LAMBDA * max(least_lambda_s * SECOND, length)
+                _offer(best[j + 1], ended, (cost + lambda_run, misses))
+                if may_boot:
+                    _offer(best[j + 1], t[j], (cost + _redis_run(length, is_bridged), misses))
+    return min(best[len(t)].values())
+
+
+def _redis_run(length: int, is_bridged: bool) -> int:
+    if not is_bridged:
+        return S3_GET + REDIS * max(60 * SECOND, length)
+    return INVOCATION + LAMBDA * 30 * SECOND + S3_GET + REDIS * max(60 * SECOND, length - 30 * SECOND)
+
+
+def _offer(there: dict[int | None, Costs], ended: int | None, costs: Costs) -> None:
+    there[ended] = min(there.get(ended, costs), costs)
 
 
 @search(300)

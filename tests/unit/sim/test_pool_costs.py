@@ -1,4 +1,4 @@
-"""What the page of costs prints for a pool and its rivals is what the code computes."""
+"""Pool costs on the page of costs, for a pool and its competitors, compared with the code's."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def pool(members: int, reclaims: ReclaimProcess | None = None) -> Cells:
     price, held_bytes = member_price(PRICES, 1_769), member_bytes(1_769)
     load = Load(Fraction(40 * members), Fraction(4 * members), members * held_bytes * 10 // 12 // SLICE_BYTES)
     choice = choose(members, load, price, {60: (reclaims or usual(members)).day()})
-    code = choice.keeping.redundancy
+    code = choice.plan.redundancy
     usable_gb = members * held_bytes * code.data / code.chunks / GB
     control_usd = pool_bill(control_use(members, Fraction(60)), PRICES).usd
     chunk_ms = SERVE_MS + -(-SLICE_BYTES // (code.data * 78_125))
     one_usd = float(price.invocations_usd(code.chunks, chunk_ms))
-    keeping_usd = float(choice.hour.keeping_usd) + control_usd
-    return keeping_usd / usable_gb * 1e6, one_usd * 1e6, one_usd * 1e6
+    upkeep_usd = float(choice.hour.upkeep_usd) + control_usd
+    return upkeep_usd / usable_gb * 1e6, one_usd * 1e6, one_usd * 1e6
 
 
 def express() -> Cells:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from burstcache.core.prices import BYTES_PER_GB, price_sheet
-from burstcache_sim.bill.clock import Clock
-from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.competitors import quotes
 from burstcache_sim.bill.demand import demand_of
-from burstcache_sim.bill.ladder import past_memory, past_own_memory
+from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.locality import locality_of
-from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.market import Market, Quote
 from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.static_tiers import memory_misses, own_memory_misses
 from burstcache_sim.choose.advise.advice import advise
 from burstcache_sim.choose.advise.large_objects import large_objects
 from burstcache_sim.choose.advise.steps import steps
@@ -55,8 +55,8 @@ def market_of(workload: Workload, **setup: object) -> Market:
     return Market(demand=demand, locality=locality, prices=TODAY, setup=replace(Setup(), **setup))  # type: ignore[arg-type]
 
 
-def offer(market: Market, name: str) -> Offer:
-    return offers(market, names=(name,))[0]
+def offer(market: Market, name: str) -> Quote:
+    return quotes(market, names=(name,))[0]
 
 
 def test_cloudfront_transfers_the_ranges_and_not_their_files(lake: Workload) -> None:
@@ -73,8 +73,8 @@ def test_a_reader_s_memory_holds_the_ranges(lake: Workload) -> None:
     assert market.locality.stored_bytes == FILES * (64 * KIB + MIB)  # 42 MiB
     assert offer(market, "range-memory:64MB").in_memory_pct == pytest.approx(100 * (1 - 2 * FILES / REQUESTS))
     assert offer(market, "reader-memory:64MB").in_memory_pct == 0  # the library, which keeps whole objects
-    assert {found.name for found in offers(market) if found.name.startswith("range-memory")} == {"range-memory:64MB"}
-    assert past_own_memory(market.locality, 1, 42 * 1024**2 + 2**19).again.sum() == 0
+    assert {found.name for found in quotes(market) if found.name.startswith("range-memory")} == {"range-memory:64MB"}
+    assert own_memory_misses(market.locality, 1, 42 * 1024**2 + 2**19).again.sum() == 0
 
 
 def test_a_footer_is_one_ranged_get(lake: Workload) -> None:
@@ -92,13 +92,13 @@ def test_burstcache_keeps_no_range_of_an_object_that_it_would_not_keep(lake: Wor
     locality = market_of(lake).locality
     setup = Setup(reader_memory_bytes=1024 * MIB, nodes=0)
 
-    assert past_memory(locality, setup).again.all()
+    assert memory_misses(locality, setup).again.all()
     assert lake.redirected == REQUESTS
-    assert not past_memory(replace(locality, whole_bytes=None), setup).again.any()
+    assert not memory_misses(replace(locality, whole_bytes=None), setup).again.any()
 
 
 def test_ranges_in_memory_of_ones_own_are_kept_and_not_bought(lake: Workload) -> None:
-    found = advise(lake, Value(usd_per_hit=1e-4), Clock(), candidates=8)
+    found = advise(lake, Value(usd_per_hit=1e-4), LatencyModel(), candidates=8)
 
     assert (found.verdict, found.winner.name) == ("keep ranges", "range-memory:64MB")
     said, (sentence, lines) = " ".join(verdict_lines(found)), steps(found)
@@ -118,7 +118,7 @@ def test_the_answer_says_what_it_takes_for_granted_of_objects_without_a_size(
     small = replace(lake.trace, object_bytes=None, unsized_ranges=unsized)
     workload = workload_of(small, TODAY, Setup(), period_us=lake.demand.period_us)
 
-    said = " ".join(verdict_lines(advise(workload, Value(usd_per_hit=1e-4), Clock(), candidates=8)))
+    said = " ".join(verdict_lines(advise(workload, Value(usd_per_hit=1e-4), LatencyModel(), candidates=8)))
 
     assert said.startswith("USE THE LIBRARY")
     assert (f"{unsized:,} requests read ranges of objects whose size the log does not show" in said) == is_stated
@@ -134,10 +134,10 @@ def test_cloudfront_keeps_no_file_above_its_limit() -> None:
 
 
 def test_a_range_takes_its_own_time_and_not_its_file_s(lake: Workload) -> None:
-    clock = Clock().of_log(lake.trace, object_bytes=1, front_door="http-api")
+    clock = LatencyModel().for_log(lake.trace, object_bytes=1, front_door="http-api")
 
     assert clock.s3_ms == pytest.approx(25 + (64 * KIB + MIB) / 2 / 270e3)
-    assert clock.kept.mean == 0
+    assert clock.cacheable.mean == 0
 
 
 def test_everybody_that_bills_bytes_bills_those_that_were_sent() -> None:

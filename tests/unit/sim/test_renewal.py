@@ -12,16 +12,16 @@ import pytest
 
 from burstcache.core.express import LEAST_US
 from burstcache.core.prices import price_sheet
-from burstcache_sim.bill.competitors import offers
-from burstcache_sim.bill.decided import _trace
+from burstcache_sim.bill.competitors import quotes
 from burstcache_sim.bill.demand import demand_of
-from burstcache_sim.bill.express import CopiesUse, everything, totals
-from burstcache_sim.bill.ladder import past_memory, past_nodes
+from burstcache_sim.bill.express import CopyUsage, first_read_rule, totals
 from burstcache_sim.bill.locality import EVERYTHING_BYTES, Locality, locality_of
-from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.market import Market, Quote
+from burstcache_sim.bill.policy_month import _trace
 from burstcache_sim.bill.renewal import is_passing, new_objects, with_renewal
 from burstcache_sim.bill.setup import Setup
-from burstcache_sim.traces.trace import Sample, Trace
+from burstcache_sim.bill.static_tiers import memory_misses, node_misses
+from burstcache_sim.traces.trace import KeySample, Trace
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.scenario import numbered_keys
 from support.searches import seeds
@@ -172,7 +172,7 @@ def test_rungs_above_each_other_are_plain_caches_of_renamed_keys(seed: int) -> N
     locality = replace(given, sizes_bytes=np.minimum(sizes_bytes, 3 * MB))
     setup = replace(BARE, nodes=1, always_on_nodes=1, reader_memory_bytes=40 * MB)
 
-    above, below = past_memory(locality, setup), past_nodes(locality, setup)
+    above, below = memory_misses(locality, setup), node_misses(locality, setup)
 
     memory: OrderedDict[tuple[int, int], int] = OrderedDict()
     node: OrderedDict[tuple[int, int], int] = OrderedDict()
@@ -225,10 +225,10 @@ def copies_by_hand(locality: Locality, repeats: int) -> tuple[int, int, float]:
     return len(made), copied, held
 
 
-def used(locality: Locality, repeats: int) -> CopiesUse:
+def used(locality: Locality, repeats: int) -> CopyUsage:
     trace = log_of(([0], [0]))
     found = replace(market(trace), locality=locality, repeats=Fraction(repeats))
-    return totals(found, everything(locality))
+    return totals(found, first_read_rule(locality))
 
 
 @pytest.mark.parametrize("repeats", [1, 2, 7, 64])
@@ -270,8 +270,8 @@ def spread(locality: Locality) -> Locality:
     return replace(locality, times_us=locality.times_us * step_us, period_us=12 * US_PER_H)
 
 
-def bought(found: Market, name: str) -> Offer:
-    return next(one for one in offers(found, names=(name,)))
+def bought(found: Market, name: str) -> Quote:
+    return next(one for one in quotes(found, names=(name,)))
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_file_system_grows_by_new_objects() -> None:
 def test_a_log_without_passing_objects_is_what_it_was() -> None:
     trace = log_of(([0, 1, 2] * 40, [2, 1, 0] * 40))
 
-    same, renewed = (offers(market(trace, same_objects=same, usd="1e-5")) for same in (True, False))
+    same, renewed = (quotes(market(trace, same_objects=same, usd="1e-5")) for same in (True, False))
 
     assert same == renewed
 
@@ -315,7 +315,7 @@ def test_a_sample_of_the_keys_renews_as_large_a_share() -> None:
     whole = Trace(times_us, ids, np.full(len(ids), 1_000), tuple(map(str, range(20_000))))
     kept = draw.permutation(20_000) < 5_000
     sampled = Trace(
-        times_us[kept[ids]], ids[kept[ids]], np.full(int(kept[ids].sum()), 1_000), whole.keys, Sample(0.25, len(ids))
+        times_us[kept[ids]], ids[kept[ids]], np.full(int(kept[ids].sum()), 1_000), whole.keys, KeySample(0.25, len(ids))
     )
 
     ours, theirs = (with_renewal(locality_of(one, object_bytes=1, period_us=US_PER_H)) for one in (sampled, whole))

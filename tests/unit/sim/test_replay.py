@@ -9,8 +9,7 @@ import pytest
 
 from burstcache_sim import replay
 from burstcache_sim.engine import run as engine
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
-from burstcache_sim.policies.key_hazard import KeyHazard
+from burstcache_sim.policies.node_use import Breakeven, Hazard
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.generate import poisson
@@ -27,7 +26,7 @@ MANY_KEYS = changed(
 THESIS = Thesis.configured(9, 4)
 
 
-@pytest.mark.parametrize("policy", [THESIS, KeyBreakeven.worth("1e-4"), KeyHazard.worth("1e-4")])
+@pytest.mark.parametrize("policy", [THESIS, Breakeven.worth("1e-4"), Hazard.worth("1e-4")])
 @pytest.mark.parametrize(
     "scenario",
     [
@@ -66,7 +65,7 @@ def test_a_policy_without_a_compiled_engine_runs_in_the_readable_simulator() -> 
         def compiled(self) -> None:  # type: ignore[override]
             return None
 
-    policies = [THESIS, Readable(THESIS.parameters), KeyBreakeven.worth("1e-4")]
+    policies = [THESIS, Readable(THESIS.parameters), Breakeven.worth("1e-4")]
 
     found = replay.replay_each(policies, Scenario(MANY_KEYS, nodes=2), details=True)
 

@@ -16,8 +16,8 @@ import yaml
 
 from burstcache_cli.cli import main
 from burstcache_sim.bill.setup import TEMPLATE_RELAY, Setup
-from burstcache_sim.policies.registry import TEMPLATE, TEMPLATE_USD_PER_HIT, WEIGHING
-from burstcache_sim.progress import lines_told, progress
+from burstcache_sim.policies.registry import TEMPLATE, TEMPLATE_USD_PER_HIT, WORTH_POLICIES
+from burstcache_sim.progress import line_counter, progress
 from burstcache_sim.report import html
 from burstcache_sim.report.drawing import LINE_COLOURS, TIER_COLOURS
 from burstcache_terminal.text import table_text
@@ -98,7 +98,8 @@ def test_json_has_the_same_numbers_as_run_and_bill(capsys: pytest.CaptureFixture
     found = json.loads(printed(capsys, "report", trace, *CACHE_ONLY, "--json"))
 
     run = json.loads(printed(capsys, "run", trace, *CACHE_ONLY[:-1], "--json"))
-    optimum = json.loads(printed(capsys, "optimum", trace, "--json"))
+    assert main(["research", "optimum", trace, "--json"]) == 0
+    optimum = json.loads(capsys.readouterr().out)
     assert {name: found[name] for name in ("n", "n_s3", "lambda_ms", "redis_s")} == {
         name: run[name] for name in ("n", "n_s3", "lambda_ms", "redis_s")
     }
@@ -106,7 +107,7 @@ def test_json_has_the_same_numbers_as_run_and_bill(capsys: pytest.CaptureFixture
     assert found["optimum_usd"] == pytest.approx(optimum["cost_usd"], rel=1e-12)
     assert found["optimum_usd"] <= found["cache_usd"]
     assert sorted(found["latency"]) == ["mean_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms"]
-    assert [len(front) for front in found["fronts"].values()] == [20] + [25] * len(WEIGHING)
+    assert [len(front) for front in found["fronts"].values()] == [20] + [25] * len(WORTH_POLICIES)
 
 
 def test_without_options_the_template_is_replayed_and_named(capsys: pytest.CaptureFixture[str], trace: str) -> None:
@@ -121,7 +122,27 @@ def test_without_options_the_template_is_replayed_and_named(capsys: pytest.Captu
     assert usual["n_redis"] == told["n_redis"]
     text = " ".join(printed(capsys, "report", trace).split())
     assert usual["replayed"] in text
-    assert "the template's default. burstcache advise may choose another setup" in text
+    assert "relay none (the template's default). burstcache advise may choose another setup" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "is_default", "setup"),
+    [
+        ([], True, "1 t4g.micro, relay none (the template's default)"),
+        (["--object-bytes", "1", "--readers", "internet"], True, "1 t4g.micro, relay none (the template's default)"),
+        (["--instance-type", "t4g.small"], False, "1 t4g.small, relay none (by the options)"),
+        (["--nodes", "2"], False, "2 t4g.micro, relay none (by the options)"),
+        (["--front-door", "alb"], False, "1 t4g.micro, relay none (by the options)"),
+        (["--rate", "9"], False, "1 t4g.micro, relay nlb (by the options)"),
+    ],
+)
+def test_only_a_setup_of_the_template_is_called_its_default(
+    capsys: pytest.CaptureFixture[str], trace: str, options: list[str], is_default: bool, setup: str
+) -> None:
+    found = json.loads(printed(capsys, "report", trace, *options, "--json"))
+
+    assert found["is_template_default"] is is_default
+    assert setup in found["replayed"]
 
 
 def test_the_templates_default_is_what_the_template_says() -> None:
@@ -273,7 +294,7 @@ def test_many_keys_have_their_key_in_csv_and_no_plans(
 
     assert path.read_text().splitlines()[1] == '0.500000,"k0,x",s3'
     assert found["offline_usd"] is None
-    assert "Many objects" in page.read_text()
+    assert "With many objects" in page.read_text()
 
 
 def test_latencies_come_from_the_options(capsys: pytest.CaptureFixture[str], trace: str) -> None:
@@ -347,7 +368,7 @@ def test_lines_are_counted_at_a_terminal_and_the_count_goes_away_at_the_end(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
 
-    with lines_told() as on_lines:
+    with line_counter() as on_lines:
         assert on_lines is not None
         for _ in range(5):
             on_lines(50_000)

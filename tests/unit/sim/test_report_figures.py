@@ -55,7 +55,7 @@ def texts(figure: Figure) -> list[str]:
 
 
 def boxes_of_texts(figure: Figure) -> list[Any]:
-    """What the texts inside the axes cover [pixels]."""
+    """Return the bounding boxes of the texts inside the axes [pixels]."""
     figure.canvas.draw()
     from matplotlib.text import Text
 

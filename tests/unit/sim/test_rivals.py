@@ -13,15 +13,15 @@ import pytest
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.allowances import free_usd
-from burstcache_sim.bill.clock import NOT_MODIFIED_SHARE, Clock
-from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
-from burstcache_sim.bill.competitors import offer_names, offers
+from burstcache_sim.bill.comparison import OURS, Billing, ComparedSystem, compare
+from burstcache_sim.bill.competitors import competitor_names, quotes
 from burstcache_sim.bill.cost import Bill, bill_line
 from burstcache_sim.bill.demand import demand_of
-from burstcache_sim.bill.ladder import month_of
+from burstcache_sim.bill.latency_model import NOT_MODIFIED_SHARE, LatencyModel
 from burstcache_sim.bill.locality import locality_of
-from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.market import Market, Quote
 from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.static_tiers import static_month
 from burstcache_sim.choose.advise.worth import Yield, best_buys
 from burstcache_sim.latency import TierLatencies
 from burstcache_sim.policies.thesis import Thesis
@@ -44,20 +44,20 @@ def random_reads(requests: int, objects: int, size_bytes: int, lasts_us: int) ->
     )
 
 
-def offer(name: str, trace: Trace, *, period_us: int | None = None, setup: Setup | None = None, **more: Any) -> Offer:
+def offer(name: str, trace: Trace, *, period_us: int | None = None, setup: Setup | None = None, **more: Any) -> Quote:
     demand = demand_of(trace, object_bytes=10_000, period_us=period_us)
     locality = locality_of(trace, object_bytes=10_000, period_us=demand.period_us)
     market = Market(demand=demand, locality=locality, prices=TODAY, setup=setup or Setup(), **more)
-    return offers(market, names=(name,))[0]
+    return quotes(market, names=(name,))[0]
 
 
-def systems_again(trace: Trace) -> dict[str, Compared]:
+def systems_again(trace: Trace) -> dict[str, ComparedSystem]:
     """Return the systems where each repetition asks for the same objects."""
     billing = Billing(TODAY, Setup(), same_objects=True)
     return {system.name: system for system in compare(Thesis.configured(9, 4), trace, billing)}
 
 
-def systems(trace: Trace, **options: Any) -> dict[str, Compared]:
+def systems(trace: Trace, **options: Any) -> dict[str, ComparedSystem]:
     billing = Billing(TODAY, Setup(**options))
     return {system.name: system for system in compare(Thesis.configured(9, 4), trace, billing)}
 
@@ -94,7 +94,7 @@ def test_several_nodes_cost_as_many_times_as_much_and_hold_their_share_of_the_ke
 def test_several_of_a_rivals_nodes_are_offered_where_they_are_the_cheapest_of_their_size() -> None:
     trace = random_reads(4_000, 2_500, 2 * MB, US_PER_H)  # 5 GB, of which three smalls hold nearly all
 
-    names = {found.name for found in offers(Billing(TODAY, Setup()).market(trace))}
+    names = {found.name for found in quotes(Billing(TODAY, Setup()).market(trace))}
 
     assert {"ec2:3xt4g.small", "ec2-scheduled:3xt4g.small", "fargate-spot:3x2GB"} <= names
     assert "ec2:2xt4g.nano" not in names  # a larger one costs no more
@@ -106,7 +106,7 @@ def test_always_on_nodes_have_the_misses_of_as_many_of_ours() -> None:
     setup = Setup(relay="none", nodes=3, always_on_nodes=3, instance_type="t4g.nano")
     market = Billing(TODAY, setup).market(trace)
 
-    ours, theirs = month_of(market, None), offers(market, names=("ec2:3xt4g.nano",))[0]
+    ours, theirs = static_month(market, None), quotes(market, names=("ec2:3xt4g.nano",))[0]
 
     assert 100 * (1 - ours.n_s3 / ours.n) == pytest.approx(theirs.in_memory_pct)
 
@@ -196,7 +196,7 @@ def test_readers_on_the_internet_cost_everybody_the_way_and_all_but_http_the_sam
 
     near, found = ({name: offer(name, trace, setup=setup) for name in names} for setup in (Setup(), far))
 
-    def items(one: Offer) -> set[str]:
+    def items(one: Quote) -> set[str]:
         return {line.item for line in one.bill.lines}
 
     assert not any({"http-api-request", "internet-transfer"} & items(one) for one in near.values())
@@ -209,7 +209,7 @@ def test_readers_on_the_internet_cost_everybody_the_way_and_all_but_http_the_sam
 def test_the_door_costs_a_rival_what_it_costs_us() -> None:
     found = systems(random_reads(1_000, 10, 100_000, US_PER_H), readers="internet")
 
-    def door(system: Compared) -> dict[str, float]:
+    def door(system: ComparedSystem) -> dict[str, float]:
         return {
             line.text: line.usd for line in system.bill.lines if line.item in ("http-api-request", "internet-transfer")
         }
@@ -218,7 +218,7 @@ def test_the_door_costs_a_rival_what_it_costs_us() -> None:
 
 
 def test_a_front_door_takes_its_time_of_everybody_behind_it() -> None:
-    near, far = Clock(), Clock(front_door_ms=10)
+    near, far = LatencyModel(), LatencyModel(front_door_ms=10)
     result = run([0, 400_000_000], Thesis.configured(9, 4))
 
     assert (near.with_burstcache(result).mean_ms, far.with_burstcache(result).mean_ms) == pytest.approx((25, 35))
@@ -228,11 +228,11 @@ def test_a_front_door_takes_its_time_of_everybody_behind_it() -> None:
 
 
 def test_asking_a_node_in_vain_takes_our_readers_as_long_as_a_rivals() -> None:
-    trace, clock = random_reads(2_000, 800, 1_000_000, US_PER_H), Clock()
+    trace, clock = random_reads(2_000, 800, 1_000_000, US_PER_H), LatencyModel()
     setup = Setup(relay="none", nodes=1, always_on_nodes=1, instance_type="t4g.nano")
     demand = demand_of(trace, object_bytes=1)
     locality = locality_of(trace, object_bytes=1, period_us=demand.period_us)
-    ours = month_of(Market(demand=demand, locality=locality, prices=TODAY, setup=setup), None)
+    ours = static_month(Market(demand=demand, locality=locality, prices=TODAY, setup=setup), None)
     theirs = systems(trace)["ec2:t4g.nano"]
 
     assert 100 * (1 - ours.n_s3 / ours.n) == pytest.approx(theirs.in_memory_pct)
@@ -244,7 +244,7 @@ def test_asking_a_node_in_vain_takes_our_readers_as_long_as_a_rivals() -> None:
 
 
 def test_an_answer_that_takes_too_long_is_no_hit() -> None:
-    clock = Clock(TierLatencies(), hit_within_ms=2)
+    clock = LatencyModel(TierLatencies(), hit_within_ms=2)
     result = replace(run([0], Thesis.configured(9, 4)), n=3, n_lambda=1, n_redis=1)
 
     assert [clock.is_hit(name) for name in ("ec2:t4g.nano", "s3-express", "cloudfront")] == [True, False, False]
@@ -340,7 +340,7 @@ def test_no_other_line_is_higher_inside_a_span(seed: int) -> None:
 
 def test_every_kind_of_rival_is_documented() -> None:
     table = (ROOT / "docs/operate/costs.md").read_text().split("### How competitors are counted")[1]
-    kinds = {name.partition(":")[0] for name in offer_names(TODAY, Setup())}
+    kinds = {name.partition(":")[0] for name in competitor_names(TODAY, Setup())}
 
     documented = {name.partition(":")[0] for name in re.findall(r"`([a-z0-9+-]+(?::[A-Z]+)?)`", table)}
 
@@ -369,7 +369,7 @@ def test_own_memory_before_express_asks_it_for_what_memory_leaves() -> None:
     together = offer("reader-memory+s3-express-all", trace, own_memory_mb=256)
     alone = offer("s3-express-all", trace)
 
-    def lines(offer: Offer) -> dict[str, float]:
+    def lines(offer: Quote) -> dict[str, float]:
         return {line.item: float(line.quantity) for line in offer.bill.lines}
 
     assert together.in_memory_pct == pytest.approx(alone.in_memory_pct, abs=0.1)
@@ -391,7 +391,7 @@ def test_own_memory_before_a_node_saves_time_and_no_money_but_gets() -> None:
 def test_memory_that_holds_everything_needs_nothing_below_it() -> None:
     few, many = random_reads(400, 10, MB, US_PER_H), random_reads(4_000, 2_000, 4 * MB, US_PER_H)
 
-    names, more = ({one.name for one in offers(Billing(TODAY, Setup()).market(trace))} for trace in (few, many))
+    names, more = ({one.name for one in quotes(Billing(TODAY, Setup()).market(trace))} for trace in (few, many))
 
     assert not any(name.startswith("reader-memory+") for name in names)
     assert "reader-memory+s3-express" in more

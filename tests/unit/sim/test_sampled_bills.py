@@ -14,15 +14,15 @@ import pytest
 
 from burstcache.core.prices import price_sheet
 from burstcache_cli.cli import main
-from burstcache_sim.bill.competitors import offers
+from burstcache_sim.bill.competitors import quotes
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
-from burstcache_sim.bill.market import Market, Offer
-from burstcache_sim.bill.sampled import of_whole_log
+from burstcache_sim.bill.market import Market, Quote
+from burstcache_sim.bill.sampled import scale_to_log
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.sampling import expected_error
-from burstcache_sim.traces.trace import Sample, Trace
+from burstcache_sim.traces.trace import KeySample, Trace
 from support.runs import run
 
 RATE = 0.125
@@ -43,17 +43,17 @@ def sample() -> Trace:
     assert log.key_ids is not None
     assert log.sizes_bytes is not None
     kept = (np.random.default_rng(5).uniform(size=len(log.keys)) < RATE)[log.key_ids]
-    share = Sample(RATE, len(log))
+    share = KeySample(RATE, len(log))
     return Trace(log.arrivals_us[kept], log.key_ids[kept], log.sizes_bytes[kept], log.keys, share)
 
 
-def offer(name: str, trace: Trace) -> Offer:
+def offer(name: str, trace: Trace) -> Quote:
     demand = demand_of(trace, object_bytes=1)
     locality = locality_of(trace, object_bytes=1, period_us=demand.period_us)
     market = Market(
         demand=demand, locality=locality, prices=price_sheet("today-us-east-1"), setup=Setup(), repeats=Fraction(3)
     )
-    return offers(market, names=(name,))[0]
+    return quotes(market, names=(name,))[0]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_sample_with_a_popular_key_is_not_billed_for_the_bytes_of_more_such_ke
     names = tuple(map(str, range(1_001)))
     kept = ids < 126  # an eighth of the keys, and nearly all requests
     log = Trace(arrivals_us, ids, np.full(len(ids), MB), names)
-    sample = Trace(arrivals_us[kept], ids[kept], np.full(kept.sum(), MB), names, Sample(RATE, len(ids)))
+    sample = Trace(arrivals_us[kept], ids[kept], np.full(kept.sum(), MB), names, KeySample(RATE, len(ids)))
 
     whole, found = (
         {line.item: float(line.quantity) for line in offer("s3-express-all", trace).bill.lines}
@@ -95,22 +95,22 @@ def test_a_sample_with_a_popular_key_is_not_billed_for_the_bytes_of_more_such_ke
 
 def test_a_runs_counts_grow_with_the_keys_and_its_node_does_not() -> None:
     result = run([at * 1_000_000 for at in range(300)], Thesis.configured(9, 4))
-    trace = Trace(np.arange(300), np.zeros(300, np.int32), None, ("a",), Sample(0.25, 1_300))
+    trace = Trace(np.arange(300), np.zeros(300, np.int32), None, ("a",), KeySample(0.25, 1_300))
 
-    whole = of_whole_log(result, trace, 1_300)
+    whole = scale_to_log(result, trace, 1_300)
 
     assert (whole.n, whole.n_s3) == (1_300, 4 * result.n_s3)
     assert whole.n_lambda + whole.n_redis == 1_300 - whole.n_s3
     assert (whole.invocations, whole.handovers) == (4 * result.invocations, 4 * result.handovers)
     assert whole.redis_spans_us == result.redis_spans_us
-    assert of_whole_log(result, Trace(trace.arrivals_us), 300) is result
+    assert scale_to_log(result, Trace(trace.arrivals_us), 300) is result
 
 
 def test_a_sample_without_a_hit_takes_no_count_below_nothing() -> None:
     hitless = replace(run([at * 1_000_000 for at in range(300)], Thesis.configured(9, 4)), n_lambda=0, n_redis=0)
-    trace = Trace(np.arange(300), np.zeros(300, np.int32), None, ("a",), Sample(0.25, 1_300))
+    trace = Trace(np.arange(300), np.zeros(300, np.int32), None, ("a",), KeySample(0.25, 1_300))
 
-    whole = of_whole_log(hitless, trace, 1_300)
+    whole = scale_to_log(hitless, trace, 1_300)
 
     assert (whole.n_s3, whole.n_lambda, whole.n_redis) == (1_300, 0, 0)
     assert whole.s3_requests >= whole.n_s3

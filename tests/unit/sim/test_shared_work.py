@@ -15,10 +15,9 @@ from burstcache.core.prices import price_sheet
 from burstcache.core.worth import Worth, tier_prices
 from burstcache_sim.caching import Same
 from burstcache_sim.engine import run as engine_run
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
-from burstcache_sim.policies.key_hazard import KeyHazard
-from burstcache_sim.policies.node_use import weights_of
+from burstcache_sim.policies.node_use import Breakeven, weights_of
 from burstcache_sim.policies.policy import Policy
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.scenario import Scenario, homes_of, numbered_keys
@@ -54,7 +53,7 @@ def test_many_sizes_have_the_weight_that_each_has_alone(sizes: list[int], wait_u
     assert weights_of(worth, np.array(sizes, np.int64)).tolist() == [worth.weight_of(size) for size in sizes]
 
 
-@pytest.mark.parametrize("policy", [KeyHazard.worth("1e-4"), KeyBreakeven.worth("1e-4")])
+@pytest.mark.parametrize("policy", [Thesis.configured(9, 4), Breakeven.worth("1e-4")])
 def test_a_run_with_more_spans_than_usual_has_all_of_them(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     t = np.array([burst * 7_200 * SECOND + each * SECOND for burst in range(3) for each in range(40)])
     two_keys = Trace(t, np.arange(len(t), dtype=np.int32) % 2, keys=numbered_keys(2))

@@ -104,7 +104,7 @@ def test_tables_show_the_run_before_the_replay(runs: list[OwnRun]) -> None:
 def test_command_replays_the_runs_of_a_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "thesis"
 
-    assert main(["sim", "thesis", "--seeds", "1", "--runs", str(folder), "--out", str(out)]) == 0
+    assert main(["research", "thesis", "--seeds", "1", "--runs", str(folder), "--out", str(out)]) == 0
 
     assert "the thesis's own traces, run and replay" in capsys.readouterr().out
     assert len((out / "runs.csv").read_text().splitlines()) == 1 + 15 * 8
@@ -114,8 +114,8 @@ def test_command_replays_the_runs_of_a_folder(folder: Path, tmp_path: Path, caps
     ("name", "text", "message"),
     [
         ("traces/30-poisson-3.txt", None, r"30-poisson-3\.txt cannot be read"),
-        ("traces/30-poisson-3.txt", "", "expected rows, the file is empty"),
-        ("traces/30-poisson-3.txt", "0\t17.0\n", r"30-poisson-3\.txt:1: expected 4 fields apart by tabs, not 2"),
+        ("traces/30-poisson-3.txt", "", "expected rows, but the file is empty"),
+        ("traces/30-poisson-3.txt", "0\t17.0\n", r"30-poisson-3\.txt:1: expected 4 fields separated by tabs, not 2"),
         ("traces/30-poisson-3.txt", "99\t17.0\tGET\tindex.html\n", "expected an answer to request 99"),
         ("traces/30-poisson-3.txt", "0\tsoon\tGET\tindex.html\n", "'soon'"),
         ("simulation/simulations/system-30-poisson-3-final-2.txt", "1\t2\n0\t17.0\tGET\ta\tEC\t1\n", "expected"),

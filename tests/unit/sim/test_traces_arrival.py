@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache_cli.cli import main
-from burstcache_sim.traces.clock import seconds_us
 from burstcache_sim.traces.errors import BadLogError
 from burstcache_sim.traces.read import read_log, read_trace
+from burstcache_sim.traces.timestamps import seconds_us
 
 
 def arrivals_us(tmp_path: Path, content: bytes) -> list[int]:
@@ -73,7 +73,7 @@ def test_rows_that_only_rounding_makes_equal_are_sorted(tmp_path: Path) -> None:
         (b"\narrival_s\n1\n", 2, "or the header arrival_s"),
         (b"arrival_s\n1\n\n2\n", 3, "expected a number of seconds, not ''"),
         (b"arrival_s\n1\n\n", 3, "expected a number of seconds, not ''"),
-        (b"arrival_s\n2.0\n1.999999\n", 3, "'1.999999': expected at least the 2.000000 of the row before"),
+        (b"arrival_s\n2.0\n1.999999\n", 3, "'1.999999': expected at least 2.000000, as in the row before"),
         (b"arrival_s\n-0.5\n", 2, "'-0.5': expected seconds of at least 0"),
         (b"arrival_s\n-0.0000001\n", 2, "expected seconds of at least 0"),
         (b"arrival_s\none\n", 2, "'one': expected a number of seconds"),

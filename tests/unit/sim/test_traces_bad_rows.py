@@ -15,10 +15,10 @@ import zstandard
 
 from burstcache_sim.traces import reading
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.files import MOST_LINE_BYTES, LongLine, blocks
-from burstcache_sim.traces.log_format import Parser
+from burstcache_sim.traces.files import MAX_LINE_BYTES, LongLine, blocks
+from burstcache_sim.traces.log_format import LogParser
 from burstcache_sim.traces.read import read_log
-from burstcache_sim.traces.reading import Asked, LogFile, Reading
+from burstcache_sim.traces.reading import LogFile, LogReader, ReadOptions
 from support.searches import seeds
 from unit.sim.test_traces_bulk import found
 from unit.sim.test_traces_formats import CLOUDFRONT_HEADER, alb_row, cloudfront_row, combined_row, s3_row
@@ -58,7 +58,7 @@ def damaged(line: bytes, random: Random) -> bytes:
 
 
 def outcome(path: Path, *, skip_bad_rows: bool) -> Any:
-    """Return what was read, or None if it was refused by file and line."""
+    """Return the trace read, or None if it was rejected with file and line."""
     try:
         return read_log(path, skip_bad_rows=skip_bad_rows)
     except BadLogError as error:
@@ -97,10 +97,10 @@ def test_blocks_of_any_format_mean_what_their_lines_mean(
     path.write_bytes(header + row + b"".join(lines))
 
     with monkeypatch.context() as patch:
-        patch.setattr(reading, "LEAST_BLOCK_BYTES", 3 * len(row))
+        patch.setattr(reading, "MIN_BLOCK_BYTES", 3 * len(row))
         in_blocks = found(path, skip_bad_rows=True)
     with monkeypatch.context() as patch:
-        patch.setattr(Parser, "fields", property(lambda self: None, lambda self, value: None))
+        patch.setattr(LogParser, "fields", property(lambda self: None, lambda self, value: None))
         line_by_line = found(path, skip_bad_rows=True)
 
     assert in_blocks == line_by_line, f"{name}, seed {seed}"
@@ -159,7 +159,7 @@ def test_a_row_is_bad_for_any_reason(tmp_path: Path, name: str, row: bytes) -> N
 
 
 def test_a_long_line_is_named_or_skipped_and_its_neighbours_are_read(tmp_path: Path) -> None:
-    path, limit = tmp_path / "log", MOST_LINE_BYTES
+    path, limit = tmp_path / "log", MAX_LINE_BYTES
     for length, is_long in ((limit, False), (limit + 1, True), (3 * limit, True)):
         filler = b"x" * (length - len(combined_row("GET /" + " HTTP/1.0")))
         row = combined_row().encode()
@@ -179,19 +179,19 @@ def test_long_lines_are_blocks_of_their_own(tmp_path: Path, lengths: tuple[int, 
 
     found = [isinstance(block, LongLine) for block in blocks(path)]
 
-    assert found == [length > MOST_LINE_BYTES for length in lengths]
+    assert found == [length > MAX_LINE_BYTES for length in lengths]
     assert sum(len(block) for block in blocks(path)) < 1_000
 
 
 def test_the_format_of_many_files_is_not_shown_by_a_long_line(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(b"x" * (MOST_LINE_BYTES + 5) + b"\n" + combined_row().encode())
+    path.write_bytes(b"x" * (MAX_LINE_BYTES + 5) + b"\n" + combined_row().encode())
     file = LogFile(path, "log", 0)
 
     with pytest.raises(BadLogError, match="log line 1: .*expected a line of at most"):
-        Reading(Asked()).settle(file)
-    lenient = Reading(Asked(skip_bad_rows=True))
-    assert lenient.settle(file)
+        LogReader(ReadOptions()).detect_format(file)
+    lenient = LogReader(ReadOptions(skip_bad_rows=True))
+    assert lenient.detect_format(file)
     assert lenient.format
     assert lenient.format.name == "combined"
 

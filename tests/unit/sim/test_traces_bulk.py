@@ -14,9 +14,9 @@ from burstcache_sim.traces import reading
 from burstcache_sim.traces.bulk import BulkReader
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.formats import candidates_named, guess
-from burstcache_sim.traces.log_format import Parser
-from burstcache_sim.traces.read import Log, read_log
+from burstcache_sim.traces.formats import candidates_named, detect
+from burstcache_sim.traces.log_format import LogParser
+from burstcache_sim.traces.read import RequestLog, read_log
 from unit.sim.test_traces_formats import CLOUDFRONT_HEADER, alb_row, cloudfront_row, combined_row, s3_row
 
 KEYS = ["a.jpg", "b%2520c", "x%20y", "%E4%BC", "é", "p/q?z=1", "-", 'a"b', "k%", "%2525"]
@@ -114,7 +114,7 @@ def found(path: Path, **options: bool) -> tuple[object, ...]:
     return (*columns_of(log), log.rows, log.other_requests, log.bad_rows, log.outside, log.origin_us)
 
 
-def columns_of(log: Log) -> tuple[object, ...]:
+def columns_of(log: RequestLog) -> tuple[object, ...]:
     trace = log.trace
     assert trace.key_ids is not None
     amounts = (trace.sizes_bytes, trace.sent_bytes, trace.object_bytes)
@@ -132,10 +132,10 @@ def test_blocks_mean_what_their_lines_mean(
         path.write_bytes(messy(name, Random(seed)))
 
         with monkeypatch.context() as patch:
-            patch.setattr(reading, "LEAST_BLOCK_BYTES", BLOCK_OF_TWO_LINES)
+            patch.setattr(reading, "MIN_BLOCK_BYTES", BLOCK_OF_TWO_LINES)
             in_blocks = found(path, skip_bad_rows=skip_bad_rows)
         with monkeypatch.context() as patch:
-            patch.setattr(Parser, "fields", property(lambda self: None, lambda self, value: None))
+            patch.setattr(LogParser, "fields", property(lambda self: None, lambda self, value: None))
             line_by_line = found(path, skip_bad_rows=skip_bad_rows)
 
         assert in_blocks == line_by_line, f"seed {seed}"
@@ -146,7 +146,7 @@ def test_usual_rows_are_read_in_blocks(name: str) -> None:
     header, _ = FORMATS[name]
     usual = {"s3": s3_row(), "combined": combined_row(), "alb": alb_row(), "cloudfront": cloudfront_row()}
     block = (usual.get(name, "1.5,a,5,GET,c,200\n") * 1000).encode()
-    format_ = guess(candidates_named(name, {}), (header.encode() + block).splitlines(keepends=True))
+    format_ = detect(candidates_named(name, {}), (header.encode() + block).splitlines(keepends=True))
     assert format_
     parser = format_.new_parser(header.encode() or block)
     for line in header.encode().splitlines():
@@ -191,7 +191,7 @@ def test_what_a_broken_file_holds_is_kept_on_demand_and_the_file_named(tmp_path:
     (tmp_path / "1.gz").write_bytes(packed[: len(packed) // 2])
     (tmp_path / "2.gz").write_bytes(gzip.compress(s3_row().encode()))
 
-    with pytest.raises(BadLogError, match=r"1.gz line \d{4,}: .*it ends early\); --skip-bad-rows keeps"):
+    with pytest.raises(BadLogError, match=r"1.gz line \d{4,}: .*it is truncated\); --skip-bad-rows keeps"):
         read_log(tmp_path)
     log = read_log(tmp_path, skip_bad_rows=True)
 

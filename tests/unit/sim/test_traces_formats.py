@@ -8,7 +8,7 @@ import pytest
 
 from burstcache_sim.traces.errors import BadLogError
 from burstcache_sim.traces.formats import candidates
-from burstcache_sim.traces.read import Log, read_log
+from burstcache_sim.traces.read import RequestLog, read_log
 from support.trace_columns import keys_of, sizes_of
 
 OWNER = "79a59df900b949e5"
@@ -65,7 +65,7 @@ def cloudfront_row(
     return f"{time}\tLAX1\t392\t192.0.2.4\t{method}\td1.cloudfront.net\t{stem}\t{status}\t-\tMozilla%2520\t300\n"
 
 
-def log_of(tmp_path: Path, *rows: str, **options: object) -> Log:
+def log_of(tmp_path: Path, *rows: str, **options: object) -> RequestLog:
     path = tmp_path / "access.log"
     path.write_text("".join(rows), encoding="utf-8")
     return read_log(path, **options)  # type: ignore[arg-type]
@@ -352,7 +352,7 @@ def test_a_table_is_filtered_by_method_and_status(tmp_path: Path) -> None:
         ((s3_row(), s3_row().partition("00 12 9 ")[0]), 2, "a record of an S3 server access log"),
         ((alb_row(), alb_row().partition(":48.364")[0]), 2, "the line is cut off"),
         ((alb_row(), "h2 2018-11-30\n"), 2, "an entry of an Application Load Balancer's access log"),
-        ((CLOUDFRONT_HEADER, cloudfront_row()[:40]), 3, "12 fields apart by tabs"),
+        ((CLOUDFRONT_HEADER, cloudfront_row()[:40]), 3, "12 fields separated by tabs"),
         ((CLOUDFRONT_HEADER, cloudfront_row("2019-13-04\t21:02:35")), 3, "a day of the calendar"),
         (("#Version: 1.0\n", cloudfront_row()), 2, "a line `#Fields: date time ...` before the first row"),
         (("#Fields: date time\n", cloudfront_row()), 1, "among #Fields"),

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.read import Log, read_log
+from burstcache_sim.traces.read import RequestLog, read_log
 from support.trace_columns import keys_of
 from unit.sim.test_traces_formats import combined_row
 from unit.sim.test_traces_ranges import amounts
@@ -25,7 +25,7 @@ _BRACKETED = "01/Mar/2026:10:00:0%d +0000"
 _ISO = "2026-03-01T10:00:0%dZ"
 
 
-def log_of(tmp_path: Path, content: str | bytes, **options: Any) -> Log:
+def log_of(tmp_path: Path, content: str | bytes, **options: Any) -> RequestLog:
     path = tmp_path / "log"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return read_log(path, **options)
@@ -329,16 +329,16 @@ def test_sizes_are_found_by_usual_names_or_named(tmp_path: Path) -> None:
 
     log = log_of(tmp_path, "time,key,up_bytes,down_bytes\n1,a,7,9\n")
     assert log.trace.sizes_bytes is None
-    assert "columns that may be sizes: up_bytes, down_bytes; --fields size=NAME" in log.format_note
+    assert "possible columns of sizes: up_bytes, down_bytes; choose one by --fields size=NAME" in log.format_note
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("when;who;bytes\n1;a;2\n", "a column for the time and the key: --fields time=NAME,key=NAME says which"),
-        ("time,who\n1,a\n", "column for the key: --fields key=NAME says which of time, who"),
+        ("when;who;bytes\n1;a;2\n", "a column for the time and the key: choose from when, who, bytes by --fields time"),
+        ("time,who\n1,a\n", "column for the key: choose from time, who by --fields key=NAME"),
         ("1 100 5\n2 101 7\n", "a header, or --fields time=1,key=2,size=3 with the numbers of columns"),
-        ('{"a": {"when": 1}, "b": 2}\n', r"a time: --fields time=NAME says which of a.when, b it is \(nearest format"),
+        ('{"a": {"when": 1}, "b": 2}\n', r"a time: choose one of a.when, b by --fields time=NAME \(nearest format"),
         ('192.0.2.1 - - "GET /a HTTP/1.1" 200 [x]\n', r"a line of an access log: .*\(nearest format: combined\)"),
         ('[\n  {"time": 1}\n]\n', r"an object of JSON a line, as `jq -c .` writes it"),
         ('[{"time": 1}]\n', r"an object of JSON a line, as `jq -c '.\[\]'` writes those of an array"),

@@ -11,9 +11,9 @@ import zstandard
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
-from burstcache_sim.traces.clock import any_time_us, iso_us
 from burstcache_sim.traces.errors import BadLogError, BadRowError
-from burstcache_sim.traces.read import Log, read_log
+from burstcache_sim.traces.read import RequestLog, read_log
+from burstcache_sim.traces.timestamps import any_time_us, iso_us
 from support.trace_columns import keys_of, sizes_of
 
 CLOUDFRONT = {
@@ -45,7 +45,7 @@ def lines(*rows: dict[str, Any] | str) -> str:
     return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
 
 
-def log_of(tmp_path: Path, content: str | bytes, **options: Any) -> Log:
+def log_of(tmp_path: Path, content: str | bytes, **options: Any) -> RequestLog:
     path = tmp_path / "log"
     path.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
     return read_log(path, **options)
@@ -135,8 +135,8 @@ def test_cloudtrail_delivers_files_of_records(tmp_path: Path) -> None:
         ([NGINX, "{torn"], 2, "an object of JSON"),
         ([NGINX, "[1]"], 2, "an object of JSON"),
         ([NGINX, NGINX | {"time_iso8601": "noon"}], 2, "or a number, not 'noon'"),
-        ([NGINX, {"status": 200}], 2, "a time: --fields time=NAME says which of status it is"),
-        ([NGINX, {"msec": 1.5, "status": 200}], 2, "an object: --fields key=NAME says which of msec, status it is"),
+        ([NGINX, {"status": 200}], 2, "a time: choose one of status by --fields time=NAME"),
+        ([NGINX, {"msec": 1.5, "status": 200}], 2, "an object: choose one of msec, status by --fields key=NAME"),
         ([NGINX, NGINX | {"status": "OK"}], 2, "a status of three digits"),
         ([CLOUDFRONT, {"date": "2026-03-01"}], 2, "the fields date, time, cs-method"),
         ([CLOUDTRAIL, {"eventSource": "s3.amazonaws.com"}], 2, "an event of CloudTrail"),
@@ -203,7 +203,7 @@ def test_zstd_of_several_frames_is_one_file_and_a_broken_one_is_named(tmp_path: 
     frames = [zstandard.compress(f"{row}\n".encode()) for row in ("t,key", "1,a", "2,b")]
 
     assert log_of(tmp_path, b"".join(frames)).trace.keys == ("a", "b")
-    with pytest.raises(BadLogError, match=r"log line 3: expected a file that can be read \(it ends early\)"):
+    with pytest.raises(BadLogError, match=r"log line 3: expected a file that can be read \(it is truncated\)"):
         log_of(tmp_path, b"".join(frames)[:-6])
 
 

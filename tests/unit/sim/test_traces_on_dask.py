@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
 from burstcache_sim.traces import parallel
+from burstcache_sim.traces.cluster import _check_workers
 from burstcache_sim.traces.errors import BadLogError
 from burstcache_sim.traces.read import read_log
 from unit.sim.test_traces_bulk import columns_of
@@ -77,11 +79,11 @@ def test_workers_know_the_format_that_the_first_lines_showed(tmp_path: Path, add
 
 @pytest.mark.slow
 def test_all_files_have_the_format_of_the_first(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_LEAST_TASK_BYTES", 1)  # so that each file is a task
+    monkeypatch.setattr(parallel, "_MIN_TASK_BYTES", 1)  # so that each file is a task
     (tmp_path / "1.csv").write_text("time,key\n1772359200000,a\n")
     (tmp_path / "2.csv").write_text("time;key\n1772359205000;b\n")
 
-    with pytest.raises(BadLogError, match=r"2.csv line 1: .*expected the header of a table .* apart by a comma"):
+    with pytest.raises(BadLogError, match=r"2.csv line 1: .*expected the header of a table .* separated by commas"):
         read_log(tmp_path, dask=address)
 
 
@@ -102,7 +104,32 @@ def test_a_missing_library_is_named(
     monkeypatch.setitem(sys.modules, "distributed", None)
 
     assert main(["sim", "inspect", str(tmp_path), "--dask", "tcp://127.0.0.1:1"]) == 2
-    assert "--dask needs the library distributed: pip install 'burstcache[dask]'" in capsys.readouterr().err
+    assert "--dask needs distributed: pip install 'burstcache-tools[dask]'" in capsys.readouterr().err
+
+
+class _Workers:
+    """A client of a cluster whose only worker has these distributions."""
+
+    def __init__(self, **versions: str) -> None:
+        self._versions = versions
+
+    def run(self, _: object, package: str) -> dict[str, str]:
+        if (found := self._versions.get(package.replace("-", "_"))) is None:
+            raise PackageNotFoundError(package)
+        return {"tcp://127.0.0.1:1": found}
+
+
+@pytest.mark.parametrize(
+    ("workers", "problem"),
+    [
+        (_Workers(burstcache=version("burstcache")), r"not have burstcache-tools: install burstcache-tools\[dask\] \d"),
+        (_Workers(burstcache=version("burstcache"), burstcache_tools="0.0.1"), "have burstcache-tools 0.0.1, this is"),
+    ],
+    ids=["library alone", "other version"],
+)
+def test_workers_need_the_tools_in_the_same_version(workers: _Workers, problem: str) -> None:
+    with pytest.raises(InvalidSettingError, match=f"--dask tcp://x:1: its workers (do )?{problem}"):
+        _check_workers("tcp://x:1", workers)
 
 
 @pytest.mark.slow

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.inspect import describe, describe_text, ranges_text
-from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, answer_of, key_of, object_and_piece
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, ResponseContent, join_key, response_content, split_key
 from burstcache_sim.traces.read import read_log
-from burstcache_sim.traces.sampling import Threshold, expected_error, rank_of
+from burstcache_sim.traces.sampling import Threshold, expected_error, key_hash
 from burstcache_sim.traces.select import of_rank
 from burstcache_sim.traces.store import Store
-from burstcache_sim.traces.trace import Sample, Trace
+from burstcache_sim.traces.trace import KeySample, Trace
 from support.trace_columns import keys_of, sizes_of
 from unit.sim.test_traces_formats import cloudfront_row, combined_row, log_of, s3_row
 
@@ -158,7 +158,7 @@ def test_json_lines_have_ranges_by_the_header(tmp_path: Path) -> None:
 def test_a_range_is_named_and_measured(
     range_: bytes, body_bytes: int, object_bytes: int, answer: tuple[bytes, int]
 ) -> None:
-    found = answer_of(b"206", body_bytes=body_bytes, object_bytes=object_bytes, range_=range_)
+    found = response_content(b"206", body_bytes=body_bytes, object_bytes=object_bytes, range_=range_)
 
     assert (found.piece, found.size_bytes) == answer
 
@@ -166,17 +166,17 @@ def test_a_range_is_named_and_measured(
 @pytest.mark.parametrize(
     ("range_", "body_bytes", "answer"),
     [
-        (b"bytes=0-65535", 300 * _MB, Answer(b"0-65535", 65_536, UNKNOWN_BYTES, 300 * _MB)),
-        (b"bytes=-500", 300 * _MB, Answer(b"299999500-299999999", 500, UNKNOWN_BYTES, 300 * _MB)),
-        (b"bytes=0-65535", 65_936, Answer(b"0-65535", 65_536, UNKNOWN_BYTES, UNKNOWN_BYTES)),  # with headers
-        (b"bytes=0-65535", 65_536, Answer(b"0-65535", 65_536, UNKNOWN_BYTES, UNKNOWN_BYTES)),
-        (b"bytes=1000-", 300 * _MB, Answer(b"1000-", 300 * _MB, UNKNOWN_BYTES, UNKNOWN_BYTES)),
+        (b"bytes=0-65535", 300 * _MB, ResponseContent(b"0-65535", 65_536, UNKNOWN_BYTES, 300 * _MB)),
+        (b"bytes=-500", 300 * _MB, ResponseContent(b"299999500-299999999", 500, UNKNOWN_BYTES, 300 * _MB)),
+        (b"bytes=0-65535", 65_936, ResponseContent(b"0-65535", 65_536, UNKNOWN_BYTES, UNKNOWN_BYTES)),  # with headers
+        (b"bytes=0-65535", 65_536, ResponseContent(b"0-65535", 65_536, UNKNOWN_BYTES, UNKNOWN_BYTES)),
+        (b"bytes=1000-", 300 * _MB, ResponseContent(b"1000-", 300 * _MB, UNKNOWN_BYTES, UNKNOWN_BYTES)),
     ],
 )
 def test_a_length_that_no_body_of_the_range_can_have_is_the_objects(
-    range_: bytes, body_bytes: int, answer: Answer
+    range_: bytes, body_bytes: int, answer: ResponseContent
 ) -> None:
-    assert answer_of(b"206", body_bytes=body_bytes, range_=range_) == answer
+    assert response_content(b"206", body_bytes=body_bytes, range_=range_) == answer
 
 
 def test_an_object_is_at_least_as_large_as_its_ranges_reach(tmp_path: Path) -> None:
@@ -192,8 +192,8 @@ def test_an_object_is_at_least_as_large_as_its_ranges_reach(tmp_path: Path) -> N
 
 @given(st.binary(max_size=6), st.sampled_from([b"", b"1", b"0-5", b"p3", b"?"]))
 def test_keys_of_pieces_are_never_mistaken_for_others(name: bytes, piece: bytes) -> None:
-    assert object_and_piece(key_of(name + b"\0" + name, piece)) == (name + b"\0" + name, piece)
-    assert object_and_piece(key_of(name, piece)) == (name, piece)
+    assert split_key(join_key(name + b"\0" + name, piece)) == (name + b"\0" + name, piece)
+    assert split_key(join_key(name, piece)) == (name, piece)
 
 
 def test_all_pieces_of_an_object_are_sampled_or_none(tmp_path: Path) -> None:
@@ -202,13 +202,13 @@ def test_all_pieces_of_an_object_are_sampled_or_none(tmp_path: Path) -> None:
 
     sampled = {key.partition(" ")[0] for key in log.trace.keys}
     assert 0 < len(sampled) < len(names)
-    assert sampled == {name for name in names if rank_of(b"media/" + name.encode()) < 2**63}
+    assert sampled == {name for name in names if key_hash(b"media/" + name.encode()) < 2**63}
     assert len(log.trace) == 3 * len(sampled)
 
 
 def test_the_error_of_a_sample_is_of_objects_whose_ranges_are_drawn_together() -> None:
     ids = np.arange(400, dtype=np.int32)
-    apart = Trace(np.arange(400), ids, None, tuple(map(str, ids)), Sample(0.5, 800))
+    apart = Trace(np.arange(400), ids, None, tuple(map(str, ids)), KeySample(0.5, 800))
     together = replace(apart, objects=tuple(str(number // 4) for number in range(400)))
 
     assert expected_error(together) == pytest.approx(2 * expected_error(apart))
@@ -217,7 +217,7 @@ def test_the_error_of_a_sample_is_of_objects_whose_ranges_are_drawn_together() -
 def test_a_sample_that_shrinks_keeps_what_was_sent() -> None:
     columns = Columns(Threshold(most_requests=20))
     for number in range(40):
-        columns.add(number, b"%d" % number, Answer(b"1-2", number, 2 * number, 3 * number))
+        columns.add(number, b"%d" % number, ResponseContent(b"1-2", number, 2 * number, 3 * number))
 
     _, _, sizes, sent, objects = columns.arrays()
 
@@ -246,14 +246,17 @@ def test_the_requests_of_a_rank_keep_what_was_sent(tmp_path: Path) -> None:
 
 
 def test_a_store_keeps_what_was_sent(tmp_path: Path) -> None:
-    from burstcache_sim.traces.reading import Counts
+    from burstcache_sim.traces.reading import RowCounts
 
-    for answers in ([Answer(b"", 9, 4, -1), Answer(b"8", 8, -1, 80)], [Answer(b"", 9, -1, -1)]):
+    for answers in (
+        [ResponseContent(b"", 9, 4, -1), ResponseContent(b"8", 8, -1, 80)],
+        [ResponseContent(b"", 9, -1, -1)],
+    ):
         columns = Columns()
         for number, answer in enumerate(answers):
             columns.add(number, b"a", answer)
         store = Store(tmp_path)
-        store.save(tmp_path / "a.npz", columns, Counts(2))
+        store.save(tmp_path / "a.npz", columns, RowCounts(2))
 
         kept = store.load(tmp_path / "a.npz")
 

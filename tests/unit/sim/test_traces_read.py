@@ -17,7 +17,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
 from burstcache_sim.traces.columns import Columns
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.ranges import answer_of
+from burstcache_sim.traces.ranges import response_content
 from burstcache_sim.traces.read import read_log, read_trace
 from burstcache_sim.traces.select import has_whole_seconds, of_rank
 from burstcache_sim.traces.trace import Trace
@@ -89,7 +89,7 @@ def test_sorting_many_requests_keeps_their_keys_sizes_and_the_order_of_reading()
     rows = [(random.randrange(100), b"%d" % random.randrange(50), random.randrange(1000)) for _ in range(5000)]
     columns = Columns()
     for row in rows:
-        columns.add(*row[:2], answer_of(b"200", body_bytes=row[2]))
+        columns.add(*row[:2], response_content(b"200", body_bytes=row[2]))
     names = tuple(key.decode() for key in columns.ids)
 
     trace = columns.take_trace(names, origin_us=0, key_id=None, has_keys=True)
@@ -202,7 +202,7 @@ def test_gzip_of_several_members_is_one_file_and_an_empty_one_none(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("tail", "reason"), [(slice(None, -9), "it ends early"), (slice(None), "something else follows")]
+    ("tail", "reason"), [(slice(None, -9), "it is truncated"), (slice(None), "other data follows")]
 )
 def test_gzip_that_is_cut_off_or_followed_by_something_else_is_named(tmp_path: Path, tail: slice, reason: str) -> None:
     whole = gzip.compress("".join(combined(second) for second in range(60)).encode())

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import numpy as np
 import pytest
 from botocore.response import StreamingBody
 
 from burstcache_cli.cli import main
 from burstcache_sim.traces import remote
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.part import Settled
-from burstcache_sim.traces.read import Log, read_log
+from burstcache_sim.traces.part import PartReader
+from burstcache_sim.traces.read import RequestLog, read_log
 from burstcache_sim.traces.reading import LogFile
 from burstcache_sim.traces.store import Store, default_folder
 from support.aws import mocked_aws
@@ -66,11 +69,11 @@ def row(at: datetime, key: str = "a") -> str:
     return s3_row(time=f"{at:%d/%b/%Y:%H:%M:%S} +0000", key=key)
 
 
-def read(tmp_path: Path, url: str = URL, **options: Any) -> Log:
+def read(tmp_path: Path, url: str = URL, **options: Any) -> RequestLog:
     return read_log(url, store=tmp_path / "store", **options)
 
 
-def columns_of(log: Log) -> tuple[Any, ...]:
+def columns_of(log: RequestLog) -> tuple[Any, ...]:
     trace = log.trace
     assert trace.key_ids is not None
     assert trace.sizes_bytes is not None
@@ -152,7 +155,7 @@ def test_a_span_leaves_out_objects_that_were_delivered_before_it_or_a_day_after_
 def test_objects_written_before_the_span_are_left_out_whatever_their_names(s3: Any, tmp_path: Path) -> None:
     s3.put_object(Bucket="media-logs", Key="access/any.log", Body=row(DAY).encode())
 
-    with pytest.raises(BadLogError, match="all of its 1 objects are of another time than the chosen span"):
+    with pytest.raises(BadLogError, match="all of its 1 objects are outside the chosen span"):
         read(tmp_path, first_us=round((datetime.now(UTC) + timedelta(days=1)).timestamp() * 1_000_000))
 
 
@@ -221,7 +224,7 @@ def test_a_missing_right_names_the_rights_that_are_needed(
 
     for call in (lambda: remote.listed(client, URL, None, None), lambda: remote.fetch(client, file, tmp_path / "x")):
         with pytest.raises(
-            BadLogError, match="no right to read it: expected s3:ListBucket on the bucket media-logs and s3:Get"
+            BadLogError, match="no permission to read it: expected s3:ListBucket on the bucket media-logs and s3:Get"
         ):
             call()
 
@@ -256,6 +259,21 @@ def test_an_answer_that_breaks_off_is_asked_for_again(s3: Any, tmp_path: Path, m
     assert len(answers) == 3
 
 
+def test_a_request_far_from_the_others_is_named_by_object_and_line_and_no_copy_is_left(
+    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    put(s3, DAY, row(DAY), row(DAY))
+    name = put(s3, DAY, row(DAY), row(DAY - timedelta(days=40 * 365)), number=1)
+
+    for _ in ("fetched", "stored"):
+        with pytest.raises(BadLogError, match=f"^{URL}{name} line 2: a request on 1986-03-11, 39 years from"):
+            read(tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    assert read(tmp_path, skip_bad_rows=True).bad_rows == 1
+
+
 def test_objects_of_two_formats_are_no_log(s3: Any, tmp_path: Path) -> None:
     put(s3, DAY, row(DAY))
     put(s3, DAY, combined_row(), number=1)
@@ -274,8 +292,36 @@ def test_the_store_keeps_what_was_used_last_and_a_damaged_file_is_read_anew(s3: 
     files[-1].write_bytes(b"torn")
 
     assert len(read(tmp_path).trace) == 5
-    Store(tmp_path / "store").trim(most_bytes=2 * files[0].stat().st_size)
+    Store(tmp_path / "store").trim(max_bytes=2 * files[0].stat().st_size)
     assert len(list((tmp_path / "store").iterdir())) == 2
+
+
+def test_a_full_disk_leaves_no_part_of_a_file(s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    savez = np.savez
+
+    def fill(file: Any, *columns: Any, **more: Any) -> None:
+        savez(file, *columns, **more)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    put(s3, DAY, row(DAY))
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "savez", fill)
+        assert len(read(tmp_path).trace) == 1
+
+    assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_what_a_killed_process_has_left_is_trimmed(s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(s3, DAY, row(DAY))
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", lambda *_: None)
+        patched.setattr(Path, "unlink", lambda *_, **__: None)
+        read(tmp_path)
+    assert len(list((tmp_path / "store").iterdir())) == 1
+
+    Store(tmp_path / "store").trim(max_bytes=0)
+
+    assert list((tmp_path / "store").iterdir()) == []
 
 
 @pytest.mark.parametrize("harm", ["damaged", "trimmed"])
@@ -285,9 +331,9 @@ def test_what_was_kept_and_cannot_be_loaded_is_fetched_again(
     put(s3, DAY, row(DAY), row(DAY))
     read(tmp_path)
     (kept,) = (tmp_path / "store").iterdir()
-    is_kept = Settled.is_kept
+    is_kept = PartReader.is_stored
 
-    def trimmed(settled: Settled, file: LogFile) -> bool:
+    def trimmed(settled: PartReader, file: LogFile) -> bool:
         found = is_kept(settled, file)
         kept.unlink()
         return found
@@ -297,7 +343,7 @@ def test_what_was_kept_and_cannot_be_loaded_is_fetched_again(
         content[content.index(b"\n") + 1] ^= 1  # the first array's first byte, behind its header
         kept.write_bytes(content)
     else:
-        monkeypatch.setattr(Settled, "is_kept", trimmed)
+        monkeypatch.setattr(PartReader, "is_stored", trimmed)
 
     assert len(read(tmp_path).trace) == 2
     assert Store(tmp_path / "store").load(kept) is not None

@@ -18,7 +18,7 @@ from burstcache.core.prices import price_sheet
 from burstcache_cli.cli import main
 from burstcache_sim.bill.comparison import own_bill
 from burstcache_sim.bill.setup import Setup
-from burstcache_sim.bill.spending import thesis_setup, weighed
+from burstcache_sim.bill.spending import policy_prices, thesis_setup
 from burstcache_sim.choose.tune import search as tune_module
 from burstcache_sim.choose.tune.candidates import ThesisSpace, WorthSpace, overrides_text, seconds_text
 from burstcache_sim.choose.tune.front import Tried, pareto_front, spread
@@ -26,7 +26,7 @@ from burstcache_sim.choose.tune.hold_out import hold_out
 from burstcache_sim.choose.tune.objectives import CheapestAt, MostHitsFor
 from burstcache_sim.choose.tune.search import tune
 from burstcache_sim.choose.tune.workload import Workload, workload_of
-from burstcache_sim.policies.key_breakeven import KeyBreakeven
+from burstcache_sim.policies.node_use import Breakeven
 from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.traces.trace import Trace
 from support.runs import run
@@ -81,7 +81,7 @@ def test_a_bill_is_kept_and_more_money_never_buys_fewer_hits() -> None:
 
 def test_what_was_tried_is_what_the_readable_simulator_and_the_bill_say() -> None:
     load = workload()
-    knob = WorthSpace(KeyBreakeven, weighed(PRICES, thesis_setup(PRICES)))
+    knob = WorthSpace(Breakeven, policy_prices(PRICES, thesis_setup(PRICES)))
 
     for best in (tune(load, CheapestAt(50), space, candidates=60).best for space in (ThesisSpace(), knob)):
         assert best is not None
@@ -264,12 +264,12 @@ def test_a_time_is_written_without_needless_zeros(time_us: int, text: str) -> No
 
 
 def test_the_knob_stays_within_its_bounds() -> None:
-    space, random = WorthSpace(KeyBreakeven, weighed(PRICES, thesis_setup(PRICES))), Random(3)
+    space, random = WorthSpace(Breakeven, policy_prices(PRICES, thesis_setup(PRICES))), Random(3)
     points = space.start(50, random)
     points += [space.near(point, 5.0, random) for point in points for _ in range(3)]
 
     assert all(1e-9 <= value <= 1 for (value,) in points)
-    assert {space.policy(point).parameters.uses_lambda for point in points} == {True, False}
+    assert {space.policy(point).parameters.key.ever_starts for point in points} == {True, False}
 
 
 # The command
@@ -297,7 +297,7 @@ def test_the_table_has_the_front_and_the_csv_all_of_it(
     lines = capsys.readouterr().out.splitlines()
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert any(line.startswith("  PolicyOverrides: ") for line in lines)
-    assert f"Pareto front ({len(rows)} candidates that no other beats in cost and hits):" in lines
+    assert f"Pareto front ({len(rows)} candidates that no other beats in both cost and hits):" in lines
     assert float(rows[0]["usd_per_month"]) < float(rows[-1]["usd_per_month"])
 
 
@@ -324,7 +324,7 @@ def test_an_objective_out_of_reach_is_one_line_with_what_is_possible(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
-    assert "3 USD a month cannot be met: the cheapest that was found is " in err
+    assert "3 USD a month cannot be met: the cheapest candidate has " in err
 
 
 def test_a_share_beyond_what_first_requests_leave_is_reported_as_out_of_reach(
@@ -334,7 +334,7 @@ def test_a_share_beyond_what_first_requests_leave_is_reported_as_out_of_reach(
 
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert "; nothing serves more than 99.58 %, because an object's first request always goes to S3" in err
+    assert "; the limit is 99.58 %, because first requests for objects always go to S3" in err
 
 
 @pytest.mark.slow
@@ -346,7 +346,7 @@ def test_how_well_parameters_last_is_printed_and_in_the_json(capsys: pytest.Capt
     assert main(["sim", "tune", log, *options, "--json"]) == 0
     lasting = json.loads(capsys.readouterr().out)["lasting"]
 
-    start = lines.index(next(line for line in lines if line.startswith("How well tuned parameters last (results")))
+    start = lines.index(next(line for line in lines if line.startswith("Check for overfitting (results")))
     table = lines[start + 2 : start + 5]
     assert [row["tuned_on"] for row in lasting] == [line.split("  ")[0] for line in table]
     assert len({len(line) for line in lines[start + 1 : start + 5]}) == 1  # aligned

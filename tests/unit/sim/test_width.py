@@ -1,4 +1,4 @@
-"""What commands print fits a terminal of 80 characters."""
+"""Width of the commands' output: at most 80 characters."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OTHERS = (
     "sim compare {} --period-hours 100000",
     *(f"advise {{}} --candidates 20 {more}" for more in ("", "--long --hit-value-usd 1e-4")),
     "sim inspect {}",
-    "sim offline {}",
-    "sim optimum {}",
+    "research offline {}",
+    "research optimum {}",
 )
 
 

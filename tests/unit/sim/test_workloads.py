@@ -6,10 +6,10 @@ import pytest
 
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.policies.thesis import Thesis
-from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, Workload, family
+from burstcache_sim.traces.workloads import DAY_S, HALF_HOUR_S, THESIS_SIX, SyntheticWorkload, family
 from support.project import ROOT
 
-RESULTS = ROOT / "docs" / "evidence" / "measurements" / "policies.md"
+RESULTS = ROOT / "docs" / "evidence" / "measurements" / "per-key.md"
 
 
 def test_the_six_workloads_are_those_of_the_figures_and_told_what_the_thesis_tells() -> None:
@@ -36,7 +36,7 @@ def test_the_family_has_25_workloads_with_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("workload", [*THESIS_SIX, *family(HALF_HOUR_S)], ids=lambda workload: workload.name)
-def test_a_seed_gives_one_trace_and_another_seed_another(workload: Workload) -> None:
+def test_a_seed_gives_one_trace_and_another_seed_another(workload: SyntheticWorkload) -> None:
     trace_us = workload.arrivals_us(3)
 
     assert trace_us == workload.arrivals_us(3) == sorted(trace_us)
@@ -46,13 +46,13 @@ def test_a_seed_gives_one_trace_and_another_seed_another(workload: Workload) -> 
 @pytest.mark.parametrize(
     "workload", [w for w in family(HALF_HOUR_S) if w.duration_s is not None], ids=lambda workload: workload.name
 )
-def test_no_request_comes_after_the_duration(workload: Workload) -> None:
+def test_no_request_comes_after_the_duration(workload: SyntheticWorkload) -> None:
     assert max(workload.arrivals_us(1), default=0) <= HALF_HOUR_S * US_PER_S
 
 
 def test_a_rate_beyond_the_configurator_gets_its_highest() -> None:
-    assert Thesis.told(60) == Thesis.configured(48, 4)
-    assert Thesis.told(40) == Thesis.configured(40, 4)
+    assert Thesis.at_rate(60) == Thesis.configured(48, 4)
+    assert Thesis.at_rate(40) == Thesis.configured(40, 4)
 
 
 def test_every_workload_is_in_the_table_of_results() -> None:

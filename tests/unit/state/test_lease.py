@@ -29,7 +29,7 @@ class Function:
         self.asked.append("acquire")
         return DatabaseHeld(phase="running", held_until_us=for_s)
 
-    def keep(self, for_s: int) -> DatabaseHeld:
+    def renew(self, for_s: int) -> DatabaseHeld:
         self.asked.append("keep")
         self.clock.sleep(self.takes_s)
         if self.mistakes:
@@ -62,7 +62,7 @@ def test_a_lease_holds_until_it_is_given_back(lease: HeldLease, function: Functi
 
     lease.release()
 
-    with pytest.raises(LeaseLostError, match="'orders' was given back"):
+    with pytest.raises(LeaseLostError, match="'orders' was released"):
         lease.check()
     assert function.asked == ["acquire", "release"]
 
@@ -80,7 +80,7 @@ def test_a_time_that_is_none_is_refused_before_anything_starts(
 def test_a_function_that_is_throttled_is_asked_again(
     lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("burstcache.state.lease._ASK_AGAIN_S", 0.001)
+    monkeypatch.setattr("burstcache.state.lease._POLL_S", 0.001)
     function.throttled = 2
 
     def answers() -> bool:
@@ -97,7 +97,7 @@ def test_a_function_that_is_throttled_is_asked_again(
 def test_a_mistake_of_one_beat_does_not_end_the_others(
     lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("burstcache.state.lease._BEAT_S", 0.001)
+    monkeypatch.setattr("burstcache.state.lease._RENEW_S", 0.001)
     function.mistakes = 2
 
     lease.acquire(wait_s=0, answers=lambda: True)
@@ -112,7 +112,7 @@ def test_what_nobody_waits_for_any_more_is_given_back(lease: HeldLease, function
         lease.give_up()  # as a task does that is cancelled meanwhile
         return True
 
-    with pytest.raises(DatabaseAsleepError, match="nobody waits for database 'orders'"):
+    with pytest.raises(DatabaseAsleepError, match="the wait for database 'orders' was cancelled"):
         lease.acquire(wait_s=5, answers=answers)
 
     assert function.asked == ["acquire", "release"]
@@ -131,7 +131,7 @@ def test_what_was_taken_in_the_moment_in_which_nobody_waits_any_more_is_given_ba
 def test_a_database_that_does_not_wake_up_in_time_is_given_back(
     lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("burstcache.state.lease._ASK_AGAIN_S", 0)
+    monkeypatch.setattr("burstcache.state.lease._POLL_S", 0)
     function.takes_s = 10
 
     with pytest.raises(DatabaseAsleepError, match="'orders' is running after 30 s"):
@@ -159,7 +159,7 @@ def test_a_holder_that_stood_still_for_longer_than_its_lease_holds_no_more(
     clock.sleep(LEASE_S)
     lease.check()
     clock.sleep(1)
-    with pytest.raises(LeaseLostError, match="stood still for longer than its lease of 60 s"):
+    with pytest.raises(LeaseLostError, match="was suspended for longer than 60 s"):
         lease.check()
 
     lease.release()
@@ -168,7 +168,7 @@ def test_a_holder_that_stood_still_for_longer_than_its_lease_holds_no_more(
 def test_a_lease_holds_from_before_it_was_asked_for(
     lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("burstcache.state.lease._ASK_AGAIN_S", 0)
+    monkeypatch.setattr("burstcache.state.lease._POLL_S", 0)
     function.takes_s = LEASE_S + 1
     lease.acquire(wait_s=LIMIT_S, answers=lambda: "keep" in function.asked)
 

@@ -1,4 +1,4 @@
-"""What is left out of moto's work changes no answer of DynamoDB, S3 and EC2."""
+"""Quick moto: its shortcuts change no answer of DynamoDB, S3 and EC2."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_value_that_is_accepted_is_returned(type_: Callable[[str], object], text
         (whole(), "1.5", "a whole number"),
         (whole(least=1), "0", "a whole number of at least 1"),
         (
-            whole(least=1, most=604_800, what="a whole number of seconds"),
+            whole(least=1, most=604_800, noun="a whole number of seconds"),
             "٣",
             "a whole number of seconds from 1 to 604800",
         ),
@@ -52,7 +52,7 @@ def test_value_that_is_accepted_is_returned(type_: Callable[[str], object], text
         (number(least=0), "inf", "a number of at least 0"),
         (decimal(least=0), "1/2", "a number of at least 0"),
         (decimal(least=0), "1e999999999", "a number of at least 0"),
-        (decimal(above=0, what="an amount", example="1e-4"), "x", "an amount above 0, such as 1e-4"),
+        (decimal(above=0, noun="an amount", example="1e-4"), "x", "an amount above 0, such as 1e-4"),
         (choice(("a", "b")), "c", "one of a, b"),
     ],
 )

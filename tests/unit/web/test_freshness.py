@@ -1,4 +1,4 @@
-"""How old an answer may be by the request's `Cache-Control`."""
+"""Freshness of answers: the permitted age by the request's `Cache-Control`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_patterns_are_filled_with_claims(patterns: str, claims: dict[str, str], 
     "pattern", ["public", "/", "users/{sub}", "a{b/", "a}b/", "{}/", "{a[}/", "x/,users/*", "{a[]}/{b[]}/"]
 )
 def test_a_pattern_that_is_no_prefix_is_refused_by_name(pattern: str) -> None:
-    with pytest.raises(InvalidSettingError, match="is no prefix of keys; accepted: "):
+    with pytest.raises(InvalidSettingError, match="is not a key prefix; accepted: "):
         parse_patterns(pattern)
 
 
@@ -62,12 +62,12 @@ def test_a_refusal_names_the_key_and_what_is_allowed() -> None:
 
     assert (refusal.value.status, refusal.value.code) == (403, "PrefixNotAllowed")
     assert refusal.value.message == (
-        "the token's claims give no right to the key 'users/alice/x'; accepted: keys under 'public/', 'users/bob/'"
+        "the token's claims do not permit the key 'users/alice/x'; accepted: keys under 'public/', 'users/bob/'"
     )
 
 
 def event_of(path: str, query: str, claims: dict[str, Any] | None, method: str = "GET") -> dict[str, Any]:
-    """Return what the HTTP API hands over for a path that is still encoded."""
+    """Return the HTTP API's event for a path that is still encoded."""
     request = HttpRequest(method, path, query, (), b"", "127.0.0.1")
     event = http_api_event(request, Route("$default", "proxy"), {}, api_id="api")
     if claims is not None:

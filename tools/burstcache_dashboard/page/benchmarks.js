@@ -1,4 +1,4 @@
-// Benchmarks that repeat what papers have measured: started here, followed while they run, shown next to what was published.
+// Benchmarks that reproduce published measurements: start, progress, and results next to the published results.
 
 import { clock, count, duration, element, fill, table } from "./text.js";
 
@@ -12,7 +12,7 @@ export class Benchmarks {
     this.timer = 0;
   }
 
-  // Asks for all of them, and goes on asking while one runs.
+  // Loads all benchmarks, and polls while one is running.
   async follow() {
     await this.ask("benchmarks");
   }

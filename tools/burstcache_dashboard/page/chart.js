@@ -1,4 +1,4 @@
-// Reads a second by tier over the last minutes.
+// Chart of reads per second by tier over the last minutes.
 
 import { TIERS, TIER_NAMES, clock, colour, element } from "./text.js";
 
@@ -34,7 +34,7 @@ export class Chart {
       width: this.parent.clientWidth,
       height: HEIGHT,
       legend: { show: false },
-      padding: [null, 28, null, null], // half of the last time's width
+      padding: [null, 28, null, null], // half the width of the last time label
       cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
       axes: [time, axis],

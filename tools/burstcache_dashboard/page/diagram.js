@@ -1,8 +1,8 @@
-// The states of the thesis's endpoint scheduler (figure 4.1), with the number of keys in each.
+// State diagram of the thesis's endpoint scheduler (figure 4.1), with the number of keys in each state.
 
 import { drawn, plural } from "./text.js";
 
-// state: middle, tier that serves its keys. A guest is in Redis without a life of its own.
+// State → centre (x, y), tier that serves its keys. Guests are in Redis without a life of their own.
 const STATES = {
   S3: [180, 34, "s3"],
   Lambda: [88, 124, "lambda"],
@@ -25,7 +25,7 @@ const EDGES = [
   "M20 124 L8 124 L8 26 L109 26",
   "M340 118 L346 118 L346 42 L251 42",
 ];
-const BOTH_WAYS = "M14 304 L4 304 L4 18 L109 18"; // between S3 and guest, whenever the node starts or stops
+const BOTH_WAYS = "M14 304 L4 304 L4 18 L109 18"; // between S3 and Guest, when a node starts or stops
 
 export class Diagram {
   constructor(parent) {

@@ -1,36 +1,37 @@
-// One key: where it was when, its reads, its lives.
+// The page of one key: tiers over time, reads and lives.
 
-import { TIER_NAMES, asked, clock, duration, drawn, element, fill, milliseconds, table } from "./text.js";
+import { TIER_NAMES, asked, bytes, clock, count, duration, drawn, element, fill, milliseconds, table } from "./text.js";
 
 const TIER_OF_STATE = {
   Lambda: "lambda", RestrictedLambda: "lambda", RedisBootup: "lambda", SeedRedis: "lambda", RedisRunning: "redis",
 };
 const LEAST_MS = 1, WIDTH = 1000, BAND = [24, 50], PLOT = [70, 180];
 
-// Returns whether the key is known, and still wanted when the answer came.
+// Shows a key. Returns whether the key exists and its page was still open when the response arrived.
 export async function showKey(parent, key, isWanted) {
   const found = await asked(`key?key=${encodeURIComponent(key)}`);
   if (!isWanted()) return false;
   const back = element("p", {}, element("a", { href: "#" }, "← all keys"));
   const title = element("h2", {}, key);
   if (!found) {
-    fill(parent, back, element("section", {}, title, element("p", {}, "No such key is known: nobody asked for it lately.")));
+    fill(parent, back, element("section", {}, title, element("p", {}, "Unknown key: there was no request for it lately.")));
     return false;
   }
   const parts = [back, element("section", {}, title, ...strip(found))];
   parts.push(element("section", {}, element("h2", {}, "Why it is there"), element("pre", {}, ...found.explained.split("\n").map((line) => element("span", {}, `${line}\n`)))));
+  if (found.slices?.tiers.length) parts.push(element("section", {}, element("h2", {}, "Slices"), ...slices(found.slices)));
   parts.push(element("section", {}, element("h2", {}, "Lives"), lives(found)));
   fill(parent, ...parts);
   return true;
 }
 
-// The bands of time in which a tier above S3 served the key.
+// Returns the periods in which a tier above S3 served the key.
 function bands(found) {
   const lived = livedBands(found);
   return [...lived, ...guestBands(found, lived)].sort((one, other) => one.from - other.from);
 }
 
-// By the states of its lives. A boot of Redis that no cache function bridges, as without a relay, is served by S3.
+// Returns the periods of the key's lives. If a life has no cache function, S3 serves while Redis boots.
 function livedBands(found) {
   const made = [];
   for (const { steps } of found.lives) {
@@ -44,8 +45,9 @@ function livedBands(found) {
   return made;
 }
 
-// While its node ran and it had no life of its own: now, since that is known, and formerly from the first to the last of
-// reads that Redis answered. Where no node takes it as a guest, Redis answers for a moment more when a life is over.
+// Returns the periods as a guest, when the node ran and the key had no life of its own. The current period has a known
+// start. Past periods last from the first to the last read that Redis served. Nodes without guests are skipped, because
+// Redis serves keys for a moment after their life.
 function guestBands(found, lived) {
   if (!found.isEverGuest) return [];
   const made = [];
@@ -94,6 +96,16 @@ function summary(found, served, first) {
   const each = served.map((band) => `${band.state} from ${clock(band.from)} for ${duration(band.to - band.from)}`);
   const otherwise = found.areReadsKnown ? "No faster tier served it" : "No life of its own is known";
   return `${found.reads.length} reads since ${clock(first)}. ${each.join("; ") || otherwise}`;
+}
+
+// Returns the slices of a large object in the tiers that readers share.
+function slices({ count: all, sampled, tiers }) {
+  const columns = [{ name: "Tier" }, { name: "Its slices", number: true }, { name: "Stored", number: true }, { name: "Bytes", number: true }];
+  const rows = tiers.map(({ tier, slices, stored, stored_bytes, problem }) =>
+    [tier, count(slices), stored === null ? element("span", { title: problem }, "unknown") : count(stored), stored === null ? "–" : bytes(stored_bytes)]);
+  const parts = [table("Slices", columns, rows)];
+  if (sampled < all) parts.push(element("p", { class: "note" }, `Of ${count(sampled)} slices, evenly spread over the object's ${count(all)}.`));
+  return parts;
 }
 
 function lives(found) {

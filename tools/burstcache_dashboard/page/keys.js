@@ -1,4 +1,4 @@
-// The table of keys. Only the rows in view are elements, so five thousand keys cost no more than thirty.
+// The virtualised table of keys: only rows in view have elements, so 5,000 keys cost no more than 30.
 
 import { bytes, clock, count, element, plural } from "./text.js";
 
@@ -17,7 +17,7 @@ const COLUMNS = [
 export class Keys {
   constructor(parent, filter, state, shown) {
     Object.assign(this, { parent, filter, state, shown, rows: new Map(), order: [], drawn: new Map(), by: NEWEST, down: true });
-    this.changed = new Set(); // hashes whose place may be another one; the rest is in order
+    this.changed = new Set(); // hashes of rows that may have moved; all others are sorted
     this.body = element("tbody");
     this.heads = COLUMNS.map((column) => this.head(column));
     const head = element("thead", {}, element("tr", { "aria-rowindex": 1 }, ...this.heads));
@@ -71,7 +71,7 @@ export class Keys {
     this.state.value = chosen;
   }
 
-  // Several changes make one drawing.
+  // Batches several changes into one redraw.
   later(sorts) {
     this.isUnsorted ||= sorts;
     if (this.due) return;
@@ -94,7 +94,7 @@ export class Keys {
     this.say();
   }
 
-  // Puts the rows that have changed where they belong: a merge, which takes a fraction of sorting all.
+  // Moves changed rows to their positions by a merge, which is much faster than a full sort.
   place() {
     const isShown = this.isShown(), before = this.before();
     const moved = [];
@@ -133,13 +133,13 @@ export class Keys {
     this.table.setAttribute("aria-rowcount", found + 1);
   }
 
-  // Rows that are in view already stay as they are, unless they have changed.
+  // Draws changed rows and rows that have come into view. All other rows keep their elements.
   draw() {
     const first = Math.max(0, Math.floor(this.parent.scrollTop / ROW_PX) - MARGIN);
     const last = Math.min(this.order.length, first + Math.ceil(this.parent.clientHeight / ROW_PX) + 2 * MARGIN);
     const focused = document.activeElement?.closest?.("tr")?.dataset.hash;
     const today = new Date().setHours(0, 0, 0, 0), drawn = new Map();
-    if (today !== this.day) this.drawn.clear(); // times of yesterday get their date
+    if (today !== this.day) this.drawn.clear(); // times before midnight now need a date
     this.day = today;
     this.order.slice(first, last).forEach(([hash, row], place) => {
       const former = this.drawn.get(hash);
@@ -173,7 +173,7 @@ export class Keys {
     return element("tr", { "data-hash": hash }, ...cells);
   }
 
-  // One cell: more of them than there are columns in view would be columns, too.
+  // Has a single cell, because more cells than visible columns would add columns.
   pad() {
     return element("tr", { "aria-hidden": "true" }, element("td", { class: "pad" }));
   }

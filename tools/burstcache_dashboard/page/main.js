@@ -1,4 +1,4 @@
-// Holds the newest state of the stack, which the server's events change, and has each part of the page show it.
+// Keeps the current state of the stack, applies the server's events to it, and updates each part of the page.
 
 import { Benchmarks } from "./benchmarks.js";
 import { Chart } from "./chart.js";
@@ -21,13 +21,13 @@ const about = await knownAbout();
 at("about").textContent = `${about.stack}, ${about.isLocal ? "on this machine" : about.region}${about.policy ? `, policy ${about.policy}` : ""}`;
 document.title = `${about.stack} · Burstcache`;
 
-// What the page cannot begin without: asked for until it is known.
+// Loads the data that the page needs to start, with retries until it succeeds.
 async function knownAbout() {
   for (;;) {
     try {
       return await asked("about");
     } catch (error) {
-      troubled(`not to be read: ${error.message}`);
+      troubled(`not readable: ${error.message}`);
     }
     await new Promise((resolve) => setTimeout(resolve, ABOUT_EVERY_MS));
   }
@@ -57,7 +57,7 @@ function take(event, isAll) {
   performance.measure(isAll ? "all" : "change", { start: began });
 }
 
-// Says what keeps the whole page from following the stack.
+// Shows an error that prevents all updates of the page.
 function troubled(what) {
   troubledSince ||= Date.now();
   said("bad", `Since ${clock(troubledSince)} ${what}`);
@@ -69,14 +69,14 @@ function said(kind, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-// The server reads the stack, which costs money in AWS, while a page listens: one that nobody sees does not.
+// Hidden pages disconnect, because the server reads the stack while a page is connected, which costs AWS fees.
 let events = null;
 function follow() {
   if (document.hidden || events) return;
   events = new EventSource("events");
   events.addEventListener("all", (event) => take(event, true));
   events.addEventListener("change", (event) => take(event, false));
-  events.addEventListener("trouble", (event) => troubled(`not to be read: ${JSON.parse(event.data).what}`));
+  events.addEventListener("trouble", (event) => troubled(`not readable: ${JSON.parse(event.data).what}`));
   events.addEventListener("error", () => troubled("the dashboard's server does not answer; trying again …"));
   events.addEventListener("open", checkServer);
   events.addEventListener("updated", checkServer);
@@ -85,7 +85,7 @@ function leave() {
   events?.close();
   events = null;
   troubledSince = 0;
-  said("", "Not followed while nobody looks");
+  said("", "Paused while this page is hidden");
 }
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return leave();
@@ -95,7 +95,7 @@ document.addEventListener("visibilitychange", () => {
 });
 follow();
 
-// Another server at the same address has another token, and may show another stack; a stack that was updated, another policy.
+// Reloads the page if `about` has changed: a new server has a new token, and an updated stack may have another policy.
 async function checkServer() {
   const now = await asked("about").catch(() => about);
   if (JSON.stringify(now) !== JSON.stringify(about)) location.reload();
@@ -121,7 +121,7 @@ if (about.benchmarkToken) {
 const keyOfPage = () => new URLSearchParams(location.hash.slice(1)).get("key");
 let timer = 0, newest = 0;
 async function route(isNew = true) {
-  const turn = ++newest; // an answer that comes after the next turn began is not shown
+  const turn = ++newest; // responses of earlier turns are dropped
   clearTimeout(timer);
   const key = keyOfPage();
   at("overview").hidden = key !== null;
@@ -130,7 +130,7 @@ async function route(isNew = true) {
     for (const id of ["key", "trace"]) at(id).replaceChildren();
     at("trace-section").hidden = true;
   }
-  if (key === null || (document.hidden && !isNew)) return; // it is asked for again when the page is seen
+  if (key === null || (document.hidden && !isNew)) return; // reloaded when the page becomes visible
   try {
     const isKnown = await showKey(at("key"), key, () => turn === newest);
     if (isKnown && at("trace-section").hidden) {

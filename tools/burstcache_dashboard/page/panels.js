@@ -1,4 +1,4 @@
-// The parts of the page that are drawn anew whenever their figures change.
+// The panels of the page, which are redrawn when their figures change.
 
 import { TIER_NAMES, bytes, clock, count, duration, element, fill, milliseconds, plural, table, usd } from "./text.js";
 
@@ -15,9 +15,9 @@ export function showStatus(parent, status) {
   if (parent.textContent !== said) parent.textContent = said;
 }
 
-// What a section lacks, and since when; what it had by then stays.
+// Shows which data of a section could not be read, and since when. The previous data remain visible.
 export function showTroubles(parent, troubles) {
-  fill(parent, ...troubles.map(({ name, sinceMs, what }) => element("span", {}, `Since ${clock(sinceMs)} not to be read: ${name}: ${what}`)));
+  fill(parent, ...troubles.map(({ name, sinceMs, what }) => element("span", {}, `Since ${clock(sinceMs)} not readable: ${name}: ${what}`)));
 }
 
 export function showFigures(parent, note, figures, receipt, isLocal) {
@@ -56,7 +56,7 @@ export function showTiers(parent, figures) {
   fill(parent, rows.length ? table("Share and latency by tier", columns, rows) : element("p", { class: "note" }, "No reads yet."));
 }
 
-// With `isPartial` a line above names what cannot be read: then nobody knows that nothing failed.
+// `isPartial`: some data could not be read, so an empty list does not mean that there are no failures.
 export function showFailures(parent, failures, isPartial) {
   if (!failures.length) return fill(parent, ...(isPartial ? [] : [element("p", {}, "Nothing.")]));
   const columns = [{ name: "When" }, { name: "What", wide: true }];
@@ -83,7 +83,7 @@ function memory({ objectBytes, capacityBytes }) {
   return capacityBytes ? `${objectBytes ? bytes(objectBytes) : 0} of ${bytes(capacityBytes)}` : bytes(objectBytes);
 }
 
-// In whole minutes after the first, so that the table stays as it is for as long.
+// Rounds down to whole minutes after the first, so that the table changes at most once a minute.
 function uptime(node) {
   const since = node.readyMs || node.bootedMs;
   const up = Math.max(0, Date.now() - since);

@@ -1,4 +1,4 @@
-// Values as a person reads them, and elements that hold them. Text goes in as text only: names of keys are strangers'.
+// Formatted text and elements. Text is never inserted as HTML, because key names are untrusted.
 
 export const TIERS = ["memory", "redis", "lambda", "express", "s3"];
 export const TIER_NAMES = { memory: "memory", redis: "Redis", lambda: "cache function", express: "S3 Express", s3: "S3" };
@@ -33,8 +33,8 @@ export function table(caption, columns, rows, foot = null) {
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${caption}, table` }, made);
 }
 
-// Has an element hold these children. Of what it holds, only what differs is changed: a new figure costs no new table,
-// and focus, selection and scrolling stay where they are.
+// Replaces an element's children, but changes only those that differ. This preserves focus, selection and scroll
+// position when a figure in a table changes.
 export function fill(parent, ...children) {
   const next = document.createDocumentFragment();
   next.append(...children);
@@ -53,7 +53,7 @@ function adjust(parent, next) {
   for (const held of before.slice(after.length)) held.remove();
 }
 
-// Another label is another button, which does something else.
+// Different buttons have different actions, so they are replaced, not adjusted.
 function isAlike(held, child) {
   return held.nodeName === child.nodeName && (held.nodeName !== "BUTTON" || held.isEqualNode(child));
 }
@@ -72,7 +72,7 @@ function adjustAttributes(held, child) {
   for (const { name } of [...held.attributes]) if (!child.hasAttribute(name)) held.removeAttribute(name);
 }
 
-// What the server answers as JSON; what it says went wrong is thrown.
+// Returns the server's JSON response, or throws an Error with its text.
 export async function asked(path) {
   const answer = await fetch(path);
   if (!answer.ok) throw new Error((await answer.text()) || answer.statusText);

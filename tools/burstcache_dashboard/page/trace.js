@@ -1,10 +1,10 @@
-// The newest trace of a key, asked for when its page opens and at a click: X-Ray bills the traces that it looks through.
+// The latest trace of a key. It is loaded only when the page opens or on a click, because X-Ray bills scanned traces.
 
 import { TIER_NAMES, asked, clock, drawn, element, fill, milliseconds, table } from "./text.js";
 
 const NONE_OF_XRAY = "None of the last five minutes, nor of the minutes around the newest request in the key's row. X-Ray has the first request of each second and one in twenty of the others.";
 
-// `isWanted` says whether the key's page is still there when an answer comes.
+// Shows the latest trace. `isWanted` returns whether the key's page is still open.
 export async function showTrace(parent, key, about, isWanted) {
   if (!about.isTraced) {
     const how = about.isLocal ? "burstcache local up --parameter Tracing=Active" : "sam deploy --parameter-overrides Tracing=Active";

@@ -1,1 +1,1 @@
-"""The local front door: HTTP in, the event of API Gateway or a load balancer out."""
+"""The local front door, which converts HTTP requests into events of API Gateway or a load balancer."""

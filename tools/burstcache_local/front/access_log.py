@@ -1,4 +1,4 @@
-"""What clients asked the front door for, a line each: what API Gateway's access log has, and the tier that answered."""
+"""The front door's access log. Each line has API Gateway's fields for one request, and the tier that served it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ FILE = "requests.jsonl"
 
 
 class AccessLog:
-    """A file of the run's folder that only grows. What the door itself refuses is not in it."""
+    """An append-only log file in the run's folder. It lacks requests that the HTTP server itself rejects."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = (folder / FILE).open("ab", buffering=0)  # a line is a write: readers follow the file
+        self._file = (folder / FILE).open("ab", buffering=0)  # unbuffered, because readers may follow the file
 
     def write(self, request: HttpRequest, answer: HttpAnswer, began_s: float) -> None:
-        """Append a request that has just been answered; `began_s` is when it came, since 1970 [s]."""
+        """Append a request with its response. `began_s` is the request's arrival time, since 1970 [s]."""
         headers = dict(answer.headers)
         length = headers.get("content-length", "")
         line = {

@@ -1,4 +1,4 @@
-"""The front door on a loopback port: the HTTP API of the stack, or its load balancer."""
+"""The front door on a loopback port: the stack's HTTP API or load balancer."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from burstcache_local.functions import Outcome
 from burstcache_local.lambdas.service import Lambdas
 
 _MB = 1024 * 1024
-# A client must see the function's answer to these, not aiohttp's.
+# Hop-by-hop headers of a function's response, which the server replaces.
 _HOP_HEADERS = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding", "upgrade"})
 
 
 @dataclass(frozen=True, slots=True)
 class HttpApi:
-    """The HTTP API's door."""
+    """The front door of the HTTP API."""
 
     routes: Sequence[Route]  # sorted by rank
     api_id: str
     timeout_s: float = 30.0
     max_request_bytes: int = 10 * _MB
-    max_event_bytes: int = 6 * _MB  # of Lambda, which refuses a larger one, and the door passes its 413 on
+    max_event_bytes: int = 6 * _MB  # Lambda's limit; for larger events, the client gets Lambda's 413
 
     async def handle(self, request: HttpRequest, lambdas: Lambdas) -> HttpAnswer:
-        found = match_route(self.routes, request.method, decoded_path(request.raw_path))
-        if found is None:
+        match = match_route(self.routes, request.method, decoded_path(request.raw_path))
+        if match is None:
             return _message(404, "Not Found")
         if len(request.body) > self.max_request_bytes:
             return _message(413, "Request Too Long")
-        route, parameters = found
+        route, parameters = match
         event = http_api_event(request, route, parameters, api_id=self.api_id)
         payload = json.dumps(event).encode()
         if len(payload) > self.max_event_bytes:
             return _message(413, "Request Too Long")
         try:
-            # The function continues after the door has given up, as on AWS; hence the shield.
+            # Shielded, so that the function continues after the timeout, as on AWS.
             invocation = asyncio.ensure_future(_invoke(lambdas, route.function, payload))
             outcome = await asyncio.wait_for(asyncio.shield(invocation), self.timeout_s)
         except TimeoutError:
@@ -71,7 +71,7 @@ class HttpApi:
 
 @dataclass(frozen=True, slots=True)
 class LoadBalancer:
-    """The Application Load Balancer's door."""
+    """The front door of the Application Load Balancer."""
 
     function: str
     target_group_arn: str
@@ -95,14 +95,14 @@ Door = HttpApi | LoadBalancer
 
 
 class Front:
-    """The web application. It starts before the stack, whose outputs name its URL, and gets its door afterwards."""
+    """The web application. It starts before the stack, whose outputs contain the URL. `door` is set afterwards."""
 
     def __init__(self, lambdas: Lambdas, log: AccessLog) -> None:
         self._lambdas, self._log = lambdas, log
         self.door: Door | None = None
 
     def server(self) -> Server:
-        """Return the server, which belongs to the running event loop."""
+        """Return a new server, bound to the running event loop."""
         return Server(self._handle, max_body_bytes=64 * _MB)
 
     async def _handle(self, request: HttpRequest) -> web.Response:

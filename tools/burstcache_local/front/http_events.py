@@ -1,4 +1,4 @@
-"""What an HTTP API and an Application Load Balancer make of a request, and of a function's answer. No I/O.
+"""Conversions between HTTP and the events of an HTTP API or an Application Load Balancer, without I/O.
 
 Sources:
     API Gateway Developer Guide, "Create AWS Lambda proxy integrations for HTTP APIs" (payload format 2.0);
@@ -28,7 +28,7 @@ _TEXT_TYPE = re.compile(r"text/|application/(json|javascript|xml|x-www-form-urle
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request as it came over the wire: path and query still encoded."""
+    """A request as received, with path and query still encoded."""
 
     method: str
     raw_path: str
@@ -38,7 +38,7 @@ class HttpRequest:
     source_ip: str
 
     def joined_headers(self) -> dict[str, str]:
-        """Return lower-case name → values joined by commas."""
+        """Return a dictionary that maps lower-case header names to comma-separated values."""
         joined: dict[str, str] = {}
         for name, value in self.headers:
             name = name.lower()
@@ -48,7 +48,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """The answer to the client."""
+    """The response to the client."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -62,11 +62,11 @@ class Route:
     key: str  # "GET /objects/{key+}" or "$default"
     function: str
     method: str = "ANY"
-    pattern: re.Pattern[str] | None = None  # None: $default
+    pattern: re.Pattern[str] | None = None  # None for $default
 
     @classmethod
     def parse(cls, key: str, function: str) -> Route:
-        """Return the route that `key` describes."""
+        """Parse a route key."""
         method, _, path = key.partition(" ")
         if not path:
             return cls(key, function)
@@ -75,12 +75,18 @@ class Route:
 
     @property
     def rank(self) -> tuple[bool, bool, int, bool]:
-        """Return the sort key: full matches first, then {name}, then {name+}, then $default; a method before ANY."""
+        """Sort key for routes: full matches first, then {name}, then {name+}, then $default. A method precedes ANY."""
         return self.pattern is None, "+}" in self.key, self.key.count("{"), self.method == "ANY"
 
 
 def match_route(routes: Iterable[Route], method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-    """Return the route that serves a decoded path, and its path parameters; `routes` are sorted by rank."""
+    """Return the first route that matches a decoded path, and its path parameters.
+
+    Args:
+        routes: Routes, sorted by rank.
+        method: HTTP method.
+        path: Decoded path.
+    """
     for route in routes:
         if route.pattern is None:
             return route, {}
@@ -90,12 +96,12 @@ def match_route(routes: Iterable[Route], method: str, path: str) -> tuple[Route,
 
 
 def decoded_path(raw_path: str) -> str:
-    """Return the path as an HTTP API hands it over: decoded, and cut where a decoded question mark begins."""
+    """Decode a path like an HTTP API, which truncates the decoded path at the first question mark."""
     return unquote(raw_path, errors="replace").partition("?")[0]
 
 
 def http_api_event(request: HttpRequest, route: Route, parameters: Mapping[str, str], *, api_id: str) -> dict[str, Any]:
-    """Return the event of payload format 2.0."""
+    """Build an HTTP API event in payload format 2.0."""
     headers = request.joined_headers()
     cookies = [cookie.strip() for cookie in headers.pop("cookie", "").split(";") if cookie]
     path, at_s = decoded_path(request.raw_path), time.time()
@@ -134,7 +140,7 @@ def http_api_event(request: HttpRequest, route: Route, parameters: Mapping[str, 
 
 
 def alb_event(request: HttpRequest, *, target_group_arn: str, multi_value: bool) -> dict[str, Any]:
-    """Return the event of a load balancer: path and query stay encoded."""
+    """Build a load balancer event. Path and query stay encoded."""
     query = [pair.partition("=")[::2] for pair in request.raw_query.split("&") if pair]
     if multi_value:
         fields: dict[str, Any] = {"multiValueHeaders": {}, "multiValueQueryStringParameters": {}}
@@ -156,7 +162,7 @@ def alb_event(request: HttpRequest, *, target_group_arn: str, multi_value: bool)
 
 
 def http_api_answer(body: bytes) -> HttpAnswer | None:
-    """Return the client's answer, or None if the function returned no valid one."""
+    """Convert the function's result into the client's response. Return None if the result is invalid."""
     try:
         returned = orjson.loads(body)
         if not isinstance(returned, dict) or "statusCode" not in returned:
@@ -172,7 +178,7 @@ def http_api_answer(body: bytes) -> HttpAnswer | None:
 
 
 def alb_answer(body: bytes, *, multi_value: bool) -> HttpAnswer | None:
-    """Return the client's answer, or None if the load balancer would answer 502."""
+    """Convert the function's result into the client's response. Return None if the result is invalid."""
     try:
         returned = orjson.loads(body)
         if multi_value:

@@ -1,4 +1,4 @@
-"""The HTTP server of the front door: aiohttp's, with the answers of AWS to clients that speak HTTP badly."""
+"""The front door's HTTP server, which is aiohttp's server with AWS's responses to malformed requests."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineToo
 from burstcache_local.front.http_events import HttpRequest
 from burstcache_local.hosts import is_loopback
 
-_MAX_HEAD_BYTES = 10_240  # API Gateway's limit for the request line and the values of all headers together
-_LINGERING_S = 1.0  # how long the rest of a refused body is read, so that its client gets to read the answer
-_PART_LIMIT_S = 30.0  # of a request's head and of its body: as long as the front door waits for its function
+_MAX_HEAD_BYTES = 10_240  # API Gateway's limit for the request line plus all header values
+_LINGERING_S = 1.0  # keep reading a rejected body for this long, so that the client can read the response
+_PART_LIMIT_S = 30.0  # for a request's head, and for its body; equals the front door's timeout
 
 Handler = Callable[[HttpRequest], Awaitable[web.Response]]
 
 
 class Connection(web.RequestHandler):
-    """A connection whose client may stop sending and still get its answers, and has to finish a head in time."""
+    """A connection that survives a half-close by the client, and limits the time to receive each request's head."""
 
     __slots__ = ("_head_limit_s", "_head_timer", "_is_half_closed")
 
@@ -30,10 +30,10 @@ class Connection(web.RequestHandler):
         super().__init__(*args, **kwargs)
         self._is_half_closed = False
         self._head_limit_s = head_limit_s
-        self._head_timer: asyncio.TimerHandle | None = None  # while a head is incomplete
+        self._head_timer: asyncio.TimerHandle | None = None  # runs while a head is incomplete
 
     def data_received(self, data: bytes) -> None:
-        """Take what a client sends; aiohttp would wait for the end of its headers for as long as it likes."""
+        """Receive data, with a time limit for each request's head, which aiohttp lacks."""
         current = self._current_request
         is_body = current is not None and not current.content.is_eof()
         super().data_received(data)
@@ -43,7 +43,7 @@ class Connection(web.RequestHandler):
             self._head_timer = self._loop.call_later(self._head_limit_s, self._refuse_head)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Wait for nothing any more."""
+        """Cancel the timer for the head."""
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -63,17 +63,17 @@ class Connection(web.RequestHandler):
         self.force_close()
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Return whether the connection stays open for answers; aiohttp would drop it."""
+        """Keep a half-closed connection open for pending responses. aiohttp would close the connection."""
         if self._current_request is not None:
             _end(self._current_request)
         is_answering = self._request_count > 0 and self._waiter is None
         self._is_half_closed = is_answering or bool(self._messages)
         if not self._messages:
-            self.close()  # after the current answer
+            self.close()  # takes effect after the current response
         return self._is_half_closed
 
     def begin(self, request: web.BaseRequest) -> None:
-        """Note that a request is being answered; after the last one of a half-closed connection it closes."""
+        """Begin to handle a request. A half-closed connection closes after its last request."""
         if self._is_half_closed and not self._messages:
             _end(request)
             self.close()
@@ -85,23 +85,23 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the answer to a request that is not HTTP; anything else is our mistake, which aiohttp logs."""
+        """Respond to malformed HTTP with an error. Any other exception is a bug of ours, which aiohttp logs."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
-        request._version = HttpVersion11  # unknown so far; this server speaks no other
+        request._version = HttpVersion11  # not parsed yet; the only supported version
         if isinstance(exc, LineTooLong):
             return refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         return refusal(HTTPStatus.BAD_REQUEST)
 
 
 class Server(web.Server):
-    """Hands requests to a handler.
+    """An HTTP server that passes requests to a handler.
 
     Args:
-        handler: Answers a request.
-        max_body_bytes: Bodies above this are refused.
-        body_limit_s: How long a client may take to send a body [s].
-        head_limit_s: How long it may take to send all that comes before one [s].
+        handler: Handles a request and returns the response.
+        max_body_bytes: Maximum size of a request body.
+        body_limit_s: Time limit to receive a request body [s].
+        head_limit_s: Time limit to receive the request line and headers [s].
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Server(web.Server):
             keepalive_timeout=3600,
             max_line_size=_MAX_HEAD_BYTES,
             max_field_size=_MAX_HEAD_BYTES,
-            auto_decompress=False,  # a function gets a body as it was sent
+            auto_decompress=False,  # functions get the body as sent
             lingering_time=_LINGERING_S,
         )
         self._front_handler, self._max_body_bytes, self._body_limit_s = handler, max_body_bytes, body_limit_s
@@ -167,20 +167,20 @@ class Server(web.Server):
 
 
 def refusal(status: HTTPStatus) -> web.Response:
-    """Return an answer in API Gateway's form, after which the connection closes."""
+    """Return an error response in API Gateway's format. The connection closes afterwards."""
     response = web.json_response({"message": status.phrase}, status=status)
     response.force_close()
     return response
 
 
 def _end(request: web.BaseRequest) -> None:
-    """Let the reader of a body that is incomplete know that the rest will not come."""
+    """Fail the read of an incomplete request body."""
     if not request.content.is_eof():
         request.content.set_exception(BadHttpMessage("the client has stopped sending"))
 
 
 def _target(raw: str) -> str:
-    """Return path and query of a request target, which may name the scheme and the host as well."""
+    """Return the path and query of a request target, which may include scheme and host."""
     if raw.startswith(("http://", "https://")):
         return "/" + raw.partition("://")[2].partition("/")[2]
     return raw

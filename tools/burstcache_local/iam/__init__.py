@@ -1,1 +1,1 @@
-"""IAM, as far as the stack's own roles go: each call of a function, a machine or an instance needs a statement."""
+"""IAM for the stack's own roles. Policies must allow each call from functions, state machines and instances."""

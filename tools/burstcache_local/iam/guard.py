@@ -1,8 +1,7 @@
-"""The stack's roles at work: what their policies do not grant is refused here as it is on AWS.
+"""The guard, which enforces the policies of the stack's roles and denies calls as AWS does.
 
-Functions sign with their names, instances with their ids, programs that were given a role with its name; any other
-signer is a person, who may do everything here.
-Refusals are logged: a reader that may not ask a tier has S3 serve, and nobody would notice.
+A caller's access key is a function name, an instance id or a role name. All other access keys belong to users, who are
+allowed everything. Denials are logged, because readers that may not use a tier silently fall back to S3.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from burstcache_local.stepfunctions.execution import ROLE, Call
 
 _LOG = logging.getLogger(__name__)
 _EVENTS = "events.amazonaws.com"
-_MOST_KNOWN = 10_000  # needs; each key that is read makes some
+_CACHE_SIZE = 10_000  # entries; each object key adds a few
 _TASKS = {
     "lambda:invoke": ("lambda", "Invoke", "Lambda.AWSLambdaException"),
     "aws-sdk:dynamodb:updateItem": ("dynamodb", "UpdateItem", "DynamoDb.DynamoDbException"),
@@ -40,21 +39,21 @@ _TASKS = {
 
 
 class Guard:
-    """The rights of all roles of one region.
+    """An authorizer for all roles of one region.
 
     Args:
         region: The region.
-        documents: The policies of a role, by its name; those in moto unless others are given.
+        documents: Returns a role's policies, given its name. None reads the policies from moto.
     """
 
     def __init__(self, region: str, documents: Callable[[str], Sequence[Mapping[str, Any]]] | None = None) -> None:
         self._region, self._documents = region, documents or _documents
         self._place = Place(region, self._tags, self._key)
-        self.used: set[tuple[str, Grant]] = set()  # by the role's name
-        self._known: dict[tuple[object, ...], tuple[Sequence[Mapping[str, Any]], Grant | None]] = {}
+        self.used: set[tuple[str, Grant]] = set()  # role names with grants
+        self._cache: dict[tuple[object, ...], tuple[Sequence[Mapping[str, Any]], Grant | None]] = {}
 
     def problem(self, role: str, needed: Iterable[Need]) -> str:
-        """Return why a role may not, in AWS's words, or nothing if it may."""
+        """Return AWS's error message for the first permission that a role lacks, or an empty string."""
         documents = self._documents(role)
         for need in needed:
             if (grant := self._granting(role, documents, need)) is None:
@@ -65,22 +64,22 @@ class Guard:
         return ""
 
     def _granting(self, role: str, documents: Sequence[Mapping[str, Any]], need: Need) -> Grant | None:
-        """Return what `granting` does, which was found for the same need and the same policies before."""
-        asked = (role, need.action, need.resource, *need.context.items())
-        policies, grant = self._known.get(asked, ((), None))
+        """Return the result of `granting`, cached per role, need and policies."""
+        key = (role, need.action, need.resource, *need.context.items())
+        policies, grant = self._cache.get(key, ((), None))
         if len(policies) != len(documents) or any(map(is_not, policies, documents)):
             grant = granting(documents, need)
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[asked] = documents, grant
+            if len(self._cache) >= _CACHE_SIZE:
+                self._cache.clear()
+            self._cache[key] = documents, grant
         return grant
 
     def granted(self, role: str) -> set[Grant]:
-        """Return the rights that a role has."""
+        """Return all permissions that a role's policies grant."""
         return {grant for grant, _ in grants(self._documents(role))}
 
     def before(self, application: WSGIApplication) -> WSGIApplication:
-        """Return an application that refuses what callers may not, and leaves all else to `application`."""
+        """Return a WSGI application that denies unauthorized calls and forwards all others to `application`."""
 
         def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             signer, _ = signer_of(environ.get("HTTP_AUTHORIZATION", ""))
@@ -94,7 +93,7 @@ class Guard:
         return answer
 
     def task(self, resource: str, call: Call) -> Call:
-        """Return what a machine's task calls, with the rights of its machine."""
+        """Wrap a task's call so that the role of its state machine must allow the call."""
         service, operation, error = _TASKS[resource]
 
         async def checked(arguments: dict[str, Any]) -> Any:
@@ -106,15 +105,16 @@ class Guard:
         return checked
 
     def invocation_problem(self, signer: str, function: str) -> str:
-        """Return why a caller may not invoke a function, or nothing if it may."""
+        """Return the reason why a caller may not invoke a function, or an empty string if the call is allowed."""
         role = self.role_of(signer)
         return self.problem(role, needs("lambda", "Invoke", {"FunctionName": function}, self._place)) if role else ""
 
     def delivery_problem(self, target: Mapping[str, Any], rule: str) -> str:
-        """Return why a rule's event may not reach a function, or nothing if it may.
+        """Return the reason why a rule may not deliver events to a function, or an empty string if delivery is allowed.
 
         Args:
-            target: Of the rule; a role in it has to have the right, else the function's own policy gives it.
+            target: The rule's target. If it names a role, that role needs the permission. Otherwise the function's
+                resource policy must grant it.
             rule: ARN of the rule.
 
         Raises:
@@ -126,16 +126,16 @@ class Guard:
         return _problem_of_service(_rights_at_function(self._region, arn), "lambda:InvokeFunction", arn, rule)
 
     def dead_letter_problem(self, queue: str, rule: str) -> str:
-        """Return why a rule may not leave an event in a queue, both by their ARNs, or nothing if it may."""
+        """Return the reason why a rule (ARN) may not send to a queue (ARN), or an empty string if it may."""
         return _problem_of_service(_rights_at_queue(self._region, queue), "sqs:SendMessage", queue, rule)
 
     def failure_problem(self, function: str, destination: str) -> str:
-        """Return why Lambda may not leave in a queue or on a bus what a function failed on, or nothing if it may."""
+        """Return the reason why a function may not send to its failure destination, or an empty string."""
         action = "events:PutEvents" if ":event-bus/" in destination else "sqs:SendMessage"
         return self.problem(self.role_of(function), [Need(action, destination)])
 
     def role_of(self, signer: str) -> str:
-        """Return the name of the role that a signer has, or nothing if it has none."""
+        """Return the name of an access key's role, or an empty string if the key has no role."""
         from moto.awslambda.utils import get_backend
         from moto.ec2.models import ec2_backends
         from moto.iam.models import iam_backends
@@ -158,8 +158,8 @@ class Guard:
         return self.problem(role, needed)
 
     def _watched(self, role: str, request: Request, start_response: StartResponse) -> StartResponse:
-        """Return what notes that an object is missing, which its asker must be allowed to see."""
-        if request.operation not in ("GetObject", "HeadObject", "PutObject", "DeleteObject"):  # by a condition
+        """Wrap `start_response` so that a 404 checks whether the caller may learn that the object is missing."""
+        if request.operation not in ("GetObject", "HeadObject", "PutObject", "DeleteObject"):  # writes with If-Match
             return start_response
 
         def started(status: str, *rest: Any) -> Any:
@@ -180,9 +180,9 @@ class Guard:
         return {tag["key"]: tag["value"] for tag in instance.get_tags()}
 
     def _key(self, id_: str) -> str:
-        """Return the ARN of the KMS key that encrypts a bucket or the volumes of an instance, or nothing.
+        """Return the ARN of the KMS key that encrypts a bucket or an instance's volumes, or an empty string.
 
-        EC2's own key is none: the account may use it through EC2 without a right.
+        EC2's default key is excluded, because EC2 uses this key without a permission of the caller.
         """
         from moto.ec2.models import ec2_backends
         from moto.s3.models import s3_backends
@@ -199,7 +199,7 @@ class Guard:
 
 
 def _problem_of_service(statements: list[Mapping[str, Any]], action: str, resource: str, source: str) -> str:
-    """Return why EventBridge may not use a resource for a rule, or nothing if the resource's policy lets it."""
+    """Return the reason why EventBridge may not use a resource for a rule, or an empty string if use is allowed."""
     allowed = [each for each in statements if each["Principal"] == {"Service": _EVENTS}]
     if granting([{"Statement": allowed}], Need(action, resource, {"aws:SourceArn": (source,)})):
         return ""
@@ -209,7 +209,7 @@ def _problem_of_service(statements: list[Mapping[str, Any]], action: str, resour
 
 
 def _rights_at_function(region: str, arn: str) -> list[Mapping[str, Any]]:
-    """Return the statements of a function's own policy."""
+    """Return the statements of a function's resource policy."""
     from moto.awslambda.utils import get_backend
 
     function = get_backend(ACCOUNT, region)._lambdas._functions.get(arn.rpartition(":")[2])
@@ -219,7 +219,7 @@ def _rights_at_function(region: str, arn: str) -> list[Mapping[str, Any]]:
 
 
 def _rights_at_queue(region: str, arn: str) -> list[Mapping[str, Any]]:
-    """Return the statements of a queue's own policy."""
+    """Return the statements of a queue's resource policy."""
     from moto.sqs.models import sqs_backends
 
     policy = sqs_backends[ACCOUNT][region].queues[arn.rpartition(":")[2]].policy
@@ -229,9 +229,9 @@ def _rights_at_queue(region: str, arn: str) -> list[Mapping[str, Any]]:
 def _documents(role: str) -> list[Mapping[str, Any]]:
     from moto.iam.models import iam_backends
 
-    found = iam_backends[ACCOUNT]["aws"].get_role(role)
-    managed = (policy.versions[0].document for policy in found.managed_policies.values())  # nobody makes another
-    policies = (*found.policies.values(), *managed)  # texts, or as a template has them
+    backend_role = iam_backends[ACCOUNT]["aws"].get_role(role)
+    managed = (policy.versions[0].document for policy in backend_role.managed_policies.values())  # one version each
+    policies = (*backend_role.policies.values(), *managed)  # JSON strings, or objects from a template
     return [_parsed(policy) if isinstance(policy, str) else policy for policy in policies]
 
 

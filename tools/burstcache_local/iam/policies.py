@@ -1,8 +1,8 @@
-"""Policies: which statement grants a right, by its action, its resource and its conditions.
+"""IAM policies, and a search for the statement that grants an action on a resource under given conditions.
 
 Source:
     IAM User Guide, "Policy evaluation logic", "IAM policy elements: Variables and tags" and "IAM JSON policy elements:
-    Condition operators", of which those below are known; another one is an error and never a grant.
+        Condition operators". Only the operators below are supported. All others raise an error.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from functools import cache
 from typing import Any
 
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-ANY = "*"  # the resource of an action that has no type of resource
+ANY = "*"  # resource of actions without a resource type
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One right that a call takes: an action, the ARN it is used on, and what conditions may ask about the call."""
+    """A permission that a call needs: an action, the resource's ARN, and the context for conditions."""
 
     action: str
     resource: str = ANY
@@ -28,7 +28,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One right that a statement gives."""
+    """A permission that a statement grants."""
 
     sid: str
     action: str
@@ -36,38 +36,38 @@ class Grant:
 
 
 def grants(documents: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Grant, Mapping[str, Any]]]:
-    """Yield each right that policies give, and the conditions under which they do.
+    """Yield each permission that the policies grant, with its conditions.
 
     Raises:
-        ValueError: A statement denies, or names what it does not grant; the local cloud knows neither.
+        ValueError: A statement denies, or has an inverted element such as NotAction. Neither is supported.
     """
     for document in documents:
         for statement in _listed(document["Statement"]):
             if statement["Effect"] != "Allow" or not {"Action", "Resource"} <= statement.keys():
-                raise ValueError(f"{statement}: only statements that allow an Action on a Resource are understood")
+                raise ValueError(f"{statement}: only statements that allow an Action on a Resource are supported")
             for action in _listed(statement["Action"]):
                 for resource in _listed(statement["Resource"]):
                     yield Grant(statement.get("Sid", ""), action, resource), statement.get("Condition", {})
 
 
 def granting(documents: Iterable[Mapping[str, Any]], need: Need) -> Grant | None:
-    """Return the right that meets a need, or None if no statement gives it."""
+    """Return the grant that covers a need, or None if no statement grants it."""
     for grant, conditions in grants(documents):
-        is_of_call = _like(need.action.lower(), grant.action.lower()) and _reaches(grant, need)
-        if is_of_call and all(_holds(operator, keys, need.context) for operator, keys in conditions.items()):
+        is_covered = _like(need.action.lower(), grant.action.lower()) and _reaches(grant, need)
+        if is_covered and all(_holds(operator, keys, need.context) for operator, keys in conditions.items()):
             return grant
     return None
 
 
 def _reaches(grant: Grant, need: Need) -> bool:
-    """Whether a right's resource is that of a need; a variable in it stands for its text, wildcards and all."""
+    """Return whether a grant's resource covers a need. Wildcards in policy variables' values match literally."""
     texts = _VARIABLE.split(grant.resource)
     values = [need.context.get(name, ()) for name in texts[1::2]]
-    if any(len(each) != 1 for each in values):  # a variable without a value matches nothing
+    if any(len(each) != 1 for each in values):  # a variable without a single value matches nothing
         return False
     patterns = [_pattern(text) for text in texts[::2]]
-    filled = "".join(pattern + re.escape(value) for pattern, (value,) in zip(patterns, values, strict=False))
-    return re.fullmatch(filled + patterns[-1], need.resource, re.DOTALL) is not None
+    regex = "".join(pattern + re.escape(value) for pattern, (value,) in zip(patterns, values, strict=False))
+    return re.fullmatch(regex + patterns[-1], need.resource, re.DOTALL) is not None
 
 
 def _holds(operator: str, keys: Mapping[str, Any], context: Mapping[str, tuple[str, ...]]) -> bool:

@@ -1,1 +1,1 @@
-"""The local Lambda service: execution environments under AWS's runtime client."""
+"""The local Lambda service, with execution environments that run AWS's own runtime client."""

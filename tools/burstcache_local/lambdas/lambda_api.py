@@ -1,4 +1,4 @@
-"""The Lambda Invoke API for state machines and functions, and the URL that custom resources answer to."""
+"""The Lambda Invoke API for state machines and functions, and the ResponseURL endpoint for custom resources."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from burstcache_local.traces import HEADER
 
 _MAX_SYNC_BYTES = 6 * 1024 * 1024
 _MAX_ASYNC_BYTES = 1024 * 1024
+_FORWARDED = ("HTTP_X_AMZ_", "HTTP_X_AMZN_")  # with the trace header
 
 
 def runner(lambdas: Lambdas, answers: Answers, problem: Callable[[str, str], str]) -> web.AppRunner:
-    """Return the runner of the web application.
+    """Return a runner for the API's web application.
 
     Args:
         lambdas: The functions.
-        answers: Where those of custom resources go.
-        problem: Says why an access key may not invoke a function, or nothing if it may.
+        answers: Receives the responses of custom resource functions.
+        problem: Maps an access key and a function to the reason for denying the invocation, or to an empty string.
     """
 
     async def invoke(request: web.Request) -> web.Response:
         request_id = str(uuid.uuid4())
         payload = await request.read() or b"{}"
         signer, _ = signer_of(request.headers.get("Authorization", ""))
-        if refused := problem(signer, request.match_info["name"]):
-            return _error(403, "AccessDeniedException", refused, request_id)
+        if reason := problem(signer, request.match_info["name"]):
+            return _error(403, "AccessDeniedException", reason, request_id)
         kind = request.headers.get("X-Amz-Invocation-Type", "RequestResponse")
         limit_bytes = _MAX_ASYNC_BYTES if kind == "Event" else _MAX_SYNC_BYTES
         if len(payload) > limit_bytes:
@@ -68,19 +69,21 @@ def runner(lambdas: Lambdas, answers: Answers, problem: Callable[[str, str], str
 def before(
     application: WSGIApplication, url: Callable[[], str], waiting: Callable[[], AbstractContextManager[None]]
 ) -> WSGIApplication:
-    """Return an application that passes invocations on to the one at `url` and leaves all others to `application`.
+    """Return a WSGI application that forwards invocations to `url` and everything else to `application`.
 
-    `waiting` is entered while an invocation runs, which may itself call what this thread's server serves.
+    Forwarding runs inside the context manager `waiting`, because the function may call the same server.
     """
 
-    def pass_on(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def forward(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["REQUEST_URI"].partition("?")[0]
         if not (path.startswith("/2015-03-31/functions/") and path.endswith("/invocations")):
             return application(environ, start_response)
-        asked = {name[5:].replace("_", "-"): value for name, value in environ.items() if name.startswith("HTTP_X_AMZ_")}
+        request_headers = {
+            name[5:].replace("_", "-"): value for name, value in environ.items() if name.startswith(_FORWARDED)
+        }
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         with waiting(), contextlib.closing(HTTPConnection(urlsplit(url()).netloc)) as connection:
-            connection.request("POST", path, body, asked)
+            connection.request("POST", path, body, request_headers)
             answer = connection.getresponse()
             content = answer.read()
         headers = [
@@ -89,7 +92,7 @@ def before(
         start_response(f"{answer.status} {answer.reason}", headers)
         return [content]
 
-    return pass_on
+    return forward
 
 
 async def _invoke(lambdas: Lambdas, request: web.Request, kind: str, payload: bytes, request_id: str) -> web.Response:

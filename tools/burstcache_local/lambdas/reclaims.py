@@ -1,4 +1,4 @@
-"""Reclaims of tenants' environments, at random, as Wang 2020 measured them on AWS (section 4.1)."""
+"""Random reclaims of tenants' environments, as measured on AWS by Wang 2020 (section 4.1)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DISTRIBUTIONS: dict[str, Callable[[float, int], Reclaims]] = {"poisson": poisso
 
 @dataclass(frozen=True, slots=True)
 class ReclaimPattern:
-    """How many environments are reclaimed in a minute, whatever their number.
+    """Distribution of the number of environments reclaimed per minute.
 
     Attributes:
         distribution: `poisson` or `zipf`.
-        value: The mean a minute, or the exponent.
+        value: Mean per minute (`poisson`) or exponent (`zipf`).
     """
 
     distribution: str
@@ -30,7 +30,7 @@ class ReclaimPattern:
 
     @classmethod
     def from_text(cls, text: str) -> ReclaimPattern:
-        """Return the pattern in a text such as `poisson:2.28`, or raise ValueError."""
+        """Parse a pattern such as `poisson:2.28`, or raise ValueError if the text is invalid."""
         distribution, _, value = text.partition(":")
         if distribution not in _DISTRIBUTIONS:
             raise ValueError(f"{text!r}: expected poisson:MEAN or zipf:EXPONENT")
@@ -43,14 +43,14 @@ class ReclaimPattern:
         return pattern
 
     def in_a_minute(self, environments: int, chance: Random) -> int:
-        """Return how many of that number of environments a minute takes."""
+        """Draw the number of environments, out of `environments`, that are reclaimed in one minute."""
         likely = _DISTRIBUTIONS[self.distribution](self.value, environments).probabilities
         (count,) = chance.choices(list(likely), list(likely.values()))
         return count
 
 
 async def run_reclaims(pattern: ReclaimPattern, lambdas: Lambdas, log: Path, *, every_s: float = _MINUTE_S) -> None:
-    """Reclaim environments of tenants, all of a minute at once, without end; the log has a line for each time."""
+    """Reclaim tenants' environments forever, in one batch per minute, and log one line per batch."""
     chance = Random()
     while True:
         await asyncio.sleep(every_s)

@@ -1,4 +1,4 @@
-"""One execution environment: a process under AWS's own runtime client, served the Lambda runtime and extensions API.
+"""The runtime and extensions API of one execution environment, whose process runs AWS's own runtime client.
 
 Source:
     AWS Lambda Developer Guide, "Using the Lambda runtime API" and "Lambda Extensions API".
@@ -21,8 +21,8 @@ from burstcache_local.functions import FunctionSpec, Outcome, failed
 from burstcache_local.lambdas import wire
 from burstcache_local.lambdas.forks import Forks
 
-MAX_RESPONSE_BYTES = 6_291_556  # the figure in Lambda's own message about a response that is too large
-_INIT_LIMIT_S = 60  # AWS gives 10 s; two cores may have to start fifty environments at once
+MAX_RESPONSE_BYTES = 6_291_556  # from Lambda's error message
+_INIT_LIMIT_S = 60  # 10 s on AWS; here, two cores may start fifty environments concurrently
 _SHUTDOWN_GRACE_S = 0.5
 _ACCEPTED = wire.Response(202, b'{"status":"OK"}')
 _ABSENT = wire.Response(404, b'{"errorType":"NotFound","errorMessage":"no such path in the runtime API"}')
@@ -34,7 +34,7 @@ def _untraced() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The invocation that one `next` hands to the runtime."""
+    """One invocation, as the runtime gets it from `next`."""
 
     request_id: str
     payload: bytes
@@ -44,7 +44,7 @@ class Invocation:
     trace_id: str = field(default_factory=_untraced)
 
     def headers(self, function_arn: str) -> dict[str, str]:
-        """Return the runtime API's headers of the invocation."""
+        """Return the invocation's headers for the runtime API."""
         optional = {
             "Lambda-Runtime-Aws-Tenant-Id": self.tenant_id,
             "Lambda-Runtime-Client-Context": self.client_context,
@@ -64,22 +64,22 @@ class _Extension:
 
 
 class Environment:
-    """A process that runs one invocation at a time. All methods belong to one event loop."""
+    """A process that runs one invocation at a time. Not thread-safe: call all methods in one event loop."""
 
     def __init__(self, spec: FunctionSpec, forks: Forks, log: Path) -> None:
         self._spec, self._forks, self._log_path = spec, forks, log
         self._next: asyncio.Queue[Invocation] = asyncio.Queue()
         self._extensions: dict[str, _Extension] = {}
-        self._waiting = 0  # how many of the runtime and the extensions have asked for their next event
-        self._initialised, self._idle, self._gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._lost: Outcome | None = None  # the outcome of every further invocation
+        self._waiting = 0  # number of pending `next` requests from runtime and extensions
+        self._initialised, self._idle, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._lost: Outcome | None = None  # outcome of all later invocations
         self._current: Invocation | None = None
-        self._answer: asyncio.Future[Outcome] | None = None
+        self._outcome: asyncio.Future[Outcome] | None = None
 
     async def start(self, clock_ahead_s: float = 0.0) -> None:
-        """Start the process, with a clock that is ahead [s]. It initialises itself while the first invocation waits."""
+        """Start the process with a clock ahead by `clock_ahead_s`. Do not wait for the init phase."""
         self._started_s = time.monotonic()
-        self._log_file = self._log_path.open("ab", buffering=0)  # kept open: each invocation writes twice
+        self._log_file = self._log_path.open("ab", buffering=0)  # stays open, because each invocation writes twice
         self._service = wire.Service(self._route)
         port = await self._service.start()
         spec = self._spec
@@ -100,21 +100,21 @@ class Environment:
     async def invoke(
         self, request_id: str, payload: bytes, *, tenant_id: str = "", client_context: str = "", trace: str = ""
     ) -> Outcome:
-        """Run one invocation, in a trace if one is given. An error, a time-out and an exit are outcomes."""
+        """Run one invocation. Errors, timeouts and process exits are outcomes, not exceptions."""
         init_ms = await self.ready()
         if self._lost:
             self._report(request_id, 0.0, init_ms, self._lost)
             return self._lost
         deadline_ms = int((time.time() + self._spec.timeout_s) * 1000)
         self._current = Invocation(request_id, payload, deadline_ms, tenant_id, client_context, trace or _untraced())
-        self._answer = asyncio.get_running_loop().create_future()
+        self._outcome = asyncio.get_running_loop().create_future()
         self._idle.clear()
         self._log(f"START RequestId: {request_id} Version: $LATEST")
         begun_s = time.monotonic()
-        self._tell("INVOKE", {"deadlineMs": deadline_ms, "requestId": request_id})
+        self._notify("INVOKE", {"deadlineMs": deadline_ms, "requestId": request_id})
         self._next.put_nowait(self._current)
         try:
-            outcome = await asyncio.wait_for(asyncio.shield(self._answer), self._spec.timeout_s)
+            outcome = await asyncio.wait_for(asyncio.shield(self._outcome), self._spec.timeout_s)
         except TimeoutError:
             outcome = self._time_out(request_id)
         self._report(request_id, (time.monotonic() - begun_s) * 1000, init_ms, outcome)
@@ -122,36 +122,36 @@ class Environment:
 
     @property
     def function(self) -> str:
-        """The function's name."""
+        """Name of the function."""
         return self._spec.name
 
     def kill(self) -> None:
-        """End the process at once, in the middle of whatever it does."""
+        """Kill the process immediately, even during an invocation."""
         self._process.kill()
 
     @property
     def is_lost(self) -> bool:
-        """Whether no further invocation can succeed."""
+        """Whether all later invocations will fail."""
         return self._lost is not None
 
     async def settle(self) -> bool:
-        """Wait until extensions have done their work after the response; False if the environment is lost."""
+        """Wait until the extensions have finished the invocation. Return False if the environment is lost."""
         await self._idle.wait()
         return not self.is_lost
 
     async def close(self) -> None:
-        """End the process; extensions are notified and get a moment."""
-        if self._extensions and not self._gone.is_set():
-            self._tell("SHUTDOWN", {"shutdownReason": "spindown"})
+        """Notify the extensions, and kill the process after a grace period."""
+        if self._extensions and not self._ended.is_set():
+            self._notify("SHUTDOWN", {"shutdownReason": "spindown"})
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._gone.wait(), _SHUTDOWN_GRACE_S)
+                await asyncio.wait_for(self._ended.wait(), _SHUTDOWN_GRACE_S)
         self._process.kill()
-        await self._gone.wait()
-        self._service.close()  # not earlier: the runtime client would log that it has lost its connection
+        await self._ended.wait()
+        self._service.close()  # last, because the runtime client would log a lost connection
         self._log_file.close()
 
     async def ready(self) -> float:
-        """Wait until runtime and extensions are ready; return the time of the init phase [ms], 0 if it was over."""
+        """Wait for the end of the init phase. Return its duration [ms], or 0 if it was already over."""
         if self._initialised.is_set():
             return 0.0
         try:
@@ -168,28 +168,28 @@ class Environment:
         return self._lost
 
     def _exited(self, ended: asyncio.Future[int]) -> None:
-        """Record that the process has ended: by itself, by a time-out or because the environment is closed."""
+        """Record the end of the process, and fail the current invocation."""
         code = ended.result()
-        how = f"signal: {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        reason = f"signal: {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         request_id = self._current.request_id if self._current else "unknown"
-        message = f"RequestId: {request_id} Error: Runtime exited with error: {how}"
+        message = f"RequestId: {request_id} Error: Runtime exited with error: {reason}"
         self._lost = self._lost or failed("Runtime.ExitError", message)
         self._complete(self._lost)
-        for event in (self._initialised, self._idle, self._gone):
+        for event in (self._initialised, self._idle, self._ended):
             event.set()
 
     def _complete(self, outcome: Outcome) -> None:
-        if self._answer and not self._answer.done():
-            self._answer.set_result(outcome)
+        if self._outcome and not self._outcome.done():
+            self._outcome.set_result(outcome)
 
-    def _arrived(self) -> None:
-        """End the init phase or invocation when the runtime and all extensions have asked for the next event."""
+    def _note_ready(self) -> None:
+        """End the init phase or invocation when the runtime and all extensions have requested the next event."""
         self._waiting += 1
         if self._waiting == 1 + len(self._extensions):
             self._initialised.set()
             self._idle.set()
 
-    def _tell(self, kind: str, details: dict[str, object]) -> None:
+    def _notify(self, kind: str, details: dict[str, object]) -> None:
         event = {"eventType": kind, "invokedFunctionArn": self._spec.arn, **details}
         for extension in self._extensions.values():
             if kind in extension.events:
@@ -200,7 +200,7 @@ class Environment:
             case ["runtime", "invocation", "next"]:
                 return await self._serve_next()
             case ["runtime", "invocation", request_id, ("response" | "error") as kind]:
-                return self._serve_answer(request_id, kind, request.body)
+                return self._serve_outcome(request_id, kind, request.body)
             case ["runtime", "init", "error"]:
                 self._lost = Outcome(request.body, "Unhandled", reusable=False)
                 self._initialised.set()
@@ -212,12 +212,12 @@ class Environment:
         return _ABSENT
 
     async def _serve_next(self) -> wire.Response:
-        self._arrived()
+        self._note_ready()
         invocation = await self._next.get()
         self._waiting -= 1
         return wire.Response(200, invocation.payload, invocation.headers(self._spec.arn))
 
-    def _serve_answer(self, request_id: str, kind: str, body: bytes) -> wire.Response:
+    def _serve_outcome(self, request_id: str, kind: str, body: bytes) -> wire.Response:
         if self._current is None or request_id != self._current.request_id:
             return wire.Response(400, b'{"errorType":"InvalidRequestID","errorMessage":"Invalid request ID"}')
         if len(body) > MAX_RESPONSE_BYTES:
@@ -228,16 +228,16 @@ class Environment:
         self._complete(Outcome(body, "Unhandled" if kind == "error" else ""))
         return _ACCEPTED
 
-    def _serve_register(self, wanted: dict[str, list[str]]) -> wire.Response:
+    def _serve_register(self, registration: dict[str, list[str]]) -> wire.Response:
         identifier = str(uuid.uuid4())
-        self._extensions[identifier] = _Extension(wanted["events"])
-        about = {"functionName": self._spec.name, "functionVersion": "$LATEST", "handler": self._spec.handler}
-        return wire.Response(200, json.dumps(about).encode(), {"Lambda-Extension-Identifier": identifier})
+        self._extensions[identifier] = _Extension(registration["events"])
+        function = {"functionName": self._spec.name, "functionVersion": "$LATEST", "handler": self._spec.handler}
+        return wire.Response(200, json.dumps(function).encode(), {"Lambda-Extension-Identifier": identifier})
 
     async def _serve_extension(self, identifier: str) -> wire.Response:
         if identifier not in self._extensions:
             return wire.Response(403, b'{"errorType":"Extension.UnknownExtensionIdentifier"}')
-        self._arrived()
+        self._note_ready()
         event = await self._extensions[identifier].queue.get()
         self._waiting -= 1
         return wire.Response(200, json.dumps(event).encode())
@@ -250,10 +250,10 @@ class Environment:
             f"Memory Size: {self._spec.memory_mb} MB",
             *([f"Init Duration: {init_ms:.2f} ms"] if init_ms else []),
             *(["Status: error"] if outcome.error else []),
-            f"Time: {datetime.now(UTC).isoformat(timespec='milliseconds')}",  # CloudWatch has it next to each line
+            f"Time: {datetime.now(UTC).isoformat(timespec='milliseconds')}",  # CloudWatch stores a time with each line
         ]
         self._log(f"END RequestId: {request_id}\n" + "\t".join(figures))
 
     def _log(self, text: str) -> None:
-        if not self._log_file.closed:  # the end of its environment ended it: nobody is waiting
+        if not self._log_file.closed:  # closed with the environment
             self._log_file.write(f"{text}\n".encode())

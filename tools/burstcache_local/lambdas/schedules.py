@@ -1,4 +1,4 @@
-"""Functions that are invoked on a schedule."""
+"""Schedules that invoke functions periodically."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.template.template import Schedule
 
-Deliver = Callable[[Mapping[str, Any], bytes, str], Awaitable[None]]  # a target, its function's payload, the rule
+Deliver = Callable[[Mapping[str, Any], bytes, str], Awaitable[None]]  # arguments: target, payload, rule ARN
 
 
 async def run_schedules(
     schedules: Sequence[Schedule], outputs: Mapping[str, str], deliver: Deliver, region: str
 ) -> None:
-    """Deliver to targets when it is time, without end, for the first time after one period."""
+    """Invoke scheduled targets forever, starting after one period."""
     await asyncio.gather(
         *(_run(schedule.period_s, json.loads(outputs[schedule.output]), deliver, region) for schedule in schedules)
     )

@@ -1,4 +1,4 @@
-"""The Lambda service: invocations, throttled by concurrency, and asynchronous ones with their retries."""
+"""The Lambda service: synchronous invocations with a concurrency limit, and asynchronous invocations with retries."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from burstcache_local.functions import EventInvokeConfig, FunctionSpec, Outcome,
 from burstcache_local.lambdas.background import Background
 from burstcache_local.lambdas.environments import Environments
 from burstcache_local.lambdas.limits import LambdaLimits
+from burstcache_local.lambdas.runtime import Environment
 from burstcache_local.traces import TraceDaemon
 
 _TENANT_MISSING = (
@@ -27,11 +28,11 @@ _TENANT_SUPERFLUOUS = (
 )
 
 Resolver = Callable[[str], Awaitable[tuple[FunctionSpec, EventInvokeConfig]]]
-Destination = Callable[[str, str, str], Awaitable[None]]  # function, ARN of a queue or bus, message
+Destination = Callable[[str, str, str], Awaitable[None]]  # arguments: function, ARN of a queue or bus, message
 
 
 class Lambdas:
-    """All functions of the local cloud. All methods belong to one event loop."""
+    """All functions of the local cloud. Not thread-safe: call all methods in one event loop."""
 
     def __init__(
         self,
@@ -43,15 +44,15 @@ class Lambdas:
         traces: TraceDaemon | None = None,
         clock_ahead_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Know no function yet.
+        """Start with an empty cache of functions.
 
         Args:
-            resolve: Returns a function by its name.
-            send: Sends what is left of an event that nobody could handle.
+            resolve: Returns a function by name.
+            send: Sends the invocation record of a failed event to its destination.
             logs: Folder of the functions' logs.
             limits: Concurrency, environments and delays.
-            traces: Takes the segments of invocations; None: nobody does.
-            clock_ahead_s: How far the clock of the next environment is ahead [s].
+            traces: Receives invocation segments, or None to discard them.
+            clock_ahead_s: Returns the clock offset of the next environment [s].
         """
         self._resolve, self._send, self._limits, self._traces = resolve, send, limits, traces
         self._known: dict[str, tuple[FunctionSpec, EventInvokeConfig]] = {}
@@ -59,11 +60,11 @@ class Lambdas:
         self._running = 0
         self.environments = Environments(logs, limits, self._background, clock_ahead_s)
         self.concurrency = limits.concurrency  # may change while functions run
-        self.refused: frozenset[str] = frozenset()  # names of functions without concurrency; so may these
-        self.refusals = 0  # invocations for lack of concurrency
+        self.refused: frozenset[str] = frozenset()  # functions with a reserved concurrency of 0; may also change
+        self.refusals = 0  # invocations throttled by a concurrency limit
 
     async def start(self) -> None:
-        """Prepare for the first cold start."""
+        """Start the zygote before the first cold start needs it."""
         self.environments.start()
 
     async def function(self, name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
@@ -74,11 +75,11 @@ class Lambdas:
         return self._known[short]
 
     async def function_for(self, name: str, tenant_id: str) -> tuple[FunctionSpec, EventInvokeConfig]:
-        """Return a function that a tenant, or nobody in particular, invokes.
+        """Return a function if it accepts the tenant id (empty for none).
 
         Raises:
             FunctionNotFoundError: There is no such function.
-            TenantError: It takes a tenant and none is given, or the other way round.
+            TenantError: The function requires a tenant id and the call has none, or vice versa.
         """
         spec, config = await self.function(name)
         if spec.is_tenant_isolated and not tenant_id:
@@ -97,15 +98,15 @@ class Lambdas:
         client_context: str = "",
         trace: str = "",
     ) -> Outcome:
-        """Run one invocation in the environment that was used last, in a new one, or in the first that becomes free.
+        """Run one synchronous invocation.
 
-        An error, a time-out and a lost environment are outcomes.
+        Errors, timeouts and lost environments are outcomes, not exceptions.
 
         Raises:
             FunctionNotFoundError: There is no such function.
-            TenantError: It takes a tenant and none is given, or the other way round.
-            ThrottledError: The account's concurrency is used up, or no environment became free within the function's
-                time limit.
+            TenantError: The function requires a tenant id and the call has none, or vice versa.
+            ThrottledError: The account's concurrency is exhausted, or no environment became free within the function's
+                timeout.
         """
         spec, _ = await self.function_for(name, tenant_id)
         if self._running >= self.concurrency or spec.name in self.refused:
@@ -121,7 +122,14 @@ class Lambdas:
                 tenant_id=tenant_id,
                 client_context=client_context,
             )
-            outcome = await (run() if self._traces is None else self._traced(self._traces, spec, trace, run))
+            running = asyncio.ensure_future(
+                run() if self._traces is None else self._traced(self._traces, spec, trace, run)
+            )
+            try:
+                outcome = await asyncio.shield(running)
+            except asyncio.CancelledError:  # of the caller: as on AWS, its invocation goes on
+                self._background.begin(self._finish(spec, tenant_id, environment, running))
+                raise
         except StartLostError as error:
             return failed("Runtime.ExitError", str(error))
         finally:
@@ -138,17 +146,28 @@ class Lambdas:
 
     @property
     def under_way(self) -> int:
-        """How many invocations run, and events are on their way or wait to be tried again."""
+        """Number of running invocations plus pending events and other background tasks."""
         return self._running + len(self._background)
 
     async def at_rest(self) -> None:
-        """Return when no event is on its way and every environment that has answered waits for its next one."""
+        """Wait until no event is pending and all environments have finished background work."""
         await self._background.at_rest()
 
     async def close(self) -> None:
-        """End all environments, running ones too."""
+        """End all environments, including busy environments."""
         self._background.cancel()
         await self.environments.close()
+
+    async def _finish(
+        self, spec: FunctionSpec, tenant_id: str, environment: Environment, running: Awaitable[Outcome]
+    ) -> None:
+        """Return an environment to its pool after an invocation whose caller was cancelled."""
+        self._running += 1
+        try:
+            outcome = await running
+        finally:
+            self._running -= 1
+        self.environments.give_back(spec, tenant_id, environment, outcome)
 
     @staticmethod
     async def _traced(
@@ -168,7 +187,10 @@ class Lambdas:
         tenant_id: str,
         trace: str,
     ) -> None:
-        """Invoke until it succeeds, retries are used up or the event is too old; then report the failure."""
+        """Invoke the function, with retries up to the maximum number of retries and the event's maximum age.
+
+        After the last failed attempt, send a record to the function's failure destination.
+        """
         accepted_s, attempts = time.monotonic(), 0
         throttle_delay_s = self._limits.throttle_delay_s
         while True:
@@ -196,7 +218,7 @@ class Lambdas:
 def _failure_record(
     spec: FunctionSpec, request_id: str, attempts: int, exhausted: bool, payload: bytes, outcome: Outcome
 ) -> str:
-    """Return the invocation record.
+    """Build the invocation record of a failed event.
 
     Source:
         AWS Lambda Developer Guide, "Capturing records of Lambda asynchronous invocations".

@@ -1,4 +1,7 @@
-"""Just enough HTTP/1.1 to serve the Lambda runtime API: a web framework would cost more than the invocation."""
+"""The wire protocol of the Lambda runtime API, as a minimal HTTP/1.1 server.
+
+A web framework would cost more CPU time than an invocation itself.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-_HEAD_LIMIT_BYTES = 1 << 20  # the client context travels in a header
+_HEAD_LIMIT_BYTES = 1 << 20  # the client context is a header
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; header names in lower case."""
+    """An HTTP request. Header names are in lower case."""
 
     method: str
     path: str
@@ -22,7 +25,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One JSON answer."""
+    """A JSON response."""
 
     status: int
     body: bytes = b"{}"
@@ -42,19 +45,19 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Service:
-    """A server on a free loopback port."""
+    """An HTTP server on a free loopback port."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self) -> int:
-        """Listen, and return the port."""
+        """Start listening, and return the port."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_HEAD_LIMIT_BYTES)
         return int(self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Stop listening and drop all connections, also those that wait for an answer."""
+        """Stop listening, and close all connections even during a request."""
         self._server.close()
         for connection in self._connections:
             connection.cancel()
@@ -63,8 +66,8 @@ class Service:
         connection = asyncio.ensure_future(self._talk(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
-        connection.add_done_callback(lambda _: writer.close())  # of one that is cancelled before it begins, too
-        if not self._server.is_serving():  # it was accepted when the service closed
+        connection.add_done_callback(lambda _: writer.close())  # even if the task is cancelled before its first step
+        if not self._server.is_serving():  # accepted while the service was closing
             connection.cancel()
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

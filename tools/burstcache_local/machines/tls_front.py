@@ -1,7 +1,7 @@
-"""TLS in front of a server that has none: the Redis that one can install from a wheel is built without it.
+"""A TLS front for a plaintext server, because Redis wheels are built without TLS.
 
-Clients connect and verify as they do on AWS; only the end of the encryption is another program. It is a process of its
-own, as a node is a machine of its own: in this one it would be late whenever the other services of AWS are.
+Clients connect and verify certificates as on AWS, although another program terminates TLS. This program runs in its own
+process, so that load on the AWS services in this process does not delay it.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from burstcache_local.machines import processes, tls_server
 
 
 class TlsFront:
-    """Listens with a certificate and passes on what it hears, from `open` to `close`."""
+    """A process that terminates TLS and forwards connections to a plaintext server between `open` and `close`."""
 
     def __init__(self, address: tuple[str, int], server: tuple[str, int], pem: str, log: Path) -> None:
-        """Remember what to do.
+        """Configure the front without listening.
 
         Args:
-            address: Where clients connect.
-            server: Where the server listens, without TLS.
-            pem: A private key and its certificate.
-            log: Where it writes.
+            address: Address that clients connect to.
+            server: Address of the plaintext server.
+            pem: A private key with its certificate.
+            log: The process's log file.
         """
         self._address, self._server, self._pem, self._log = address, server, pem, log
         self._process: subprocess.Popen[bytes] | None = None
 
     def open(self) -> None:
-        """Listen; who connects from now on is answered.
+        """Start listening. Clients can connect when this method returns.
 
         Raises:
-            OSError: The address is taken.
+            OSError: The address is in use.
         """
-        key = os.memfd_create("key")  # OpenSSL takes it from a file only
+        key = os.memfd_create("key")  # OpenSSL reads keys from files only
         try:
             os.write(key, self._pem.encode())
             with socket.create_server(self._address) as listener:
                 descriptors = (listener.fileno(), key)
-                words = map(str, (*descriptors, *self._server))
-                command = [sys.executable, "-I", tls_server.__file__, *words]
+                arguments = map(str, (*descriptors, *self._server))
+                command = [sys.executable, "-I", tls_server.__file__, *arguments]
                 self._process = processes.start(command, env={}, log=self._log, pass_fds=descriptors)
         finally:
             os.close(key)
 
     def close(self) -> None:
-        """Hang up, and listen no longer."""
+        """Close all connections and stop listening."""
         if self._process is not None:
             processes.stop(self._process, grace_s=0)
             self._process = None

@@ -1,9 +1,10 @@
-"""The end of TLS: python tls_server.py LISTENER KEY HOST PORT.
+"""A TLS server that terminates TLS for a plaintext server: python tls_server.py LISTENER KEY HOST PORT.
 
-It accepts at the descriptor LISTENER with the key and certificate that the descriptor KEY is of, and joins each
-connection to one of its own to the server at HOST and PORT. It ends when it is killed.
+The program accepts connections on the file descriptor LISTENER, with the key and certificate in the file descriptor
+KEY. It forwards each connection to HOST and PORT over a plaintext connection, and runs until it is killed.
 
-SIGUSR1 makes the link thin, as if its bandwidth were used up: answers come at 200 bytes a second. SIGUSR2 ends that.
+SIGUSR1 throttles the server's responses to 200 bytes/s per connection, to simulate exhausted bandwidth. SIGUSR2 ends
+the throttling.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from typing import cast
 
 import uvloop
 
-_HANDSHAKE_S = 5.0  # at most, of a client
-_PIECE_BYTES, _PIECE_S = 20, 0.1  # of an answer over a thin link
+_HANDSHAKE_S = 5.0  # timeout of a client's handshake
+_CHUNK_BYTES, _CHUNK_S = 20, 0.1  # size and interval of chunks on a throttled connection
 
 
-class _End(asyncio.Protocol):
-    """One of two joined connections: what it hears goes out at the other, and they end together."""
+class _Connection(asyncio.Protocol):
+    """One side of a proxied connection, which forwards received data to the other side. Both sides close together."""
 
-    other: _End
+    other: _Connection
     transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -48,13 +49,13 @@ class _End(asyncio.Protocol):
             self.other.transport.resume_reading()
 
 
-class _ServerEnd(_End):
-    """The end of the server, whose answers may have to go over a thin link."""
+class _ServerConnection(_Connection):
+    """A connection to the plaintext server, with optional throttling of responses."""
 
-    is_thin = False  # of all connections
+    is_throttled = False  # shared by all connections
 
     def __init__(self) -> None:
-        self._late = bytearray()  # what has not gone out yet
+        self._backlog = bytearray()  # received but not yet forwarded
         self._sending: asyncio.Task[None] | None = None
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -63,23 +64,23 @@ class _ServerEnd(_End):
         super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
-        if not self.is_thin and not self._late:
+        if not self.is_throttled and not self._backlog:
             return super().data_received(data)
-        self._late += data
+        self._backlog += data
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     async def _send(self) -> None:
-        while self._late:
-            size_bytes = _PIECE_BYTES if self.is_thin else len(self._late)
-            piece = bytes(self._late[:size_bytes])
-            del self._late[:size_bytes]
-            super().data_received(piece)
-            await asyncio.sleep(_PIECE_S)
+        while self._backlog:
+            size_bytes = _CHUNK_BYTES if self.is_throttled else len(self._backlog)
+            chunk = bytes(self._backlog[:size_bytes])
+            del self._backlog[:size_bytes]
+            super().data_received(chunk)
+            await asyncio.sleep(_CHUNK_S)
 
 
-class _ClientEnd(_End):
-    """The end of a client, joined to a connection of its own to the server."""
+class _ClientConnection(_Connection):
+    """A client's connection, which opens a connection to the plaintext server and joins the two."""
 
     def __init__(self, server: tuple[str, int]) -> None:
         self._server = server
@@ -87,7 +88,7 @@ class _ClientEnd(_End):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.transport.pause_reading()
-        self.other = _ServerEnd()
+        self.other = _ServerConnection()
         self.other.other = self
         self._joining = asyncio.get_running_loop().create_task(self._join())
 
@@ -106,16 +107,16 @@ class _ClientEnd(_End):
 
 async def _serve(listener: socket.socket, tls: ssl.SSLContext, server: tuple[str, int]) -> None:
     loop = asyncio.get_running_loop()
-    for number, is_thin in ((signal.SIGUSR1, True), (signal.SIGUSR2, False)):
-        loop.add_signal_handler(number, setattr, _ServerEnd, "is_thin", is_thin)
-    listening = await loop.create_server(
-        partial(_ClientEnd, server), sock=listener, ssl=tls, ssl_handshake_timeout=_HANDSHAKE_S
+    for number, is_throttled in ((signal.SIGUSR1, True), (signal.SIGUSR2, False)):
+        loop.add_signal_handler(number, setattr, _ServerConnection, "is_throttled", is_throttled)
+    front = await loop.create_server(
+        partial(_ClientConnection, server), sock=listener, ssl=tls, ssl_handshake_timeout=_HANDSHAKE_S
     )
-    await listening.serve_forever()
+    await front.serve_forever()
 
 
 def main() -> None:
-    """Serve until the end of the process."""
+    """Serve until the process is killed."""
     listener, key, host, port = sys.argv[1:]
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(f"/proc/self/fd/{key}")

@@ -1,4 +1,4 @@
-"""The volume of an instance that has a database of state: what outlives its stops, and what restores and saves it."""
+"""The volume of an instance with a state database. It survives stops, and has the program that restores and saves."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 class StateVolume:
-    """One instance's: as its user data sets it up on AWS (`template.yaml`)."""
+    """One instance's volume, set up as the instance's user data does on AWS (`template.yaml`)."""
 
     def __init__(self, instance_id: str, tags: Mapping[str, str], folder: Path) -> None:
         self._tags = tags
         self._folder = folder / f"{instance_id}-volume"
         self._folder.mkdir(exist_ok=True)
-        self._socket = Path(tempfile.gettempdir()) / f"{instance_id}.sock"  # a short path, as sockets must have
+        self._socket = Path(tempfile.gettempdir()) / f"{instance_id}.sock"  # socket paths must be short
         self._mark, self._program = self._folder / "restored", self._folder / "burstcache-state"
         self._keeper = self._folder / "burstcache-keeper"
 
@@ -25,11 +25,11 @@ class StateVolume:
         return self._tags["burstcache-state"] == "rdb"
 
     def boot(self) -> None:
-        """Begin a boot: what was restored in the one before is restored again."""
+        """Remove the previous restore's marker, so that this boot restores the database again."""
         self._mark.unlink(missing_ok=True)
 
     def install(self, program: str, *, keeper_password: str) -> None:
-        """Put the program that restores and saves onto the volume, and the password that it logs in with."""
+        """Install the program that restores and saves on the volume, with its Redis password."""
         _, _, lines = program.partition("\n")
         self._program.write_text(f"#!{sys.executable}\n{lines}", "utf-8")
         self._program.chmod(0o755)
@@ -37,17 +37,17 @@ class StateVolume:
         self._keeper.write_text(keeper_password)
 
     def server_options(self) -> list[str]:
-        """Return the options of the server in addition to those of any."""
+        """Return the server's additional options for a state database."""
         append = "yes" if self._tags["burstcache-state"] == "aof" else "no"
-        kept = ["--dir", str(self._folder), "--appendonly", append, "--appendfsync", "everysec"]
-        return [*kept, "--unixsocket", str(self._socket)]
+        options = ["--dir", str(self._folder), "--appendonly", append, "--appendfsync", "everysec"]
+        return [*options, "--unixsocket", str(self._socket)]
 
-    def command(self, *words: str) -> list[str]:
-        """Return how the program is called."""
-        return [str(self._program), *words]
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line of the program that restores and saves."""
+        return [str(self._program), *arguments]
 
     def variables(self) -> dict[str, str]:
-        """Return the environment of the program, and what the node's own program gets of it."""
+        """Return environment variables for the programs that restore, save and announce."""
         if not self.is_saved:
             return {}
         return {
@@ -60,5 +60,5 @@ class StateVolume:
         }
 
     def close(self) -> None:
-        """Remove what is outside the volume."""
+        """Remove the socket, which is outside the volume."""
         self._socket.unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""moto as the local cloud's AWS: the repairs it needs, the resources it lacks, and the server in front of it."""
+"""moto as the local cloud's AWS, with patches for moto, missing resource types, and an HTTP server."""

@@ -1,4 +1,4 @@
-"""The answers of custom resources' functions, on their way from the function's PUT to CloudFormation."""
+"""Answers from custom resources' functions to CloudFormation."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from burstcache_local.errors import TemplateError
 
 
 class Answers:
-    """What the functions of custom resources have answered and CloudFormation has not read yet."""
+    """Responses from custom resources' functions that CloudFormation has not read yet."""
 
     def __init__(self) -> None:
         self._answers: dict[str, dict[str, Any]] = {}
         self._arrived = threading.Condition()
 
     def put(self, request_id: str, answer: dict[str, Any]) -> None:
-        """Accept a function's PUT to its ResponseURL."""
+        """Store the response that a function has PUT to its ResponseURL."""
         with self._arrived:
             self._answers[request_id] = answer
             self._arrived.notify_all()
 
     def take(self, request_id: str, logical_id: str) -> dict[str, Any]:
-        """Return an answer, or raise TemplateError if there is none."""
+        """Remove and return a response, or raise TemplateError if none arrives within 5 s."""
         with self._arrived:
             if not self._arrived.wait_for(lambda: request_id in self._answers, 5):
                 raise TemplateError(f"{logical_id}: its function returned without an answer to the ResponseURL")

@@ -1,4 +1,7 @@
-"""A repair: moto's instances reach their final state at once, EC2's pass through others that refuse some calls."""
+"""A patch for EC2 states, which adds the transient instance states that moto skips.
+
+EC2 rejects some calls in transient states.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ _CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "s
 
 
 def set_state(instance: Any, name: str) -> None:
-    """Show an instance in a state."""
+    """Set the state of an instance."""
     instance._state.name, instance._state.code = name, _CODES[name]
 
 
-def tell(instance: Any) -> None:
-    """Tell the rules of the default bus which state an instance has reached, as EC2 does."""
+def publish_state(instance: Any) -> None:
+    """Publish an instance's state change on the default event bus, as EC2 does."""
     from moto.events.models import events_backends
 
     backend = instance.ec2_backend
@@ -34,7 +37,7 @@ def tell(instance: Any) -> None:
 
 @repair
 def instances_pass_through_states() -> None:
-    """moto jumps to running, stopped and terminated, and starts an instance that is stopping."""
+    """Add transient states. moto sets the final state immediately, and can start a stopping instance."""
     from moto.ec2.models.instances import Instance
 
     make = Instance.__init__
@@ -51,7 +54,7 @@ def instances_pass_through_states() -> None:
 
 
 def _pass_through(model: Any, name: str, transient: str, *, refused_in: set[str]) -> None:
-    """Wrap a method that changes the state."""
+    """Wrap an instance's method so that the instance enters the transient state first."""
     from moto.ec2.exceptions import EC2ClientError
 
     change, done = getattr(model, name), {"start": "running", "stop": "stopped", "terminate": "terminated"}[name]

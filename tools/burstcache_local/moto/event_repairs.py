@@ -1,4 +1,4 @@
-"""Repairs to moto's EventBridge, and to its S3's events and permissions."""
+"""Patches that repair moto's EventBridge, and moto's S3 events and permissions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from burstcache_local.traces import HEADER
 
 @repair
 def rules_reach_functions() -> None:
-    """moto raises NotImplementedError for a function as target, and delivers for disabled rules too."""
+    """Deliver events to Lambda functions, and only for enabled rules.
+
+    moto raises NotImplementedError for functions, and also delivers events for disabled rules.
+    """
     from moto.events.models import Rule
 
     send = Rule.send_to_targets
@@ -37,7 +40,7 @@ def rules_reach_functions() -> None:
 
 @repair
 def s3_events_use_the_default_bus() -> None:
-    """moto offers S3's events to the rules of every bus, under names of the older notifications, and hides errors."""
+    """Send S3 events only to the default bus. moto sends them to every bus, with outdated names, and hides errors."""
     from moto.events.models import events_backends
     from moto.s3 import notifications
 
@@ -80,21 +83,21 @@ def s3_events_use_the_default_bus() -> None:
 
 @repair
 def unsigned_requests_may_do_everything() -> None:
-    """moto lets a request without a signature make an object, but not replace, read or delete it."""
+    """Allow all unsigned requests. moto allows only creating objects, but not replacing, reading or deleting them."""
     from moto.iam.access_control import PermissionResult
     from moto.s3.models import FakeBucket
 
-    ask = FakeBucket.get_permission
+    get = FakeBucket.get_permission
 
     def get_permission(bucket: Any, action: str, resource: str) -> Any:
-        known = ask(bucket, action, resource)
-        return PermissionResult.PERMITTED if known == PermissionResult.NEUTRAL else known
+        permission = get(bucket, action, resource)
+        return PermissionResult.PERMITTED if permission == PermissionResult.NEUTRAL else permission
 
     FakeBucket.get_permission = get_permission
 
 
 def _trace_of(event: Mapping[str, Any]) -> str:
-    """Return the header of the trace that PutEvents came in. Events of AWS's services are in none."""
+    """Return a PutEvents request's trace header. Events from AWS services belong to no trace."""
     from flask import has_request_context, request
 
     is_put = has_request_context() and not event["source"].startswith("aws.")
@@ -102,19 +105,19 @@ def _trace_of(event: Mapping[str, Any]) -> str:
 
 
 def _payload(target: Mapping[str, Any], event: Mapping[str, Any]) -> bytes:
-    """Return the function's payload: the event, or what the target makes of it."""
+    """Return the function's payload, which is the event or the output of the target's input transformer."""
     if "Input" in target:
         return str(target["Input"]).encode()
     at = datetime.fromtimestamp(float(event["time"]), UTC) if not isinstance(event["time"], str) else event["time"]
-    sent = {name: value for name, value in event.items() if name not in ("ingestion-time", "replay-name")}
-    sent["time"] = at if isinstance(at, str) else at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    message = {name: value for name, value in event.items() if name not in ("ingestion-time", "replay-name")}
+    message["time"] = at if isinstance(at, str) else at.strftime("%Y-%m-%dT%H:%M:%SZ")
     if transformer := target.get("InputTransformer"):
         from moto.events.models import EventTemplateParser
 
         made = EventTemplateParser.parse(
             input_template=transformer["InputTemplate"],
             input_paths_map=transformer.get("InputPathsMap", {}),
-            event=sent,
+            event=message,
         )
         return json.dumps(made).encode()
-    return json.dumps(sent).encode()
+    return json.dumps(message).encode()

@@ -1,4 +1,4 @@
-"""Step Functions tells the default bus how executions have ended; here it is ours, so moto does not know."""
+"""Execution events of the local Step Functions, which is independent of moto, on moto's default event bus."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 from burstcache_local.functions import ACCOUNT
 
 
-def tell(region: str, execution_arn: str, machine_arn: str, status: str) -> None:
-    """Tell the rules of the default bus how an execution has ended.
+def publish_end(region: str, execution_arn: str, machine_arn: str, status: str) -> None:
+    """Publish the end of an execution on the default event bus.
 
     Source:
         AWS Step Functions Developer Guide, "Automating Step Functions event delivery with EventBridge".

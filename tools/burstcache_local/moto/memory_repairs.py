@@ -1,4 +1,4 @@
-"""Repairs to what moto never forgets."""
+"""Patches that repair moto's memory leaks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from burstcache_local.moto.registry import repair
 
 @repair
 def models_are_forgotten() -> None:
-    """moto keeps every object of every model, each version of each DynamoDB item too, to show it on its dashboard."""
+    """Stop tracking model objects. moto keeps all model objects for its dashboard, even every version of an item."""
     from moto.core.common_models import BaseModel
 
     def new(cls: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Repairs to how moto takes objects in and gives them out."""
+"""Patches that repair object reads and writes in moto's S3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RANGE = re.compile("bytes=[0-9]*-[0-9]*", re.IGNORECASE)
 
 @repair
 def objects_are_no_forms() -> None:
-    """moto parses an object that has the type of a form, which is what curl says of data, and keeps nothing of it."""
+    """Store objects with a form's content type, curl's default. moto parses the form and stores nothing."""
     from moto.s3.responses import S3Response
     from werkzeug.datastructures import ImmutableMultiDict
 
@@ -35,9 +35,9 @@ def objects_are_no_forms() -> None:
 
 @repair
 def replaced_objects_stay_readable() -> None:
-    """moto closes an object's file when another one takes its key, also under those who are just putting or reading it.
+    """Keep replaced objects readable. moto closes an object's file when the key is overwritten.
 
-    The file goes with the last of them, as what nobody refers to any more does.
+    moto does so even during a read or write of the object. With this patch, the file closes with its last reference.
     """
     from moto.s3.models import FakeKey
 
@@ -53,7 +53,7 @@ def replaced_objects_stay_readable() -> None:
 
 @repair
 def bodies_are_what_their_digest_says() -> None:
-    """moto does not look at Content-MD5, by which S3 refuses a body that has changed on its way."""
+    """Verify Content-MD5, as S3 does to reject bodies corrupted in transit. moto ignores the header."""
     from moto.s3.exceptions import S3ClientError
     from moto.s3.responses import S3Response
 
@@ -61,9 +61,9 @@ def bodies_are_what_their_digest_says() -> None:
         answer = getattr(S3Response, name)
 
         def check(self: S3Response, *arguments: Any, **more: Any) -> Any:
-            given = self.headers.get("Content-MD5")
-            if given is not None and "aws-chunked" not in self.headers.get("Content-Encoding", ""):
-                if (digest := _digest(given)) is None:
+            header = self.headers.get("Content-MD5")
+            if header is not None and "aws-chunked" not in self.headers.get("Content-Encoding", ""):
+                if (digest := _digest(header)) is None:
                     raise S3ClientError("InvalidDigest", "The Content-MD5 you specified was invalid.")
                 if digest != hashlib.md5(self.body, usedforsecurity=False).digest():
                     raise S3ClientError("BadDigest", "The Content-MD5 you specified did not match what we received.")
@@ -77,7 +77,7 @@ def bodies_are_what_their_digest_says() -> None:
 
 @repair
 def deletions_are_xml() -> None:
-    """moto fails at a list of objects to delete that is no XML, as one is with a control character in a key."""
+    """Reject malformed XML in DeleteObjects, such as a control character in a key. moto responds with a 500."""
     from xml.parsers.expat import ExpatError
 
     from moto.s3.exceptions import MalformedXML
@@ -96,7 +96,7 @@ def deletions_are_xml() -> None:
 
 @repair
 def metadata_has_a_limit() -> None:
-    """moto takes any amount of user metadata, of which S3 takes 2 KB: the bytes of all names and values."""
+    """Limit user metadata to 2 KB of names and values, as S3 does. moto accepts any amount."""
     from moto.s3 import responses
     from moto.s3.exceptions import S3ClientError
 
@@ -115,7 +115,7 @@ def metadata_has_a_limit() -> None:
 
 @repair
 def keys_have_a_limit() -> None:
-    """moto takes keys of any length, of which S3 takes 1,024 bytes."""
+    """Limit keys to 1,024 bytes, as S3 does. moto accepts any length."""
     from moto.s3.exceptions import S3ClientError
     from moto.s3.responses import S3Response
 
@@ -132,7 +132,7 @@ def keys_have_a_limit() -> None:
 
 @repair
 def keys_may_have_line_breaks() -> None:
-    """moto looks for a request's key with a `.`, which matches no line break, and knows no such path."""
+    """Accept keys with line breaks. moto's routes match keys with `.`, which excludes line breaks."""
     from moto.moto_server.utilities import RegexConverter
 
     make = RegexConverter.__init__
@@ -145,10 +145,13 @@ def keys_may_have_line_breaks() -> None:
 
 @repair
 def unchanged_objects_say_when_they_changed() -> None:
-    """moto's server takes Last-Modified out of a 304, which S3 sends, so that a cache reads the whole object again."""
+    """Keep Last-Modified in a 304, as S3 does.
+
+    moto's server removes the header, so that a cache has to read the whole object again.
+    """
     from werkzeug.wrappers import response
 
-    module: Any = response  # which imports it for itself
+    module: Any = response  # this module imports the function by name
     remove = module.remove_entity_headers
 
     def remove_entity_headers(headers: Any) -> None:
@@ -159,7 +162,10 @@ def unchanged_objects_say_when_they_changed() -> None:
 
 @repair
 def malformed_ranges_are_ignored() -> None:
-    """moto fails at a Range without `=`, and takes numbers of any unit for bytes; S3 sends the whole object."""
+    """Ignore malformed ranges and send the whole object, as S3 does.
+
+    moto raises an exception for a range without `=`, and treats every unit as bytes.
+    """
     from moto.s3.responses import S3Response
 
     cut = S3Response._handle_range_header
@@ -173,7 +179,7 @@ def malformed_ranges_are_ignored() -> None:
 
 
 def _digest(text: str) -> bytes | None:
-    """Return the digest in a Content-MD5 header, or None if there is none in it."""
+    """Return the digest in a Content-MD5 header, or None if the header is malformed."""
     try:
         digest = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

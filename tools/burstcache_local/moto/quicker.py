@@ -1,6 +1,7 @@
-"""moto, quicker: the same answers, without what it computes anew at each request.
+"""Patches for a quicker moto, which returns the same responses with less computation per request.
 
-Each change names what it saves. They depend on moto's internals, as the repairs do.
+The comment at each patch names the work that the patch avoids. The patches depend on moto's internals, like the
+repairs.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from moto.dynamodb.responses import DynamoHandler, DynamoResult
 from moto.moto_api._internal.moto_random import MotoRandom
 from moto.s3.responses import S3Response
 
-# Of the environment, what the addresses of services depend on.
+from burstcache_local import speed
+
+# Environment variables that determine service URLs.
 _NAMES_OF_URLS = ("MOTO_ENABLE_ISO_REGIONS", "MOTO_S3_CUSTOM_ENDPOINTS")
 _OURS = ("dynamodb", "ec2", "events", "ssm")
 OF_ITEMS = frozenset(
@@ -43,69 +46,71 @@ OF_ITEMS = frozenset(
 
 @functools.cache
 def apply() -> None:
-    """Make the moto of this process quick, once."""
-    # The operations of a service, searched for among all attributes of a class.
+    """Speed up moto in this process unless speed patches are disabled. Idempotent."""
+    if not speed.ENABLED:
+        return
+    # A search for a service's operations in all attributes of a class.
     responses.method_names_from_class = functools.cache(responses.method_names_from_class)
-    # The names under which an answer may have a field, thirty per field.
-    serialize.XFormedAttributePicker.get_possible_keys = _remembered_keys(
+    # The computation of thirty possible attribute names for each response field.
+    serialize.XFormedAttributePicker.get_possible_keys = _cached_keys(
         serialize.XFormedAttributePicker.get_possible_keys
     )
-    # The syntax of an update, which its validation copies before changing it; how often it has each clause, too.
+    # Parsing update expressions and counting their clauses. The syntax tree can be cached, since validation copies it.
     UpdateExpressionParser.make = functools.cache(_counted(UpdateExpressionParser.make))
     UpdateExpressionValidator.get_ast_processors = _but_counts(UpdateExpressionValidator.get_ast_processors)
-    # The words and reserved names of a condition, searched for with patterns and in a list; and all that a second time.
-    ConditionExpressionParser._lex_condition_expression = _remembered_words(
+    # Lexing conditions by patterns, a linear search for reserved words, and a second parse of each condition.
+    ConditionExpressionParser._lex_condition_expression = _cached_words(
         ConditionExpressionParser._lex_condition_expression
     )
     ReservedKeywords.get_reserved_keywords = functools.cache(_as_set(ReservedKeywords.get_reserved_keywords))
     ConditionExpressionParser.parse = _parsed_once(ConditionExpressionParser.parse)
-    # A choice for each letter of the random names that every answer has.
+    # A call to the random generator for each letter of random names in responses.
     MotoRandom.get_random_string = _random_string
-    # The types that a pass over an update deals with, asked for at each node; a copy of the tree as pickle makes it.
+    # Type checks at each node of an update's syntax tree, and a generic deep copy of the tree.
     ast_nodes.DepthFirstTraverser.traverse_node_recursively = _traverse
     ast_nodes.Node.__deepcopy__ = _copy_of_node
-    # The ten types that a value of DynamoDB may have, looked for under three names each: it names its own.
+    # A search for a DynamoDB value's type among ten types with three names each, although the value names its type.
     serialize.JSONSerializer._serialize_type_structure = _own_type_of_values(
         serialize.JSONSerializer._serialize_type_structure
     )
-    # The same with values in requests, and in answers as boto3 parses them; answers with items pass as they are.
+    # The same search in requests, and in responses that boto3 parses. Responses with items skip serialization.
     parse.BaseJSONParser._parse_structure = _own_type_of_parsed(parse.BaseJSONParser._parse_structure)
     answers: Any = parsers.BaseJSONParser
     answers._handle_structure = _own_type_of_parsed(answers._handle_structure)
     DynamoHandler.serialized = _items_as_they_are(DynamoHandler.serialized)
-    # The name of a request, of 52 letters by chance, which is also looked for in answers that are no XML.
+    # A random request id of 52 letters, and its insertion into responses that are not XML.
     responses.BaseResponse._enrich_response = staticmethod(_named(responses.BaseResponse._enrich_response))
-    # The attributes of an object, looked for under thirty names per field: nearly all fields of an instance have none.
+    # Attribute lookups under thirty names per field, although most objects lack nearly all fields.
     serialize.AttributePicker.__call__ = _picked_at_once
-    # The addresses of a service, for which that of S3 reads a module anew at each request, twice.
-    base_backend.BaseBackend.urls = property(_remembered_urls(base_backend.BaseBackend.urls.fget))
-    # Whether a host names the bucket, a matter of fifteen patterns that is asked six times a request.
-    S3Response.subdomain_based_buckets = staticmethod(_remembered_hosts(S3Response.subdomain_based_buckets))
-    # A copy of whole tables per transaction, for the case that it is refused: of the items that it changes.
+    # The computation of a service's URLs, for which moto's S3 reloads a module twice per request.
+    base_backend.BaseBackend.urls = property(_cached_urls(base_backend.BaseBackend.urls.fget))
+    # Matching fifteen patterns six times per request, to decide whether the host contains the bucket's name.
+    S3Response.subdomain_based_buckets = staticmethod(_cached_hosts(S3Response.subdomain_based_buckets))
+    # A copy of whole tables for each transaction's rollback, although copies of the changed items suffice.
     models.copy = SimpleNamespace(deepcopy=_copy_but_tables)
     models.DynamoDBBackend.transact_write_items = _put_back_if_refused(models.DynamoDBBackend.transact_write_items)
-    # All items of a table, sorted, to find those of a key.
+    # Sorting all items of a table to find the items of one partition key.
     models.Table.query = _of_one_key(models.Table.query)
-    # The search for the service of a request, through 230 patterns in the order of their names.
+    # A search for a request's service in 230 patterns. The services that this project uses move to the front.
     backend_index.backend_url_patterns.sort(key=lambda pattern: pattern[0] not in _OURS)
 
 
-def leave_alone() -> None:
-    """Have the garbage collector leave alone all that there is by now, for as long as this process lives.
+def freeze_garbage_collector() -> None:
+    """Exclude all current objects from garbage collection.
 
-    moto has 600,000 objects; each look at all of them has a whole local cloud stand still for 0.4 s.
+    moto creates 600,000 objects, so each full collection would pause the whole local cloud for 0.4 s.
     """
     gc.freeze()
 
 
-def _remembered_keys(find: Any) -> Any:
-    known: dict[tuple[type, str, Any], tuple[str, ...]] = {}
+def _cached_keys(find: Any) -> Any:
+    cache: dict[tuple[type, str, Any], tuple[str, ...]] = {}
 
     def keys(self: Any, context: Any) -> tuple[str, ...]:
         name = (type(context.obj), context.key, context.shape)
-        if name not in known:
-            known[name] = tuple(dict.fromkeys(find(self, context)))
-        return known[name]
+        if name not in cache:
+            cache[name] = tuple(dict.fromkeys(find(self, context)))
+        return cache[name]
 
     return keys
 
@@ -119,7 +124,7 @@ def _but_counts(processors: Any) -> Any:
 
 
 def _traverse(self: Any, node: Any, child_id: int = -1) -> Any:
-    """Process the nodes of a tree, children first, as `DepthFirstTraverser` does."""
+    """Process a syntax tree's nodes, children first, as `DepthFirstTraverser` does."""
     steps, prepare = self._processing_map(), self.pre_processing_of_child
     prepares = prepare.__func__ is not ast_nodes.DepthFirstTraverser.pre_processing_of_child
     return _walk(node, child_id, steps, _CLASSES.setdefault(tuple(steps), {}), prepare if prepares else None)
@@ -135,16 +140,16 @@ def _walk(node: Any, child_id: int, steps: Any, classes: dict[type, type | None]
     kind = type(node)
     if kind not in classes:
         classes[kind] = next((each for each in steps if issubclass(kind, each)), None)
-    dealt_with_as = classes[kind]
-    if dealt_with_as is not None:
-        node = steps[dealt_with_as](node)
+    handled_class = classes[kind]
+    if handled_class is not None:
+        node = steps[handled_class](node)
         node.parent = parent
         if parent:
             parent.children[child_id] = node
     return node
 
 
-# Of the classes that a pass deals with, and of a node's: as which of them it is dealt with.
+# Classes that a traverser handles → a node's class → the handled class that matches the node.
 _CLASSES: dict[tuple[type, ...], dict[type, type | None]] = {}
 _is_any_of: Any = functools.cache(issubclass)
 
@@ -160,14 +165,14 @@ def _copy_of_node(node: Any, memo: object, parent: Any = None) -> Any:
     return copied
 
 
-def _remembered_words(lex: Any) -> Any:
-    known: dict[str, tuple[Any, ...]] = {}
+def _cached_words(lex: Any) -> Any:
+    cache: dict[str, tuple[Any, ...]] = {}
 
     def words(self: Any) -> Any:
         text = self.condition_expression
-        if text not in known:
-            known[text] = tuple(lex(self))
-        return deque(known[text])
+        if text not in cache:
+            cache[text] = tuple(lex(self))
+        return deque(cache[text])
 
     return words
 
@@ -177,16 +182,16 @@ def _as_set(find: Any) -> Any:
 
 
 def _parsed_once(parse: Any) -> Any:
-    """Return a method that parses a condition once: an update looks at its own twice."""
+    """Cache a condition parser's last result, because an update parses its condition twice."""
     last: tuple[Any, ...] = (None, None, None, None)
 
     def parsed(self: Any) -> Any:
         nonlocal last
-        asked = self.condition_expression, self.expression_attribute_names, self.expression_attribute_values
-        known, condition, names, values = last
-        if known != asked:
+        arguments = self.condition_expression, self.expression_attribute_names, self.expression_attribute_values
+        last_arguments, condition, names, values = last
+        if last_arguments != arguments:
             condition = parse(self)
-            last = asked, condition, self.expr_attr_names_found, self.expr_attr_values_found
+            last = arguments, condition, self.expr_attr_names_found, self.expr_attr_values_found
         else:
             self.expr_attr_names_found, self.expr_attr_values_found = names, values
         return condition
@@ -199,29 +204,29 @@ def _random_string(self: Any, length: int = 20, include_digits: bool = True, low
     return letters.lower() if lower_case else letters
 
 
-def _remembered_urls(find: Any) -> Any:
-    known: dict[tuple[object, ...], Any] = {}
+def _cached_urls(find: Any) -> Any:
+    cache: dict[tuple[object, ...], Any] = {}
 
     def urls(self: Any) -> Any:
         key = (type(self), *map(os.environ.get, _NAMES_OF_URLS))
-        if key not in known:
-            known[key] = find(self)
-        return known[key]
+        if key not in cache:
+            cache[key] = find(self)
+        return cache[key]
 
     return urls
 
 
-def _remembered_hosts(ask: Any) -> Any:
-    known: dict[tuple[object, ...], bool] = {}
+def _cached_hosts(ask: Any) -> Any:
+    cache: dict[tuple[object, ...], bool] = {}
 
     def names_the_bucket(request: Any) -> bool:
         host = request.headers.get("host")
         if not host:
             return bool(ask(request))
         key = (host, *map(os.environ.get, _NAMES_OF_URLS))
-        if key not in known:
-            known[key] = ask(request)
-        return known[key]
+        if key not in cache:
+            cache[key] = ask(request)
+        return cache[key]
 
     return names_the_bucket
 
@@ -249,7 +254,7 @@ def _own_type_of_parsed(parse_structure: Any) -> Any:
 
 
 def has_items(handler: Any, action_result: Any) -> bool:
-    """Whether an answer of DynamoDB consists of items, which are values of JSON already, but for bytes."""
+    """Return whether a DynamoDB response consists of items. Items already are JSON values, except for bytes."""
     return type(action_result) is DynamoResult and handler._get_action() in OF_ITEMS
 
 
@@ -288,7 +293,7 @@ def _put_back_if_refused(transact: Any) -> Any:
 
 
 def _items(backend: Any, transact_items: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield tables, keys, and copies of the items that are there, of all that a transaction may change."""
+    """Yield table, keys and a copy for each item that a transaction may change."""
     for operation in itertools.chain.from_iterable(map(dict.values, transact_items)):
         table = backend.tables.get(operation.get("TableName"))
         if table is not None:
@@ -299,15 +304,15 @@ def _items(backend: Any, transact_items: Any) -> Iterator[tuple[Any, ...]]:
 def _of_one_key(query: Any) -> Any:
     parameters = inspect.signature(query)
 
-    def found(self: Any, *args: Any, **named: Any) -> Any:
-        asked = parameters.bind(self, *args, **named).arguments
-        key = asked["hash_key"]
-        if key is not None and not asked.get("index_name"):
+    def query_key(self: Any, *args: Any, **named: Any) -> Any:
+        arguments = parameters.bind(self, *args, **named).arguments
+        key = arguments["hash_key"]
+        if key is not None and not arguments.get("index_name"):
             items, self = self.items, copy.copy(self)
             self.items = {key: items[key]} if key in items else {}
         return query(self, *args, **named)
 
-    return found
+    return query_key
 
 
 def _named(enrich: Any) -> Any:
@@ -325,7 +330,7 @@ def _named(enrich: Any) -> Any:
 
 
 def _picked_at_once(self: Any, context: Any) -> Any:
-    """Return the value of a field, as `AttributePicker` does, or None at once if no class or object has it."""
+    """Return a field's value, as `AttributePicker` does, with a shortcut if neither class nor object has the field."""
     obj, key = context.obj, context.key
     field = type(obj), key, context.shape
     if field not in _NAMES:
@@ -336,13 +341,13 @@ def _picked_at_once(self: Any, context: Any) -> Any:
     names, of_objects = _NAMES[field]
     value = None
     if of_objects is None or not of_objects.isdisjoint(vars(obj)):
-        found = (get_value(obj, name, serialize.MISSING) for name in names)
-        value = next((each for each in found if each is not serialize.MISSING), None)
+        values = (get_value(obj, name, serialize.MISSING) for name in names)
+        value = next((each for each in values if each is not serialize.MISSING), None)
     for path, transform in self.response_transformers.items():
         if path.endswith(key) and f"{context.key_path}.{key}".endswith(path):
             return transform(value)
     return value
 
 
-# By class, field and shape: the names under which an object may have it, and those that its class has not.
+# Class, field and shape → the field's possible attribute names, and the names as a set if only instances can have them.
 _NAMES: dict[tuple[type, str, Any], tuple[tuple[str, ...], frozenset[str] | None]] = {}

@@ -1,6 +1,7 @@
-"""The repairs to moto 5.2.5, each by name, so that a test can leave one out and see its effect.
+"""The registry of repairs, which are monkey patches for moto 5.2.5. A test can skip a repair to observe its effect.
 
-They depend on moto's internals: its version is pinned exactly, and every repair has a check that fails without it.
+Repairs depend on moto's internals. moto's version is therefore pinned, and each repair has a test that fails without
+the repair.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import importlib
 import os
 from collections.abc import Callable
 
-SKIPPED = "BURSTCACHE_LOCAL_SKIP_REPAIR"  # environment variable with the name of the one repair to leave out
+SKIPPED = "BURSTCACHE_LOCAL_SKIP_REPAIR"  # environment variable that names a repair to skip
 
 _MODULES = (
     "dynamodb_repairs",
@@ -38,12 +39,12 @@ def names() -> list[str]:
 
 
 def purpose(name: str) -> str:
-    """Return what a repair is for."""
+    """Return a repair's docstring."""
     return _REPAIRS[name].__doc__ or ""
 
 
 def apply() -> None:
-    """Repair the moto of this process, once."""
+    """Repair moto in this process. Idempotent."""
     _load()
     skipped = os.environ.get(SKIPPED)
     for name, function in _REPAIRS.items():

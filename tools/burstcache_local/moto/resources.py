@@ -1,4 +1,4 @@
-"""Resource types that moto's CloudFormation lacks or breaks. A later class of a type wins, so nothing is patched."""
+"""Resource types that moto's CloudFormation lacks or breaks. A class defined for a type overrides moto's own class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Properties = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A resource that exists: the values of `Ref` and of `Fn::GetAtt`."""
+    """A created resource, with the values of `Ref` and `Fn::GetAtt`."""
 
     ref: str
     attributes: Mapping[str, Any]
@@ -93,9 +93,7 @@ def _listener(name: str, properties: Properties, services: Services) -> Made:
     listener = services.client("elbv2").create_listener(
         LoadBalancerArn=properties["LoadBalancerArn"],
         Port=int(properties["Port"]),
-        Protocol="HTTP"
-        if protocol == "HTTPS"
-        else protocol,  # HTTPS would need a certificate, which does not exist here
+        Protocol="HTTP" if protocol == "HTTPS" else protocol,  # HTTPS would need a certificate
         DefaultActions=properties["DefaultActions"],
     )["Listeners"][0]
     return Made(listener["ListenerArn"], {"ListenerArn": listener["ListenerArn"]})
@@ -110,7 +108,7 @@ def _event_invoke_config(name: str, properties: Properties, services: Services) 
 
 
 def _function_version(name: str, properties: Properties, services: Services) -> Made:
-    return Made(f"{properties['FunctionName']}:1", {"Version": "1"})  # the local cloud runs no older one
+    return Made(f"{properties['FunctionName']}:1", {"Version": "1"})  # the local cloud has no older versions
 
 
 def _egress_gateway(name: str, properties: Properties, services: Services) -> Made:
@@ -147,7 +145,7 @@ def _queue_policy(name: str, properties: Properties, services: Services) -> Made
 
 
 def _launch_template(name: str, properties: Properties, services: Services) -> Made:
-    return Made(name, {"LatestVersionNumber": "1"})  # instances have its data already: `template/complete.py`
+    return Made(name, {"LatestVersionNumber": "1"})  # `template/complete.py` copies the data into instances
 
 
 def _parameter(name: str, properties: Properties, services: Services) -> Made:
@@ -166,11 +164,11 @@ class _AnyAttribute(dict[str, str]):
 
 
 def _placeholder(name: str, properties: Properties, services: Services) -> Made:
-    """Stand in for a resource that nothing here uses, with made-up attributes."""
+    """Create a placeholder for a resource that the local cloud does not use, with generated attributes."""
     return Made(name, _AnyAttribute(name, services.region))
 
 
-# Type → property that names the resource, maker.
+# Type → name property and maker.
 _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::ApiGatewayV2::Api": ("", _http_api),
     "AWS::ApiGatewayV2::Stage": ("", _stage),
@@ -192,11 +190,11 @@ _TYPES: dict[str, tuple[str, Maker]] = {
 }
 
 
-_models: dict[str, type] = {}  # moto finds classes by what holds them weakly
+_models: dict[str, type] = {}  # strong references, because moto finds only classes that still exist
 
 
 def register(types: set[str]) -> set[str]:
-    """Make moto able to create all of `types`; return those that it gets only a placeholder for."""
+    """Register a model with moto for each of `types`. Return the types that become placeholders."""
     for type_, (name_property, maker) in _TYPES.items():
         if type_ not in _models:
             _models[type_] = _model(type_, name_property, maker)
@@ -208,14 +206,14 @@ def register(types: set[str]) -> set[str]:
 
 
 def _known_to_moto() -> set[str]:
-    """Return all types that moto can create or ignores, from classes that it looks for anew."""
+    """Search moto's classes again, and return all types that moto can create or ignores."""
     for cached in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
         cached.cache_clear()
     return {*parsing.get_model_map(), *parsing.NULL_MODELS}
 
 
 def _model(type_: str, name_property: str, maker: Maker) -> type:
-    """Return a direct subclass of moto's model class: moto finds no other."""
+    """Return a direct subclass of moto's model class. moto does not find indirect subclasses."""
 
     class Model(CloudFormationModel):  # type: ignore[misc]
         def __init__(self, made: Made) -> None:

@@ -1,4 +1,4 @@
-"""moto, repaired, behind a server that keeps connections."""
+"""An HTTP server for the patched moto, with persistent connections."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from burstcache_local.hosts import is_loopback
 from burstcache_local.moto import registry as moto_repairs
 from burstcache_local.moto.services import Services
 
-_KEEP_ALIVE_S = 3600  # a client that is cached for the life of a function must not find its connection closed
+_KEEP_ALIVE_S = 3600  # long, because functions keep clients that expect open connections
 _THREADS = 20
-_HEAD_LIMIT_S = 30.0  # as the front door's
+_HEAD_LIMIT_S = 30.0  # equals the front door's limit
 _MOST_HEAD_BYTES = 65_536
 _MOMENT_S = 0.001
 
@@ -35,9 +35,9 @@ class MotoServer:
     """All AWS services on one port of 127.0.0.1, in threads of this process.
 
     Args:
-        services: The cloud whose services they are; its clients ask them from the start on.
-        port: Where to listen; 0 for any free port.
-        before: Wraps moto's WSGI application with one that answers for a service itself.
+        services: The cloud's services, whose clients use this server.
+        port: Port to listen on, or 0 for any free port.
+        before: WSGI middleware around moto. The middleware may serve some services itself.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class MotoServer:
         self._threads, self._waiting, self._counting = _THREADS, 0, threading.Lock()
 
     def start(self) -> str:
-        """Listen, with a fresh state if no other one runs in this process, and return the URL.
+        """Start listening, and return the URL. moto's state is reset unless another server runs in this process.
 
         Raises:
             PortTakenError: The port is in use.
@@ -61,13 +61,11 @@ class MotoServer:
         self._server = _Server(address, application, numthreads=self._threads, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
         self._server.max_request_header_size = _MOST_HEAD_BYTES
-        self._server.keep_alive_conn_limit = cast(Any, None)  # with one, each request counts all connections
+        self._server.keep_alive_conn_limit = cast(Any, None)  # otherwise, each request would count all connections
         try:
             self._server.prepare()
         except OSError:
-            raise PortTakenError(
-                f"port {self._port} is in use: choose another one, or stop what listens there"
-            ) from None
+            raise PortTakenError(f"port {self._port} is in use: choose another one, or stop its listener") from None
         self._thread = threading.Thread(target=self._server.serve, name="moto", daemon=True)
         self._thread.start()
         self._services.cloud_url = f"http://127.0.0.1:{self._server.bind_addr[1]}"
@@ -75,7 +73,10 @@ class MotoServer:
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Leave at least as many threads to others as those that wait, like this one, for what may need others."""
+        """Mark the current thread as waiting for a call that may need another thread of this server.
+
+        If more than half of the threads are waiting, double the number of threads.
+        """
         with self._counting:
             self._waiting += 1
             missing = self._threads if 2 * self._waiting > self._threads else 0
@@ -89,7 +90,7 @@ class MotoServer:
 
     @contextlib.contextmanager
     def more_threads(self, count: int) -> Iterator[None]:
-        """Have more threads for the duration of a `with`."""
+        """Add threads for the duration of a `with`."""
         self._server.requests.grow(count)
         try:
             yield
@@ -97,17 +98,17 @@ class MotoServer:
             self._server.requests.shrink(count)
 
     def stop(self) -> None:
-        """Stop listening; connections are dropped."""
+        """Stop listening and close all connections."""
         from moto.core.config import default_user_config
 
         self._server.stop()
         self._thread.join(10)
-        # Reading AWS's own policies takes a tenth of a second, and moto does it at each of its resets.
+        # moto would reload AWS managed policies on each reset, which takes 0.1 s.
         default_user_config["iam"]["load_aws_managed_policies"] = False
 
 
 class _Received:
-    """A socket that is read from for so long at most in all, while a request's head is read."""
+    """A socket with a read deadline, which is set while a request's head is read."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -123,7 +124,7 @@ class _Received:
 
 
 class _Request(HTTPRequest):
-    """A request whose head has to arrive in time."""
+    """A request with a time limit for reading the head."""
 
     def parse_request(self) -> None:
         """Read a request's head, or raise TimeoutError."""
@@ -137,7 +138,7 @@ class _Request(HTTPRequest):
 
 
 class _Connection(HTTPConnection):
-    """A connection whose requests' heads have to arrive in time."""
+    """A connection with a time limit for reading each request's head."""
 
     RequestHandlerClass = _Request
 
@@ -155,7 +156,7 @@ class _Server(Server):
     head_limit_s = _HEAD_LIMIT_S
 
     def put_conn(self, conn: Any) -> None:
-        """Wait for the next request of a connection; cheroot raises ValueError if it has just stopped to."""
+        """Wait for a connection's next request. If the server has just stopped, close the connection."""
         try:
             super().put_conn(conn)
         except ValueError:
@@ -165,7 +166,7 @@ class _Server(Server):
 
 
 def _for_this_machine(application: WSGIApplication) -> WSGIApplication:
-    """Refuse requests that a page of somebody else's makes by a name of its own that leads here."""
+    """Reject requests with a foreign host name, even if it resolves to this machine, to prevent DNS rebinding."""
 
     def serve(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         host = environ.get("HTTP_HOST", "")
@@ -178,7 +179,7 @@ def _for_this_machine(application: WSGIApplication) -> WSGIApplication:
 
 
 def _with_raw_paths(application: WSGIApplication) -> WSGIApplication:
-    """Give moto the path as it arrived: cheroot names it otherwise, and a decoded one ends at an encoded `?`."""
+    """Pass the raw path to moto as the variable that it expects, because moto truncates decoded paths at a `?`."""
 
     def serve(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         environ["RAW_URI"] = environ["REQUEST_URI"]
@@ -188,7 +189,7 @@ def _with_raw_paths(application: WSGIApplication) -> WSGIApplication:
 
 
 def _application(services: Services) -> WSGIApplication:
-    os.environ["TZ"] = "UTC"  # moto mixes local and universal time
+    os.environ["TZ"] = "UTC"  # moto mixes local time and UTC
     time.tzset()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -201,9 +202,9 @@ def _application(services: Services) -> WSGIApplication:
         for accounts in list(BackendDict._instances):
             for account in accounts.values():
                 for backend in account.values():
-                    if type(backend).reset is not BaseBackend.reset:  # it has files to close, or processes to end
+                    if type(backend).reset is not BaseBackend.reset:  # this `reset` closes files or ends processes
                         backend.reset()
-                account.clear()  # one that is reset is made anew at once, whether it is asked for or not
+                account.clear()  # moto would immediately recreate a reset backend, even if unused
     config["iam"]["load_aws_managed_policies"] = True
     config["lambda"]["use_docker"] = False
     werkzeug_app.DISABLE_GLOBAL_CORS = True
@@ -215,20 +216,20 @@ def _application(services: Services) -> WSGIApplication:
 
     def create(service: str) -> Any:
         app = werkzeug_app.create_backend_app(service)
-        app.debug = False  # which replaces the form of each request by one that explains errors
+        app.debug = False  # debug mode replaces each request's form with a verbose variant
         app.config["PROPAGATE_EXCEPTIONS"] = True
         got_request_exception.connect(keep_error, app, weak=False)
         return app
 
     dispatcher = werkzeug_app.DomainDispatcherApplication(create)
-    # The search for a request's service makes a list of all services anew, and goes through 230 patterns.
+    # Without the cache, each search for a request's service lists all services and tries 230 patterns.
     dispatcher.get_backend_for_host = cache(dispatcher.get_backend_for_host)
     return dispatcher  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager
 def moto_server(port: int = 0) -> Iterator[Services]:
-    """Run a repaired moto without the template for the duration of a `with`, and yield its services."""
+    """Run a patched moto without the template for the duration of a `with`, and yield its services."""
     services = Services()
     server = MotoServer(services, port)
     try:

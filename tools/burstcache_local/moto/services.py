@@ -1,4 +1,4 @@
-"""The services of one local cloud: where they listen, boto3 clients of them, and who does what moto only records."""
+"""The services of one local cloud, with URLs, boto3 clients, and callbacks for moto's instances and events."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from botocore.config import Config
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.moto.answers import Answers
 
-REGION = "us-east-2"  # the template deploys there with any parameters
+REGION = "us-east-2"  # supports all parameter combinations
 _REGIONS = (REGION, "us-west-2", "eu-central-1", "eu-west-2", "eu-west-3", "eu-south-1", "ca-central-1", "us-west-1")
 
-# The state machine interpreter sends what a definition says, as AWS does; a task may take as long as it wants.
+# As on AWS, state machines send their arguments unvalidated, and tasks have no read timeout.
 _CONFIG = Config(
     parameter_validation=False,
     retries={"total_max_attempts": 1},
@@ -27,12 +27,12 @@ _CONFIG = Config(
     s3=cast(Any, {"addressing_style": "path", "disable_s3_express_session_auth": True}),  # moto has no sessions
 )
 
-# A rule's target, its function's payload, the rule's ARN, a trace's header.
+# Arguments: a rule's target, the function's payload, the rule's ARN, a trace header.
 Sink = Callable[[Mapping[str, Any], bytes, str, str], None]
 
 
 class Agent(Protocol):
-    """The agent in charge of the instances."""
+    """The agent that manages instance states."""
 
     def created(self, instance: Any) -> None: ...
 
@@ -40,49 +40,49 @@ class Agent(Protocol):
 
 
 class Services:
-    """What one local cloud has of moto.
+    """The services of one local cloud in moto.
 
-    moto keeps its state per process and region, so each cloud has a region of its own; by it, moto's parts find the
-    cloud that they belong to.
+    moto keeps its state per process and region, so each cloud has its own region. Patches of moto find their cloud by
+    region.
 
     Raises:
         LocalCloudError: All regions have been used since a cloud last ran alone in this process.
     """
 
     def __init__(self) -> None:
-        self.cloud_url = ""  # moto; as all others empty until it runs
-        self.lambda_url = ""  # the Lambda Invoke API
-        self.front_url = ""  # the HTTP API or load balancer
-        self.relay_address = "127.0.0.1"  # what the load balancer's name resolves to
-        self.instances: Agent | None = None  # None: moto itself is in charge of them
-        self.deliver: Sink | None = None  # gets events for functions, in moto's threads, and must not block
-        self.answers = Answers()  # of custom resources' functions
-        self.errors: deque[BaseException] = deque(maxlen=1)  # the last that moto did not expect; a client sees a 500
+        self.cloud_url = ""  # URL of moto; all URLs are empty until their servers run
+        self.lambda_url = ""  # URL of the Lambda Invoke API
+        self.front_url = ""  # URL of the HTTP API or load balancer
+        self.relay_address = "127.0.0.1"  # used as the network load balancer's DNS name
+        self.instances: Agent | None = None  # None: moto manages the instances
+        self.deliver: Sink | None = None  # receives events for functions in moto's threads, and must not block
+        self.answers = Answers()  # from custom resources' functions
+        self.errors: deque[BaseException] = deque(maxlen=1)  # last unexpected error in moto; clients get a 500
         self._clients: dict[tuple[str, str], Any] = {}
-        self._lock = threading.Lock()  # making a client is not thread-safe
+        self._lock = threading.Lock()  # creating boto3 clients is not thread-safe
         with _CLAIMS:
             if not _RUNNING:
                 _USED.clear()
-            self.is_alone = not _RUNNING  # when it began
+            self.is_alone = not _RUNNING  # whether no other cloud was running at the start
             self.region = next((region for region in _REGIONS if region not in _USED), "")
             if not self.region:
                 raise LocalCloudError(
-                    f"{len(_REGIONS)} local clouds have run next to each other in this process: use another process"
+                    f"{len(_REGIONS)} local clouds have run concurrently in this process: use another process"
                 )
             _USED.add(self.region)
             _RUNNING[self.region] = self
 
     def close(self) -> None:
-        """Let the region be used again as soon as no other cloud runs in this process."""
+        """Release the region, which can be reused once no other cloud runs in this process."""
         with _CLAIMS:
             _RUNNING.pop(self.region, None)
 
     def client(self, service: str) -> Any:
-        """Return the only client of `service`; a new one costs up to 60 ms of CPU."""
+        """Return the shared client of `service`, because creating a client costs up to 60 ms of CPU."""
         return self._client(service, self.lambda_url if service == "lambda" and self.lambda_url else self.cloud_url)
 
     def cloud_client(self, service: str) -> Any:
-        """Return the only client of `service` that asks moto, for Lambda as well."""
+        """Return the shared client of `service` that calls moto, even for Lambda."""
         return self._client(service, self.cloud_url)
 
     def _client(self, service: str, url: str) -> Any:
@@ -98,16 +98,16 @@ _CLAIMS = threading.Lock()
 
 
 def of_region(region: str) -> Services | None:
-    """Return the services of the cloud that has a region; None where moto runs for a test of its own."""
+    """Return the services of a region's cloud, or None if moto runs without a local cloud."""
     return _RUNNING.get(region)
 
 
 def new_client(service: str, url: str, region: str) -> Any:
-    """Return a client of a service that listens on this machine."""
+    """Return a new client for a service at a local URL."""
     return _session().client(service, region_name=region, endpoint_url=url, config=_CONFIG)
 
 
 @cache
 def _session() -> boto3.Session:
-    """Return the only session: it keeps the service models, which are slow to read."""
+    """Return the shared session, which caches the service models, because loading the models is slow."""
     return boto3.Session("local", "local")

@@ -1,8 +1,8 @@
-"""Repairs to moto's buckets with versioning: what a deletion leaves, and the events that S3 sends of it.
+"""Patches that repair versioned buckets in moto: versions after deletions, and S3 events on deletions.
 
 Source:
     Amazon S3 User Guide, "Using EventBridge" (the types of deletions), "Deleting object versions from a
-    versioning-enabled bucket", "Working with objects in a versioning-suspended bucket".
+        versioning-enabled bucket", "Working with objects in a versioning-suspended bucket".
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from burstcache_local.moto.registry import repair
 
-_NULL = "null"  # the version of what is written without versioning
+_NULL = "null"  # version id of objects written without versioning
 _writing = threading.RLock()
 
 
 @repair
 def suspended_versioning_keeps_versions() -> None:
-    """moto forgets all versions at a write or a deletion after versioning was suspended; S3 replaces the null version.
+    """Replace only the null version while versioning is suspended. moto drops all versions on a write or deletion.
 
-    A deletion leaves a delete marker there, too, as one of an object that does not exist does with versioning.
+    Also create a delete marker if versioning is suspended or the object does not exist, since moto omits such markers.
     """
     from moto.s3.models import FakeDeleteMarker, S3Backend
 
@@ -63,7 +63,7 @@ def suspended_versioning_keeps_versions() -> None:
 
 @repair
 def deletions_of_versions_send_events() -> None:
-    """moto sends no event of a delete marker, nor of a deleted version unless it is the last one."""
+    """Send deletion events that moto omits: for delete markers, and for all but the last deleted version."""
     from moto.s3.models import S3Backend
     from moto.s3.notifications import S3NotificationEvent, send_event
 
@@ -77,7 +77,7 @@ def deletions_of_versions_send_events() -> None:
             had = list(bucket.keys.getlist(key_name, []))
             answer = delete(self, bucket_name, key_name, version_id=version_id, bypass=bypass)
             has = list(bucket.keys.getlist(key_name, []))
-        if bucket.versioning_status and has:  # else moto has sent it
+        if bucket.versioning_status and has:  # otherwise, moto has sent the event
             gone = [each for each in had if each not in has]
             if version_id is None:
                 made = S3NotificationEvent.OBJECT_REMOVED_DELETE_MARKER_CREATED_EVENT
@@ -90,7 +90,7 @@ def deletions_of_versions_send_events() -> None:
 
 
 class _Nothing:
-    """What a delete marker stands for where there was no object."""
+    """A placeholder for the object that a delete marker deletes, if no such object existed."""
 
     def __init__(self, name: str) -> None:
         self.name = name

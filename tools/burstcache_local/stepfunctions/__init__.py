@@ -1,1 +1,1 @@
-"""Step Functions for what this project's machines use, on the clock of an event loop."""
+"""A subset of Step Functions that this project's state machines use, on an event loop's clock."""

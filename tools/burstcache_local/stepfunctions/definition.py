@@ -1,4 +1,4 @@
-"""Definitions, checked when a machine is made: whatever this interpreter does not run is refused by name."""
+"""State machine definitions and their validation. Errors name unsupported fields."""
 
 from __future__ import annotations
 
@@ -30,25 +30,24 @@ _PARTS = {
         "Comment", "ErrorEquals", "IntervalSeconds", "MaxAttempts", "BackoffRate", "MaxDelaySeconds", "JitterStrategy",
     },
 }  # fmt: skip
-# Of each of these, a state or a part that may have it has exactly one.
+# If a state, or a part of a state, supports any field of a set, it must have exactly one field of that set.
 _ONE_OF = (
     {"Next", "End"}, {"Resource"}, {"Choices"}, {"Seconds", "Timestamp"}, {"Condition"}, {"ErrorEquals"},
 )  # fmt: skip
 
-# The Amazon States Language asks for lists that are not empty.
+# The Amazon States Language requires these lists to be non-empty.
 _NOT_EMPTY = frozenset({"Choices", "ErrorEquals"})
 
 
 def parse(text: str, integrations: Mapping[str, Collection[str]]) -> dict[str, Any]:
-    """Return a definition that can be run.
+    """Parse and validate a definition.
 
     Args:
         text: The definition in Amazon States Language.
-        integrations: Names of the supported arguments by resource, without `arn:aws:states:::` and the suffix of a
-            task with a token.
+        integrations: Resource → supported arguments. Resources lack the prefix `arn:aws:states:::` and `TOKEN_SUFFIX`.
 
     Raises:
-        ApiError: `InvalidDefinition`; the message names the state and what is wrong with it.
+        ApiError: `InvalidDefinition`. The message has the state and the mistake.
     """
     try:
         definition = json.loads(text)
@@ -61,7 +60,7 @@ def parse(text: str, integrations: Mapping[str, Collection[str]]) -> dict[str, A
 
 
 def resource_of(state: State) -> tuple[str, bool]:
-    """Return a task's resource without its prefix and suffix, and whether the task waits for its token."""
+    """Return a task's resource without prefix and suffix, and whether the task waits for a token."""
     resource = str(state["Resource"]).removeprefix("arn:aws:states:::")
     return resource.removesuffix(TOKEN_SUFFIX), resource.endswith(TOKEN_SUFFIX)
 
@@ -83,9 +82,9 @@ def _check_state(
     if fields is None:
         raise ValueError(f"{name}: states of type {state.get('Type')!r} are not supported")
     _check_fields(name, state, {"Type", "Comment", *fields})
-    for part, known in _PARTS.items():
+    for part, allowed in _PARTS.items():
         for each in state.get(part, ()):
-            _check_fields(f"{name}.{part}", each, known)
+            _check_fields(f"{name}.{part}", each, allowed)
     for part in ("Catch", "Retry"):
         _check_errors(f"{name}.{part}", [each["ErrorEquals"] for each in state.get(part, ())])
     if "Resource" in fields:
@@ -106,21 +105,21 @@ def _check_task(name: str, state: State, integrations: Mapping[str, Collection[s
     _refuse_unknown(f"{name}.Arguments", state.get("Arguments", {}), integrations[resource])
 
 
-def _check_fields(place: str, given: Mapping[str, Any], known: Collection[str]) -> None:
-    _refuse_unknown(place, given, known)
-    for name in _NOT_EMPTY.intersection(given):
-        if not given[name]:
+def _check_fields(place: str, fields: Mapping[str, Any], allowed: Collection[str]) -> None:
+    _refuse_unknown(place, fields, allowed)
+    for name in _NOT_EMPTY.intersection(fields):
+        if not fields[name]:
             raise ValueError(f"{place}: expected at least one entry in {name}")
     for names in _ONE_OF:
-        if (accepted := names.intersection(known)) and len(accepted.intersection(given)) != 1:
+        if (accepted := names.intersection(allowed)) and len(accepted.intersection(fields)) != 1:
             raise ValueError(f"{place}: expected {' or '.join(sorted(accepted))}")
 
 
-def _check_errors(place: str, taken: list[list[str]]) -> None:
-    """Refuse a wildcard that would take the errors of those after it."""
-    for i, names in enumerate(taken, start=1):
-        if "States.ALL" in names and (len(names) > 1 or i < len(taken)):
-            raise ValueError(f"{place}: States.ALL stands alone, and in the last one only")
+def _check_errors(place: str, error_lists: list[list[str]]) -> None:
+    """Reject a wildcard that would shadow later retriers or catchers."""
+    for i, names in enumerate(error_lists, start=1):
+        if "States.ALL" in names and (len(names) > 1 or i < len(error_lists)):
+            raise ValueError(f"{place}: States.ALL must be the only error, and in the last entry")
 
 
 def _targets(state: State) -> Iterator[str]:
@@ -128,6 +127,6 @@ def _targets(state: State) -> Iterator[str]:
         yield from (part[field] for field in ("Next", "Default") if field in part)
 
 
-def _refuse_unknown(place: str, given: Collection[str], known: Collection[str]) -> None:
-    if unknown := sorted(set(given) - set(known)):
+def _refuse_unknown(place: str, fields: Collection[str], allowed: Collection[str]) -> None:
+    if unknown := sorted(set(fields) - set(allowed)):
         raise ValueError(f"{place}: {', '.join(unknown)} is not supported")

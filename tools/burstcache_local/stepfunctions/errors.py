@@ -1,4 +1,4 @@
-"""What Step Functions answers and what a state fails with."""
+"""Step Functions errors: API errors and state failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TERMINAL = ("States.DataLimitExceeded", "States.Runtime")
 
 
 class ApiError(LocalCloudError):
-    """A call is refused; `code` is the name that boto3 reports."""
+    """A rejected API call. `code` is the error code that boto3 reports."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -18,18 +18,18 @@ class ApiError(LocalCloudError):
 
 
 class StateError(Exception):
-    """A state fails with an error name and a cause; the machine may retry or catch it."""
+    """A state failure, with error name and cause. The state machine may retry or catch the error."""
 
     def __init__(self, name: str, cause: str = "") -> None:
         super().__init__(f"{name}: {cause}")
         self.name, self.cause = name, cause
 
     def matches(self, names: list[str]) -> bool:
-        """Whether a retrier or catcher with these `ErrorEquals` takes this error.
+        """Return whether a retrier or catcher with these `ErrorEquals` matches this error.
 
         Source:
-            Step Functions, "Handling errors": `States.TaskFailed` stands for all but a time-out, and neither it nor
-            `States.ALL` for an error that ends every execution.
+            Step Functions, "Handling errors": `States.TaskFailed` matches all errors except timeouts. Neither
+                `States.TaskFailed` nor `States.ALL` matches terminal errors.
         """
         if self.name in names or self.name in _TERMINAL:
             return self.name in names
@@ -37,11 +37,11 @@ class StateError(Exception):
 
 
 class HeartbeatLostError(StateError):
-    """A task sent no heartbeat in time: AWS reports `States.Timeout` without a cause and matches both names."""
+    """A missed heartbeat, which AWS reports as `States.Timeout` without a cause. Both error names match."""
 
     def __init__(self) -> None:
         super().__init__(TIMEOUT)
 
     def matches(self, names: list[str]) -> bool:
-        """Whether a retrier or catcher takes a lost heartbeat."""
+        """Return whether a retrier or catcher with these `ErrorEquals` matches a missed heartbeat."""
         return "States.HeartbeatTimeout" in names or super().matches(names)

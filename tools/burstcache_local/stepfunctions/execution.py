@@ -1,7 +1,7 @@
-"""One execution: it walks from state to state on its event loop, whose time is the only time that it waits by.
+"""One execution of a state machine in an event loop. All waits use the loop's clock.
 
-Events, their order and the errors' names are those that AWS records: a lost heartbeat is `States.Timeout` without a
-cause, for example, and an error that no state catches leaves no exit of its state.
+The event history has the same events, order and error names as on AWS. For example, a missed heartbeat is
+`States.Timeout` without a cause, and a state with an uncaught error has no exit event.
 """
 
 from __future__ import annotations
@@ -22,32 +22,30 @@ from burstcache_local.stepfunctions.errors import QUERY, TIMEOUT, StateError
 from burstcache_local.stepfunctions.expressions import evaluate
 from burstcache_local.stepfunctions.tokens import Tokens
 
-Call = Callable[[dict[str, Any]], Awaitable[Any]]  # a task's arguments in, its result out; raises StateError
-Left = tuple[str | None, Any]  # the next state, if there is one, and its input
+Call = Callable[[dict[str, Any]], Awaitable[Any]]  # maps a task's arguments to its result; raises StateError
+Transition = tuple[str | None, Any]  # the next state and its input (None: the execution ends)
 
-TRACE: ContextVar[str] = ContextVar(
-    "trace", default=""
-)  # header of the trace that an execution runs in; empty: of none
+TRACE: ContextVar[str] = ContextVar("trace", default="")  # an execution's trace header, or empty
 
-ROLE: ContextVar[str] = ContextVar("role", default="")  # ARN of the role of the machine that an execution is of
+ROLE: ContextVar[str] = ContextVar("role", default="")  # ARN of the state machine's role
 
 _MOST_S = 99_999_999
 
 
 @dataclass(slots=True)
 class Execution:
-    """One run of a machine."""
+    """One execution of a state machine."""
 
     arn: str
     machine_arn: str
     role_arn: str
     definition: Mapping[str, Any]
-    input: str  # byte for byte as it was given
+    input: str  # exactly as received
     calls: Mapping[str, Call]  # by resource
     tokens: Tokens
     now_us: Callable[[], int]
-    on_enter: Callable[[Execution, str], None]  # called before a state is entered; it may stop the execution there
-    on_end: Callable[[Execution], None]  # called when it has ended
+    on_enter: Callable[[Execution, str], None]  # called before each state, and may stop the execution
+    on_end: Callable[[Execution], None]  # called at the end of the execution
     status: str = "RUNNING"
     output: str = ""
     error: str = ""
@@ -55,8 +53,8 @@ class Execution:
     started_at: datetime = field(init=False)
     stopped_at: datetime | None = None
     _events: list[dict[str, Any]] = field(default_factory=list)
-    _archive: bytes = b""  # of an execution that is over: its events, in a tenth of the memory
-    _variables: dict[str, Any] = field(default_factory=dict)  # what states have assigned
+    _archive: bytes = b""  # compressed events of an ended execution, in a tenth of the memory
+    _variables: dict[str, Any] = field(default_factory=dict)  # assigned by states
     _context: dict[str, Any] = field(default_factory=dict)
     _task: asyncio.Task[None] | None = None
 
@@ -65,27 +63,30 @@ class Execution:
 
     @property
     def name(self) -> str:
-        """The name, unique in its machine."""
+        """Name of the execution, unique in its state machine."""
         return self.arn.rpartition(":")[2]
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What has happened, the oldest first."""
+        """All events so far, oldest first."""
         return pickle.loads(zlib.decompress(self._archive)) if self._archive else self._events
 
     def start(self) -> None:
-        """Begin to run."""
+        """Start the execution."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=self.name)
-        self._task.add_done_callback(self._put_away)
+        self._task.add_done_callback(self._archive_events)
 
     def stop(self, error: str = "", cause: str = "") -> None:
-        """End as ABORTED at once, in a state or between two; one that is over stays as it is."""
+        """Abort the execution immediately if it is running."""
         if self.status == "RUNNING" and self._task is not None:
             self._end("ABORTED", error=error, cause=cause)
             self._task.cancel()
 
-    def _put_away(self, _: asyncio.Task[None]) -> None:
-        """Keep what the API tells, and that small: a day of bursts leaves tens of thousands of executions."""
+    def _archive_events(self, _: asyncio.Task[None]) -> None:
+        """Compress the events of an ended execution, and drop all other data that the API does not report.
+
+        Memory matters, because a day of bursts can leave tens of thousands of executions.
+        """
         self._archive = zlib.compress(pickle.dumps(self._events))
         self._events, self._variables, self._context, self._task = [], {}, {}, None
 
@@ -112,12 +113,12 @@ class Execution:
                 name, value = await self._step(name, self.definition["States"][name], value)
         except StateError as error:
             self._end("FAILED", error=error.name, cause=error.cause)
-        except Exception as error:  # of an integration: no execution may stand still without a word
+        except Exception as error:  # raised by an integration: fail instead of hanging
             self._end("FAILED", error="States.Runtime", cause=repr(error))
         else:
             self._end("SUCCEEDED", output=json.dumps(value))
 
-    async def _step(self, name: str, state: State, value: Any) -> Left:
+    async def _step(self, name: str, state: State, value: Any) -> Transition:
         self._context["State"] = {"EnteredTime": _text(self._now()), "Name": name, "RetryCount": 0}
         self._log(f"{state['Type']}StateEntered", name=name, input=json.dumps(value))
         part = state
@@ -127,13 +128,13 @@ class Execution:
             case "Task":
                 return await self._task_state(state, value)
             case "Choice":
-                part = self._chosen(state, value)
+                part = self._choose_rule(state, value)
             case "Wait":
                 await asyncio.sleep(self._wait_s(state, value))
         return self._leave(part, default=value, input=value)
 
-    async def _task_state(self, state: State, value: Any) -> Left:
-        """Attempt a task until it succeeds, its retries are used up or none is for its error."""
+    async def _task_state(self, state: State, value: Any) -> Transition:
+        """Run a task with retries until it succeeds, no retrier matches the error, or the retries are exhausted."""
         retries = [0] * len(state.get("Retry", ()))
         while True:
             try:
@@ -141,61 +142,61 @@ class Execution:
                 return self._leave(state, default=result, input=value, result=result)
             except StateError as error:
                 if (delay_s := _retry_delay_s(state, error, retries)) is None:
-                    return self._caught(state, value, error)
+                    return self._catch(state, value, error)
             self._context["State"]["RetryCount"] += 1
             await asyncio.sleep(delay_s)
 
     async def _attempt(self, state: State, value: Any) -> Any:
-        resource, waits = resource_of(state)
+        resource, has_token = resource_of(state)
         heartbeat_s, timeout_s = (
             self._evaluate(state[field], _seconds, input=value) if field in state else None
             for field in ("HeartbeatSeconds", "TimeoutSeconds")
         )
         kind, _, action = resource.rpartition(":")
-        what = {"resourceType": kind, "resource": action + TOKEN_SUFFIX * waits}
-        token = self.tokens.open(self.arn, heartbeat_s) if waits else ""
-        self._context["Task"] = {"Token": token} if waits else {}
+        task = {"resourceType": kind, "resource": action + TOKEN_SUFFIX * has_token}
+        token = self.tokens.open(self.arn, heartbeat_s) if has_token else ""
+        self._context["Task"] = {"Token": token} if has_token else {}
         try:
             arguments = self._evaluate(state.get("Arguments", {}), input=value)
             limits = {"timeoutInSeconds": timeout_s, "heartbeatInSeconds": heartbeat_s}
-            self._log("TaskScheduled", **what, parameters=json.dumps(arguments), **limits)
-            self._log("TaskStarted", **what)
-            result = await self._called(resource, arguments, token, timeout_s, what)
+            self._log("TaskScheduled", **task, parameters=json.dumps(arguments), **limits)
+            self._log("TaskStarted", **task)
+            result = await self._call_resource(resource, arguments, token, timeout_s, task)
         finally:
             self.tokens.close(token)
             del self._context["Task"]
-        self._log("TaskSucceeded", **what, output=json.dumps(result))
+        self._log("TaskSucceeded", **task, output=json.dumps(result))
         return result
 
-    async def _called(
-        self, resource: str, arguments: dict[str, Any], token: str, timeout_s: float | None, what: dict[str, str]
+    async def _call_resource(
+        self, resource: str, arguments: dict[str, Any], token: str, timeout_s: float | None, task: dict[str, str]
     ) -> Any:
-        """Call what a task calls and wait for its token, if it has one; log what keeps it from a result."""
+        """Call a task's resource, and wait for the task token if there is one. Log timeouts and errors."""
         try:
             async with asyncio.timeout(timeout_s) as timeout:
                 if token:
                     self.tokens.ends_with(token, timeout)
                 result = await self.calls[resource](arguments)
                 if token:
-                    self._log("TaskSubmitted", **what, output=json.dumps(result))
+                    self._log("TaskSubmitted", **task, output=json.dumps(result))
                     result = await self.tokens.completed(token)
             return result
         except TimeoutError:
-            self._log("TaskTimedOut", **what, error=TIMEOUT)
+            self._log("TaskTimedOut", **task, error=TIMEOUT)
             raise StateError(TIMEOUT) from None
         except StateError as error:
-            self._log("TaskTimedOut" if error.name == TIMEOUT else "TaskFailed", **what, **_details(error))
+            self._log("TaskTimedOut" if error.name == TIMEOUT else "TaskFailed", **task, **_details(error))
             raise
 
-    def _caught(self, state: State, value: Any, error: StateError) -> Left:
+    def _catch(self, state: State, value: Any, error: StateError) -> Transition:
         for catcher in state.get("Catch", ()):
             if error.matches(catcher["ErrorEquals"]):
                 output = {"Error": error.name, "Cause": error.cause}
                 return self._leave(catcher, default=output, input=value, errorOutput=output)
         raise error
 
-    def _chosen(self, state: State, value: Any) -> State:
-        """Return the first rule whose condition is true, or the state itself if it has a default."""
+    def _choose_rule(self, state: State, value: Any) -> State:
+        """Return the first rule with a true condition, or the state itself if it has a default."""
         for rule in state["Choices"]:
             if self._evaluate(rule["Condition"], _truth, input=value):
                 return dict(rule)
@@ -209,21 +210,23 @@ class Execution:
         at: datetime = self._evaluate(state["Timestamp"], _instant, input=value)
         return max(0.0, (at - self._now()).total_seconds())
 
-    def _leave(self, part: State, *, default: Any, **states: Any) -> Left:
-        """Leave a state by itself, one of its rules or one of its catchers: each has an Output and an Assign."""
+    def _leave(self, part: State, *, default: Any, **states: Any) -> Transition:
+        """Leave the current state with the Output and Assign of `part` (a state, a choice rule or a catcher)."""
         output = self._evaluate(part["Output"], **states) if "Output" in part else default
         assigned = self._evaluate(part.get("Assign", {}), **states)
         self._variables |= assigned
         name = self._context["State"]["Name"]
         kind = self.definition["States"][name]["Type"]
-        texts = {"assignedVariables": {each: json.dumps(value) for each, value in assigned.items()}} if assigned else {}
-        self._log(f"{kind}StateExited", name=name, output=json.dumps(output), **texts)
+        assigned_texts = (
+            {"assignedVariables": {each: json.dumps(value) for each, value in assigned.items()}} if assigned else {}
+        )
+        self._log(f"{kind}StateExited", name=name, output=json.dumps(output), **assigned_texts)
         return part.get("Next", part.get("Default")), output
 
-    def _evaluate(self, template: Any, typed: Callable[[Any], Any] = lambda value: value, **states: Any) -> Any:
+    def _evaluate(self, template: Any, convert: Callable[[Any], Any] = lambda value: value, **states: Any) -> Any:
         variables = {**self._variables, "states": {**states, "context": self._context}}
         try:
-            return typed(evaluate(template, variables, now_us=self.now_us()))
+            return convert(evaluate(template, variables, now_us=self.now_us()))
         except StateError as error:
             self._log("EvaluationFailed", **_details(error), state=self._context["State"]["Name"])
             raise
@@ -231,21 +234,21 @@ class Execution:
     def _end(self, status: str, *, output: str = "", error: str = "", cause: str = "") -> None:
         self.status, self.output, self.error, self.cause = status, output, error, cause
         self.stopped_at = self._now()
-        self._log(f"Execution{status.title()}", **_given(output=output, error=error, cause=cause))
+        self._log(f"Execution{status.title()}", **_non_empty(output=output, error=error, cause=cause))
         self.on_end(self)
 
     def _log(self, kind: str, **details: Any) -> None:
-        """Add an event; two kinds have no predecessor, and state transitions share one name for their details."""
+        """Append an event, in the format of GetExecutionHistory."""
         number = len(self._events) + 1
         shared = [name for name in ("StateEntered", "StateExited") if kind.endswith(name)]
-        place = shared[0] if shared else kind
+        prefix = shared[0] if shared else kind
         self._events.append(
             {
                 "id": number,
                 "previousEventId": 0 if number <= 2 or kind == "ExecutionAborted" else number - 1,
                 "timestamp": self._now(),
                 "type": kind,
-                f"{place[0].lower()}{place[1:]}EventDetails": _given(**details),
+                f"{prefix[0].lower()}{prefix[1:]}EventDetails": _non_empty(**details),
             }
         )
 
@@ -254,10 +257,10 @@ class Execution:
 
 
 def _retry_delay_s(state: State, error: StateError, retries: list[int]) -> float | None:
-    """Return how long to wait before the next attempt, counting it in `retries`, or None if there is none.
+    """Return the delay before the next attempt [s], or None if no attempt is left. Count the retry in `retries`.
 
     Source:
-        Amazon States Language, "Retrying after error": the first retrier that matches decides alone.
+        Amazon States Language, "Retrying after error": only the first matching retrier applies.
     """
     for i, retrier in enumerate(state.get("Retry", ())):
         if error.matches(retrier["ErrorEquals"]):
@@ -292,10 +295,10 @@ def _truth(value: Any) -> bool:
 
 
 def _details(error: StateError) -> dict[str, str]:
-    return _given(error=error.name, cause=error.cause)
+    return _non_empty(error=error.name, cause=error.cause)
 
 
-def _given(**details: Any) -> dict[str, Any]:
+def _non_empty(**details: Any) -> dict[str, Any]:
     return {name: value for name, value in details.items() if value not in ("", None)}
 
 

@@ -1,4 +1,4 @@
-"""JSONata in a state machine: every string `{% … %}` of a field is replaced by its value."""
+"""Evaluation of JSONata expressions (`{% … %}`) in state machine fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPENING, _CLOSING = "{%", "%}"
 
 
 def check(template: Any) -> None:
-    """Parse every expression in a field, or raise ValueError that names the first one that is malformed."""
+    """Parse every expression in a field. Raise a ValueError that names the first malformed expression."""
     for text in _texts(template):
         if is_expression(text):
             _check_expression(text)
@@ -35,20 +35,21 @@ def _check_expression(text: str) -> None:
 
 
 def is_expression(value: Any) -> bool:
-    """Whether a value is a string that is evaluated."""
+    """Return whether a value is an expression."""
     return isinstance(value, str) and value.startswith(_OPENING) and value.endswith(_CLOSING)
 
 
 def evaluate(template: Any, variables: Mapping[str, Any], *, now_us: int) -> Any:
-    """Return the field's value as plain JSON.
+    """Evaluate all expressions in a field, and return plain JSON.
 
     Args:
-        template: The field: JSON with expressions in its strings.
-        variables: What expressions see, by name: `states` and what states have assigned.
-        now_us: What `$millis()` and `$now()` are derived from [us].
+        template: The field's JSON value, with expressions as strings.
+        variables: Variables by name: `states`, and variables assigned by earlier states.
+        now_us: Time for `$millis()` and `$now()`, since 1970 [us].
 
     Raises:
-        StateError: `States.QueryEvaluationError`: an expression fails, or yields nothing or no JSON.
+        StateError: `States.QueryEvaluationError`. An expression failed, returned nothing, or returned a value that is
+            not JSON.
     """
     if isinstance(template, dict):
         return {name: evaluate(part, variables, now_us=now_us) for name, part in template.items()}
@@ -66,15 +67,15 @@ def evaluate(template: Any, variables: Mapping[str, Any], *, now_us: int) -> Any
         if value is None:
             raise ValueError("it returned nothing (undefined)")
         return json.loads(json.dumps(value, default=_plain))
-    except Exception as error:  # the evaluator lets Python's own errors through
+    except Exception as error:  # the evaluator also raises built-in exceptions
         raise StateError(QUERY, f"The JSONata expression {template!r} failed: {error}") from error
 
 
 @lru_cache(maxsize=1024)
 def _compiled(body: str, thread: int) -> Jsonata:
-    """Return an expression for one thread: the evaluator keeps state of its own per thread."""
+    """Compile an expression for one thread, because the evaluator is not thread-safe."""
     expression = Jsonata(body)
-    expression.set_output_convert_nulls(False)  # or null and nothing would be the same
+    expression.set_output_convert_nulls(False)  # distinguish null from undefined
     return expression
 
 
@@ -84,7 +85,7 @@ def _plain(value: Any) -> None:
 
 
 def _digest(text: str, algorithm: str = "SHA-256") -> str:
-    """Return `$hash`, in hexadecimal digits."""
+    """Implement `$hash`, which returns the digest in hexadecimal."""
     return hashlib.new(algorithm.replace("-", "").lower(), text.encode()).hexdigest()
 
 

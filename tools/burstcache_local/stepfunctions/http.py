@@ -1,4 +1,4 @@
-"""The API over HTTP as boto3 speaks it: one POST per call, the action in a header, JSON in both directions."""
+"""The HTTP API for boto3, with one POST per call, the action in a header, and JSON in both directions."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _TARGET = "AWSStepFunctions."
 
 
 class HttpApi:
-    """Step Functions for callers in other threads than its event loop's."""
+    """A thread-safe HTTP interface to Step Functions."""
 
     def __init__(self, states: StepFunctions, loop: asyncio.AbstractEventLoop) -> None:
         self._states, self._loop = states, loop
 
     def respond(self, target: str, body: bytes, trace: str = "") -> tuple[int, bytes]:
-        """Return status and body of the response to one request.
+        """Perform one request, and return the response's status and body.
 
         Args:
             target: The header `X-Amz-Target`.
             body: The action's parameters as JSON.
-            trace: The header `X-Amzn-Trace-Id`, which goes before the parameter `traceHeader`.
+            trace: The header `X-Amzn-Trace-Id`, which takes precedence over the parameter `traceHeader`.
         """
         parameters = json.loads(body or b"{}") | ({"traceHeader": trace} if trace else {})
         try:
@@ -42,7 +42,7 @@ class HttpApi:
         return self._states.answer(action, parameters)
 
     def before(self, application: WSGIApplication) -> WSGIApplication:
-        """Return an application that answers calls of Step Functions and leaves all others to `application`."""
+        """Return a WSGI application that serves Step Functions and forwards everything else to `application`."""
 
         def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             target = environ.get("HTTP_X_AMZ_TARGET", "")

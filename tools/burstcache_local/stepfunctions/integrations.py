@@ -1,4 +1,4 @@
-"""What tasks call: functions of the local Lambda service, and DynamoDB as the AWS SDK integration calls it."""
+"""Task integrations for Lambda functions and, through the AWS SDK integration, DynamoDB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from burstcache_local.stepfunctions.execution import TRACE, Call
 
 
 def invoke_of(lambdas: Lambdas) -> Call:
-    """Return `lambda:invoke`: a function that fails fails its task with the name of its exception."""
+    """Return the integration `lambda:invoke`. If the function fails, the task's error is the exception's name."""
 
     async def invoke(arguments: dict[str, Any]) -> dict[str, Any]:
         name, payload = arguments["FunctionName"], json.dumps(arguments.get("Payload", {})).encode()
@@ -37,7 +37,7 @@ def invoke_of(lambdas: Lambdas) -> Call:
 
 
 def result_of(outcome: Outcome) -> dict[str, Any]:
-    """Return a task's result for what a function returned, or raise StateError if the function failed."""
+    """Convert a function's outcome to a task result, or raise StateError if the function failed."""
     body = json.loads(outcome.body)
     if outcome.error:
         raise StateError(body.get("errorType") or "Lambda.Unknown", outcome.body.decode())
@@ -45,7 +45,11 @@ def result_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def update_item_of(dynamodb: Callable[[], Any]) -> Call:
-    """Return `aws-sdk:dynamodb:updateItem` over the boto3 client that `dynamodb` gives, with the SDK's error names."""
+    """Return the integration `aws-sdk:dynamodb:updateItem`, with AWS's error names.
+
+    Args:
+        dynamodb: Returns the boto3 client to use.
+    """
 
     def update(arguments: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -1,4 +1,4 @@
-"""The API: machines and executions by ARN, and the calls that start, stop, complete and describe them."""
+"""The service API, which manages state machines and executions, and completes tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from burstcache_local.stepfunctions.tokens import Tokens
 Parameters = Mapping[str, Any]
 Answer = dict[str, Any]
 
-# Arguments by resource. Whatever a definition uses beyond these is refused at its creation.
+# Resource → supported arguments. Definitions with other arguments are rejected.
 _START_EXECUTION = "states:startExecution"
 INTEGRATIONS: dict[str, frozenset[str]] = {
     "lambda:invoke": frozenset({"FunctionName", "InvocationType", "Payload"}),
@@ -47,19 +47,19 @@ class _Machine:
     text: str
     definition: dict[str, Any]
     created_at: datetime
-    executions: dict[str, Execution]  # by name, the oldest first
+    executions: dict[str, Execution]  # by name, oldest first
 
 
 class StepFunctions:
-    """Step Functions of one region; every method belongs to one event loop.
+    """Step Functions in one region. Not thread-safe: call all methods in one event loop.
 
     Args:
-        region: The region in the ARNs.
-        calls: What `lambda:invoke` and `aws-sdk:dynamodb:updateItem` do; a machine whose resource is missing here
-            cannot be made.
-        now_us: The wall clock [us]. Waits and time-outs go by the event loop's time.
-        on_enter: Called before an execution enters a state; it may stop the execution there.
-        on_end: Called when an execution has ended, unless `close` has ended it.
+        region: Region of the ARNs.
+        calls: Implementations of `lambda:invoke` and `aws-sdk:dynamodb:updateItem`. A state machine that uses a
+            resource without an implementation is rejected.
+        now_us: The wall clock [us], for timestamps. Waits and timeouts use the event loop's clock.
+        on_enter: Called before an execution enters a state. This callback may stop the execution.
+        on_end: Called when an execution ends, except through `close`.
     """
 
     def __init__(
@@ -90,44 +90,46 @@ class StepFunctions:
         }
 
     def answer(self, action: str, parameters: Parameters) -> Answer:
-        """Return what an action of the API answers; times are datetimes.
+        """Perform an API action, and return the response with times as datetimes.
 
         Raises:
-            ApiError: The call is refused, as AWS does or because the action is not supported here.
+            ApiError: The call is rejected as on AWS, or the action is not supported here.
         """
         if action not in self._actions:
             raise ApiError("UnknownOperationException", f"{action} is not supported here")
         return self._actions[action](parameters)
 
     def close(self) -> None:
-        """Stop whatever runs."""
+        """Stop all running executions."""
         self._on_end = lambda execution: None
         for machine in self._machines.values():
             for execution in machine.executions.values():
                 execution.stop()
 
-    def _create_state_machine(self, asked: Parameters) -> Answer:
-        arn = f"arn:aws:states:{self._region}:{ACCOUNT}:stateMachine:{asked['name']}"
-        known = self._machines.get(arn)
-        if known is not None and known.text != asked["definition"]:
+    def _create_state_machine(self, parameters: Parameters) -> Answer:
+        arn = f"arn:aws:states:{self._region}:{ACCOUNT}:stateMachine:{parameters['name']}"
+        machine = self._machines.get(arn)
+        if machine is not None and machine.text != parameters["definition"]:
             raise ApiError("StateMachineAlreadyExists", f"State Machine Already Exists: '{arn}'")
-        if known is None:
+        if machine is None:
             supported = {resource: INTEGRATIONS[resource] for resource in self._calls}
-            definition = parse(asked["definition"], supported)
-            known = _Machine(arn, asked.get("roleArn", ""), asked["definition"], definition, self._now(), {})
-            self._machines[arn] = known
-        return {"stateMachineArn": arn, "creationDate": known.created_at}
+            definition = parse(parameters["definition"], supported)
+            machine = _Machine(
+                arn, parameters.get("roleArn", ""), parameters["definition"], definition, self._now(), {}
+            )
+            self._machines[arn] = machine
+        return {"stateMachineArn": arn, "creationDate": machine.created_at}
 
-    def _describe_state_machine(self, asked: Parameters) -> Answer:
-        machine = self._machine(asked["stateMachineArn"])
+    def _describe_state_machine(self, parameters: Parameters) -> Answer:
+        machine = self._machine(parameters["stateMachineArn"])
         return {"stateMachineArn": machine.arn, "definition": machine.text, "creationDate": machine.created_at}
 
-    def _start_execution(self, asked: Parameters) -> Answer:
-        machine = self._machine(asked["stateMachineArn"])
-        name, given = asked.get("name") or str(uuid.uuid4()), asked.get("input", "{}")
+    def _start_execution(self, parameters: Parameters) -> Answer:
+        machine = self._machine(parameters["stateMachineArn"])
+        name, input_text = parameters.get("name") or str(uuid.uuid4()), parameters.get("input", "{}")
         if not _NAME.fullmatch(name):
             raise ApiError("InvalidName", f"Invalid Name: '{name}'")
-        _json(given, "InvalidExecutionInput", "Invalid State Machine Execution Input")
+        _json(input_text, "InvalidExecutionInput", "Invalid State Machine Execution Input")
         execution = machine.executions.get(name)
         arn = f"{machine.arn.replace(':stateMachine:', ':execution:')}:{name}"
         if execution is None:
@@ -136,7 +138,7 @@ class StepFunctions:
                 machine_arn=machine.arn,
                 role_arn=machine.role_arn,
                 definition=machine.definition,
-                input=given,
+                input=input_text,
                 calls=self._calls,
                 tokens=self._tokens,
                 now_us=self._now_us,
@@ -144,10 +146,10 @@ class StepFunctions:
                 on_end=lambda ended: self._on_end(ended),
             )
             machine.executions[name] = execution
-            if trace := asked.get("traceHeader"):
-                TRACE.set(trace)  # for the task of this call, and those that it starts
+            if trace := parameters.get("traceHeader"):
+                TRACE.set(trace)  # inherited by the execution's asyncio tasks
             execution.start()
-        elif execution.status != "RUNNING" or execution.input != given:
+        elif execution.status != "RUNNING" or execution.input != input_text:
             raise ApiError("ExecutionAlreadyExists", f"Execution Already Exists: '{arn}'")
         return {"executionArn": arn, "startDate": execution.started_at}
 
@@ -165,13 +167,13 @@ class StepFunctions:
         at = started["startDate"].isoformat(timespec="milliseconds")
         return {"ExecutionArn": started["executionArn"], "StartDate": at.replace("+00:00", "Z")}
 
-    def _stop_execution(self, asked: Parameters) -> Answer:
-        execution = self._execution(asked)
-        execution.stop(asked.get("error", ""), asked.get("cause", ""))
+    def _stop_execution(self, parameters: Parameters) -> Answer:
+        execution = self._execution(parameters)
+        execution.stop(parameters.get("error", ""), parameters.get("cause", ""))
         return {"stopDate": execution.stopped_at}
 
-    def _describe_execution(self, asked: Parameters) -> Answer:
-        execution = self._execution(asked)
+    def _describe_execution(self, parameters: Parameters) -> Answer:
+        execution = self._execution(parameters)
         optional = {name: getattr(execution, name) for name in ("output", "error", "cause")}
         return {
             **_summary(execution),
@@ -179,29 +181,31 @@ class StepFunctions:
             **{name: value for name, value in optional.items() if value},
         }
 
-    def _list_executions(self, asked: Parameters) -> Answer:
-        machine, status = self._machine(asked["stateMachineArn"]), asked.get("statusFilter")
+    def _list_executions(self, parameters: Parameters) -> Answer:
+        machine, status = self._machine(parameters["stateMachineArn"]), parameters.get("statusFilter")
         newest_first = [
             execution for execution in reversed(machine.executions.values()) if status in (None, execution.status)
         ]
-        page, token = _page(newest_first, asked)
+        page, token = _page(newest_first, parameters)
         return {"executions": [_summary(execution) for execution in page], **token}
 
-    def _get_execution_history(self, asked: Parameters) -> Answer:
-        events = self._execution(asked).events
-        page, token = _page(events[::-1] if asked.get("reverseOrder") else events, asked)
+    def _get_execution_history(self, parameters: Parameters) -> Answer:
+        events = self._execution(parameters).events
+        page, token = _page(events[::-1] if parameters.get("reverseOrder") else events, parameters)
         return {"events": page, **token}
 
-    def _send_task_success(self, asked: Parameters) -> Answer:
-        self._tokens.complete(asked["taskToken"], _json(asked["output"], "InvalidOutput", "Invalid Output"))
+    def _send_task_success(self, parameters: Parameters) -> Answer:
+        self._tokens.complete(parameters["taskToken"], _json(parameters["output"], "InvalidOutput", "Invalid Output"))
         return {}
 
-    def _send_task_failure(self, asked: Parameters) -> Answer:
-        self._tokens.complete(asked["taskToken"], StateError(asked.get("error", ""), asked.get("cause", "")))
+    def _send_task_failure(self, parameters: Parameters) -> Answer:
+        self._tokens.complete(
+            parameters["taskToken"], StateError(parameters.get("error", ""), parameters.get("cause", ""))
+        )
         return {}
 
-    def _send_task_heartbeat(self, asked: Parameters) -> Answer:
-        self._tokens.beat(asked["taskToken"])
+    def _send_task_heartbeat(self, parameters: Parameters) -> Answer:
+        self._tokens.beat(parameters["taskToken"])
         return {}
 
     def _machine(self, arn: str) -> _Machine:
@@ -209,8 +213,8 @@ class StepFunctions:
             raise ApiError("StateMachineDoesNotExist", f"State Machine Does Not Exist: '{arn}'")
         return self._machines[arn]
 
-    def _execution(self, asked: Parameters) -> Execution:
-        arn = asked["executionArn"]
+    def _execution(self, parameters: Parameters) -> Execution:
+        arn = parameters["executionArn"]
         machine_arn, _, name = arn.replace(":execution:", ":stateMachine:").rpartition(":")
         machine = self._machines.get(machine_arn)
         if machine is None or name not in machine.executions:
@@ -233,15 +237,15 @@ def _summary(execution: Execution) -> Answer:
     }
 
 
-def _page(items: Sequence[Any], asked: Parameters) -> tuple[Sequence[Any], Answer]:
-    """Return a page of `items` and the token of the next page, which is the index of its first item."""
-    first = int(asked.get("nextToken") or 0)
-    end = first + (asked.get("maxResults") or _PAGE)
+def _page(items: Sequence[Any], parameters: Parameters) -> tuple[Sequence[Any], Answer]:
+    """Return a page of `items`, and the next page's token. A token is the index of the page's first item."""
+    first = int(parameters.get("nextToken") or 0)
+    end = first + (parameters.get("maxResults") or _PAGE)
     return items[first:end], {"nextToken": str(end)} if end < len(items) else {}
 
 
-def _json(text: str, code: str, what: str) -> Any:
+def _json(text: str, code: str, problem: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ApiError(code, f"{what}: '{error}'") from error
+        raise ApiError(code, f"{problem}: '{error}'") from error

@@ -1,1 +1,1 @@
-"""From `template.yaml` to resources: read, parameters, transform, resolve, complete."""
+"""The template pipeline from `template.yaml` to resources: read, parameters, transform, resolve, complete."""

@@ -1,4 +1,4 @@
-"""The last step: what moto cannot do is taken out of its hands, and is left for the rest of the local cloud."""
+"""Step 5 of the pipeline, `complete`, removes or replaces parts of the template that moto cannot run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
 
 
 def complete(body: dict[str, Any], roots: dict[str, Path]) -> LocalTemplate:
-    """Return the template as moto gets it, or raise TemplateError for a schedule that cannot be kept."""
+    """Return the template for moto, or raise TemplateError for an unsupported schedule."""
     _name_custom_resources(body["Resources"])
     _fill_from_launch_templates(body["Resources"])
     return LocalTemplate(body, roots, _take_schedules(body))
 
 
 def _name_custom_resources(resources: Mapping[str, Any]) -> None:
-    """Give custom resources one type, which is ours."""
+    """Replace all custom resource types with one common type."""
     for name, resource in resources.items():
         if resource["Type"].startswith("Custom::") or resource["Type"] == CUSTOM_RESOURCE:
             resource["Properties"] |= {LOCAL_TYPE: resource["Type"], LOCAL_ID: name}
@@ -30,7 +30,7 @@ def _name_custom_resources(resources: Mapping[str, Any]) -> None:
 
 
 def _fill_from_launch_templates(resources: Mapping[str, Any]) -> None:
-    """Give instances what their launch template says: moto's CloudFormation does not look into it."""
+    """Copy launch templates into instances, because moto's CloudFormation ignores launch templates."""
     for resource in resources.values():
         if resource["Type"] == "AWS::EC2::Instance" and "LaunchTemplate" in resource["Properties"]:
             name = resource["Properties"].pop("LaunchTemplate")["LaunchTemplateId"]["Ref"]
@@ -40,7 +40,7 @@ def _fill_from_launch_templates(resources: Mapping[str, Any]) -> None:
 
 
 def _take_schedules(body: dict[str, Any]) -> list[Schedule]:
-    """Take schedules out of the template, since moto does not run them. Their targets are resolved as outputs."""
+    """Collect schedules, which moto does not run, and add an output per schedule that resolves the target."""
     schedules = []
     for name, resource in body["Resources"].items():
         properties = resource.get("Properties", {})
@@ -61,5 +61,5 @@ def _take_schedules(body: dict[str, Any]) -> list[Schedule]:
 def _period_s(name: str, expression: str) -> float:
     rate = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression)
     if not rate:
-        raise TemplateError(f"{name}: the schedule {expression!r} is not a rate(…): the local cloud knows no other")
+        raise TemplateError(f"{name}: the schedule {expression!r} is not a rate(…): the local cloud supports no other")
     return int(rate[1]) * {"minute": 60.0, "hour": 3600.0, "day": 86400.0}[rate[2]]

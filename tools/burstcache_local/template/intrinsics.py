@@ -1,4 +1,4 @@
-"""The intrinsic functions resolved before moto sees the template: those that it breaks, and the conditions."""
+"""Intrinsic functions that are resolved for moto: conditions, and functions that moto resolves incorrectly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_VALUE = {"Ref": "AWS::NoValue"}
 
 
 def walk(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a copy of a JSON value with `change` applied to every part, outermost first."""
+    """Return a copy of a JSON value, with `change` applied to each nested value, outermost first."""
     value = change(value)
     if isinstance(value, dict):
         return {name: walk(part, change) for name, part in value.items()}
@@ -23,12 +23,12 @@ def walk(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def only(value: Any, name: str) -> bool:
-    """Whether `value` is one call of the intrinsic function `name`."""
+    """Return whether `value` is a call to the intrinsic function `name`."""
     return isinstance(value, dict) and value.keys() == {name}
 
 
 class Conditions:
-    """The template's Conditions and Rules, decided from the values of its parameters."""
+    """An evaluator for the template's Conditions and Rules under given parameter values."""
 
     def __init__(self, template: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         self._conditions = template.get("Conditions", {})
@@ -45,7 +45,7 @@ class Conditions:
         return self._decided[name]
 
     def check_rules(self, rules: Mapping[str, Any]) -> None:
-        """Raise TemplateError with the description of the first assertion that fails."""
+        """Raise RuleError with the description of the first failed assertion."""
         for name, rule in rules.items():
             if self._test(rule.get("RuleCondition", True)):
                 for assertion in rule["Assertions"]:
@@ -54,7 +54,7 @@ class Conditions:
                         raise RuleError(f"rule {name}: {described}", rule=name)
 
     def resolve(self, value: Any) -> Any:
-        """Return `value` without Fn::If; a part that becomes AWS::NoValue is left out."""
+        """Resolve Fn::If in `value`, and remove parts that resolve to AWS::NoValue."""
         while only(value, "Fn::If"):
             condition, if_true, if_false = value["Fn::If"]
             value = if_true if self.holds(condition) else if_false
@@ -91,7 +91,7 @@ class Conditions:
                 members, accepted = operands
                 return {*self._members(members)} <= {*self._members(accepted)}
         known = "Fn::Equals, And, Or, Not, Contains, EachMemberEquals, EachMemberIn"
-        raise TemplateError(f"{name} is not understood in a condition: use {known}")
+        raise TemplateError(f"{name} is not supported in a condition: use {known}")
 
     def _members(self, operand: Any) -> list[str]:
         if only(operand, "Ref") and isinstance(members := self._values[operand["Ref"]], list):
@@ -99,7 +99,7 @@ class Conditions:
         return self._list(operand) if isinstance(operand, list) or only(operand, "Fn::Split") else [self.value(operand)]
 
     def value(self, operand: Any) -> str:
-        """Return the text that an operand stands for."""
+        """Return the value of an operand as a string."""
         if only(operand, "Ref"):
             return str(self._values[operand["Ref"]])
         if only(operand, "Fn::FindInMap"):
@@ -120,7 +120,7 @@ class Conditions:
 
 
 class Network:
-    """Moves the template's VPC to another block, so that its private addresses can be bound on this machine."""
+    """A resolver that moves the template's VPC to a block of addresses that exist on this machine."""
 
     def __init__(self, resources: Mapping[str, Any], values: Mapping[str, Any], block: str, region: str) -> None:
         self._new = ipaddress.IPv4Network(block)
@@ -131,7 +131,7 @@ class Network:
         self._old = [ipaddress.IPv4Network(old) for old in named if isinstance(old, str)]
 
     def resolve(self, value: Any) -> Any:
-        """Return `value` with zones, computed blocks and literal IPv4 blocks of the VPC replaced."""
+        """Resolve Fn::GetAZs and Fn::Cidr, and move literal IPv4 blocks of the VPC."""
         if only(value, "Fn::GetAZs"):
             return self._zones
         if only(value, "Fn::Cidr"):

@@ -1,4 +1,7 @@
-"""Names that CloudFormation makes up: with the stack's as far as the service has room for it. moto shortens few."""
+"""Generated resource names, in which the stack's name is truncated to fit the service's limit, as in CloudFormation.
+
+moto truncates only a few names.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-# Type → the property that names it, and how many characters the service allows.
+# Type → name property, and the service's limit [characters].
 LIMITS: Mapping[str, tuple[str, int]] = {
     "AWS::EC2::LaunchTemplate": ("LaunchTemplateName", 128),
     "AWS::Events::Rule": ("Name", 64),
@@ -20,7 +23,7 @@ LIMITS: Mapping[str, tuple[str, int]] = {
 
 
 def named(body: Mapping[str, Any], stack_name: str, region: str) -> dict[str, Any]:
-    """Return a template in which every resource of these types has a name; those that it gives stay."""
+    """Return the template with a generated name for each unnamed resource of a type in `LIMITS`."""
     return {
         **body,
         "Resources": {id_: _named(id_, each, stack_name, region) for id_, each in body["Resources"].items()},
@@ -36,12 +39,12 @@ def _named(logical_id: str, resource: Mapping[str, Any], stack_name: str, region
 
 
 def generated(stack_name: str, logical_id: str, most: int, region: str) -> str:
-    """Return a name of at most `most` characters: STACK-LOGICALID-12 characters, here the same in every run.
+    """Return a deterministic name of at most `most` characters, in the form STACK-LOGICALID-SUFFIX.
 
-    A region is in it, since roles are in none.
+    The 12-character suffix depends on the region, because IAM roles are global.
 
     Source:
-        AWS CloudFormation Template Reference Guide, "Name type"; which part is shortened, by names seen on AWS.
+        AWS CloudFormation Template Reference Guide, "Name type". The truncation follows names observed on AWS.
     """
     unique = hashlib.sha256(f"{region} {stack_name} {logical_id}".encode()).hexdigest()[:12].upper()
     end = f"-{logical_id[: most // 2]}-{unique}"

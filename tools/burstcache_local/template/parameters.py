@@ -1,4 +1,4 @@
-"""The second step: the parameters have values, checked as CloudFormation checks them, and decide the conditions."""
+"""Step 2 of the pipeline, `parameters`, validates values as CloudFormation does, and evaluates conditions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from burstcache_local.errors import TemplateError
 from burstcache_local.template.intrinsics import Conditions
 
 _NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
-STAND_IN_AMI = "ami-0123456789abcdef0"  # for a parameter that names an image by a path in the parameter store
+STAND_IN_AMI = "ami-0123456789abcdef0"  # for parameters that refer to an image in Parameter Store
 
 
-# What the local run does not do: parameter, the values that it takes, why.
-_NOT_HERE = (
+# Parameters with restrictions in the local run: name, supported values and reason.
+_UNSUPPORTED = (
     ("ApiAuth", ("public",), "the local front door checks neither signatures nor tokens"),
     ("Writes", ("none", "iam"), "the local front door reads no tokens"),
     ("VpcId", ("",), "the local run makes its network itself"),
@@ -24,17 +24,19 @@ _NOT_HERE = (
 
 
 def parameter_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of all parameters, or raise TemplateError for those that the local run does not do."""
+    """Return the values of all parameters, or raise TemplateError for a value that the local run does not support."""
     values = declared_values(declared, overrides)
-    for name, accepted, reason in _NOT_HERE:
+    for name, accepted, reason in _UNSUPPORTED:
         if name in values and values[name] not in accepted:
             others = " or ".join(map(repr, accepted))
-            raise TemplateError(f"parameter {name}: {values[name]!r} is not for here, since {reason}: use {others}")
+            raise TemplateError(
+                f"parameter {name}: {values[name]!r} is not supported here, since {reason}: use {others}"
+            )
     return values
 
 
 def declared_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of all parameters, or raise TemplateError as CloudFormation would refuse them."""
+    """Return the values of all parameters, or raise TemplateError for a value that CloudFormation would reject."""
     for name in overrides.keys() - declared.keys():
         raise TemplateError(f"has no parameter {name!r}: use {', '.join(sorted(declared))}")
     values = {}
@@ -47,7 +49,7 @@ def declared_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -
 
 
 def parameter_value(name: str, parameter: Mapping[str, Any], text: str) -> Any:
-    """Return the value as the template sees it, or raise TemplateError as CloudFormation would refuse it."""
+    """Parse a parameter value, or raise TemplateError if CloudFormation would reject it."""
     accepted = [str(value) for value in parameter.get("AllowedValues", [])]
     if accepted and text not in accepted:
         raise TemplateError(f"parameter {name}: {text!r} is not one of {', '.join(accepted)}")
@@ -63,7 +65,7 @@ def parameter_value(name: str, parameter: Mapping[str, Any], text: str) -> Any:
 
 
 def _check_number(name: str, parameter: Mapping[str, Any], text: str) -> None:
-    if not _NUMBER.fullmatch(text):  # Python takes more: 1_000, inf, the digits of any script
+    if not _NUMBER.fullmatch(text):  # Python also accepts 1_000, inf and non-ASCII digits
         raise TemplateError(f"parameter {name}: {text!r} is not a number")
     number = float(text)
     least, most = (float(parameter.get(bound, number)) for bound in ("MinValue", "MaxValue"))
@@ -72,10 +74,10 @@ def _check_number(name: str, parameter: Mapping[str, Any], text: str) -> None:
 
 
 def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> dict[str, Any]:
-    """Return the template without conditions, and without what they exclude.
+    """Return the template without conditions, and without the parts that the conditions exclude.
 
     Raises:
-        TemplateError: A rule of the template, or the policy, refuses the values.
+        TemplateError: A template rule or the caching policy rejects the values.
     """
     conditions = accepted(source, values, region)
     source.pop("Rules", None)
@@ -94,7 +96,7 @@ def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> di
 
 
 def accepted(source: Mapping[str, Any], values: Mapping[str, Any], region: str) -> Conditions:
-    """Return the conditions under these values, or raise TemplateError if the policy or a rule refuses them."""
+    """Return the conditions for these values. Raise TemplateError if the caching policy or a rule rejects a value."""
     _check_policy(values, region)
     conditions = Conditions(source, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
     conditions.check_rules(source.get("Rules", {}))
@@ -102,7 +104,7 @@ def accepted(source: Mapping[str, Any], values: Mapping[str, Any], region: str) 
 
 
 def _check_policy(values: Mapping[str, Any], region: str) -> None:
-    """Refuse at the start what the functions would refuse at their first event."""
+    """Validate the caching policy's settings at startup, instead of on a function's first event."""
     names = {
         "POLICY_RATE": "PolicyRatePerMin",
         "POLICY_SENSITIVITY": "PolicySensitivity",
@@ -111,10 +113,10 @@ def _check_policy(values: Mapping[str, Any], region: str) -> None:
         "HIT_VALUE_USD_PER_MILLION": "HitValueUsdPerMillion",
         "REDIS_INSTANCE_TYPE": "RedisInstanceType",
         "CACHE_MEMORY_MB": "CacheMemoryMb",
-        "EXPRESS_BUCKET": "ExpressZone",  # whether there is one is all that counts
+        "EXPRESS_BUCKET": "ExpressZone",  # the policy only checks whether the value is empty
     }
     if not values.keys() >= set(names.values()):
-        return  # another system's template
+        return  # the template of another system
     try:
         policy_in({"AWS_REGION": region, **{variable: str(values[name]) for variable, name in names.items()}})
     except InvalidSettingError as error:
@@ -122,7 +124,7 @@ def _check_policy(values: Mapping[str, Any], region: str) -> None:
 
 
 def forget(resource: dict[str, Any], absent: set[str]) -> None:
-    """Drop dependencies on resources that are not created."""
+    """Remove dependencies on resources that are not created."""
     depends_on = resource.pop("DependsOn", [])
     depends_on = [depends_on] if isinstance(depends_on, str) else depends_on
     if kept := [name for name in depends_on if name not in absent]:

@@ -1,4 +1,4 @@
-"""From `template.yaml` (SAM) to a plain CloudFormation template that moto can create, made offline in five steps."""
+"""The pipeline from a SAM template to a plain CloudFormation template for moto, with five steps, all offline."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def load_template(
     region: str,
     defaults: Mapping[str, str] | None = None,
 ) -> LocalTemplate:
-    """Return the template ready for moto.
+    """Load a SAM template, and return a template that moto can deploy.
 
     Args:
         path: The SAM template.
         overrides: Parameter values that replace the defaults.
-        vpc_block: IPv4 block that its VPC moves to.
-        relay_address: What the private names of its services resolve to.
+        vpc_block: IPv4 block of the VPC in the local cloud.
+        relay_address: Address that replaces the private DNS names of services.
         region: AWS region to imitate.
-        defaults: What stands for the template's own defaults, where it has such parameters.
+        defaults: Defaults that replace the template's defaults. Undeclared parameters are ignored.
 
     Raises:
-        TemplateError: Names the file and the reason, in one line.
+        TemplateError: The template cannot be used. The message has the file and the reason in one line.
     """
     try:
         source = read(path)

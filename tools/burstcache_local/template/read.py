@@ -1,4 +1,4 @@
-"""The first step: the template as it stands in its file."""
+"""Step 1 of the pipeline, `read`, parses the template file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstcache_local.errors import TemplateError
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads `!Ref` and the like as SAM does, by libyaml where PyYAML has it: in a fifth of the time."""
+    """A YAML loader that parses tags such as `!Ref` as SAM does. With libyaml, loading takes a fifth of the time."""
 
 
 _Loader.add_multi_constructor("!", intrinsics_multi_constructor)
@@ -22,6 +22,8 @@ def read(path: Path) -> dict[str, Any]:
     """Return the template, or raise TemplateError."""
     try:
         source = yaml.load(path.read_text("utf-8"), _Loader)
+    except FileNotFoundError:
+        raise TemplateError("does not exist: a clone has it, and --template FILE names another") from None
     except OSError as error:
         raise TemplateError(f"cannot be read: {error.strerror}") from None
     except yaml.YAMLError as error:

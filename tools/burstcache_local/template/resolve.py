@@ -1,4 +1,4 @@
-"""The fourth step: parameters and network, which moto would resolve wrongly or not at all."""
+"""Step 4 of the pipeline, `resolve`, replaces parameters and network addresses that moto cannot resolve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burstcache_local.template.intrinsics import Network, walk
 def resolve(
     body: dict[str, Any], values: Mapping[str, Any], *, vpc_block: str, relay_address: str, region: str
 ) -> dict[str, Any]:
-    """Return the template with its parameters fixed, its VPC moved to `vpc_block` and private names as addresses."""
+    """Return the template with fixed parameters, a VPC in `vpc_block`, and no private DNS names."""
     _fix_parameters(body, values)
     _drop_ipv6(body["Resources"])
     body = _without_names(body, relay_address)
@@ -19,7 +19,7 @@ def resolve(
 
 
 def _fix_parameters(body: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Make the values the defaults: nothing is looked up in a parameter store."""
+    """Replace each parameter's default with its value, so that moto does not read Parameter Store."""
     for name, parameter in body.get("Parameters", {}).items():
         value = values[name]
         kind = "CommaDelimitedList" if isinstance(value, list) else "String"
@@ -28,7 +28,7 @@ def _fix_parameters(body: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 
 def _drop_ipv6(resources: Mapping[str, Any]) -> None:
-    """Leave out IPv6 blocks: moto's networks have none. A subnet of nothing else gets the IPv4 block of its number."""
+    """Remove IPv6 blocks, which moto does not support. IPv6-only subnets get IPv4 blocks with the same index."""
     for resource in resources.values():
         properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::EC2::Subnet":
@@ -45,7 +45,7 @@ def _drop_ipv6(resources: Mapping[str, Any]) -> None:
 
 
 def _without_names(body: dict[str, Any], relay_address: str) -> dict[str, Any]:
-    """Return the template with the relay's address in place of the names of services in private DNS namespaces."""
+    """Replace service DNS names in private namespaces with the relay's address."""
     resources = body["Resources"]
     names = [
         _prefixed(service["Properties"]["Name"], resources[service["Properties"]["NamespaceId"]["Ref"]])
@@ -60,6 +60,6 @@ def _without_names(body: dict[str, Any], relay_address: str) -> dict[str, Any]:
 
 
 def _prefixed(service: str, namespace: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the name of a service as the template writes it: that of its namespace with its own before it."""
+    """Return the expression that the template uses for a service's DNS name."""
     text, values = namespace["Properties"]["Name"]["Fn::Sub"]
     return {"Fn::Sub": [f"{service}.{text}", values]}

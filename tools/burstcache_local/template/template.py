@@ -1,4 +1,4 @@
-"""What becomes of a SAM template: a plain CloudFormation template, and the parts of it that moto must not see."""
+"""The transformed template in plain CloudFormation, plus code folders and schedules, which moto does not run."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A function that is invoked on a schedule."""
+    """A schedule for invocations of a function."""
 
     name: str
     period_s: float
-    output: str  # the stack output that holds the rule's ARN and the resolved target as JSON
+    output: str  # stack output with the rule's ARN and the resolved target as JSON
 
 
 @dataclass(slots=True)
 class LocalTemplate:
-    """The transformed template, and the parts of it that moto must not see."""
+    """The transformed template, plus code folders and schedules, which moto does not run."""
 
     body: dict[str, Any]
-    roots: dict[str, Path]  # function's logical id → folder of its code
+    roots: dict[str, Path]  # a function's logical id → code folder
     schedules: list[Schedule] = field(default_factory=list)
-    parameters: dict[str, Any] = field(default_factory=dict)  # values
+    parameters: dict[str, Any] = field(default_factory=dict)  # name → value
 
     @property
     def resources(self) -> dict[str, Any]:
@@ -31,13 +31,13 @@ class LocalTemplate:
 
     @property
     def is_traced(self) -> bool:
-        """Whether Lambda sends segments of the functions' invocations to X-Ray."""
+        """Whether Lambda traces the functions' invocations with X-Ray."""
         functions = self.of_type("AWS::Lambda::Function").values()
         modes = [function.get("TracingConfig", {}).get("Mode") for function in functions]
         return "Active" in (self.parameters[mode["Ref"]] if isinstance(mode, dict) else mode for mode in modes)
 
     def of_type(self, type_: str) -> dict[str, dict[str, Any]]:
-        """Return logical id → properties of all resources of a type."""
+        """Return the properties of all resources of a type, by logical id."""
         return {
             name: resource.get("Properties", {})
             for name, resource in self.resources.items()

@@ -1,4 +1,4 @@
-"""The third step: SAM becomes CloudFormation. Code and state machines stay files, which the transform cannot read."""
+"""Step 3 of the pipeline, `transform`, converts SAM to CloudFormation. Code and state machine files bypass SAM."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _CODE = {"ZipFile": "# The local cloud runs the function from its source folder.
 
 @dataclass(frozen=True, slots=True)
 class Transformed:
-    """A plain template, and where its functions' code is."""
+    """A plain CloudFormation template, and its functions' code folders."""
 
     body: dict[str, Any]
-    roots: dict[str, Path]  # function's logical id → folder of its code
+    roots: dict[str, Path]  # a function's logical id → code folder
 
 
 def transform(source: dict[str, Any], values: Mapping[str, Any], folder: Path, region: str) -> Transformed:
-    """Return the transformed template.
+    """Transform a SAM template to CloudFormation.
 
     Args:
-        source: A SAM template without conditions; is changed.
-        values: Its parameters' values.
-        folder: Where the template is: paths in it start there.
+        source: The SAM template without conditions, which is modified.
+        values: Parameter values.
+        folder: The template's folder. Paths in the template are relative to this folder.
         region: AWS region to imitate.
 
     Raises:
-        TemplateError: A file is missing, or SAM refuses the template.
+        TemplateError: A file is missing, or SAM rejects the template.
     """
     roots = _take_code(source, folder)
     _drop_layers(source)
@@ -48,7 +48,7 @@ def transform(source: dict[str, Any], values: Mapping[str, Any], folder: Path, r
 
 
 def _take_code(source: dict[str, Any], folder: Path) -> dict[str, Path]:
-    """Return the code folder per function; the template gets a location that the transform accepts."""
+    """Return the functions' code folders, and replace the folders in the template with S3 locations for SAM."""
     shared = source.get("Globals", {}).get("Function", {})
     default = shared.pop("CodeUri", ".")
     roots = {}
@@ -63,7 +63,7 @@ def _take_code(source: dict[str, Any], folder: Path) -> dict[str, Path]:
 
 
 def _drop_layers(source: dict[str, Any]) -> None:
-    """Leave out layers that the template makes: functions find here what is in this Python's environment."""
+    """Remove the template's own layers, because functions import from this Python environment."""
     resources = source["Resources"]
     layers = [name for name, resource in resources.items() if resource["Type"] == "AWS::Serverless::LayerVersion"]
     made = [{"Ref": resources.pop(name) and name} for name in layers]
@@ -74,7 +74,7 @@ def _drop_layers(source: dict[str, Any]) -> None:
 
 
 def _take_definitions(source: dict[str, Any], folder: Path) -> dict[str, str]:
-    """Return the definition per state machine that names a file."""
+    """Return the state machines' definitions, and replace the files in the template with S3 locations for SAM."""
     definitions = {}
     for name, resource in source["Resources"].items():
         properties = resource.get("Properties", {})
@@ -90,7 +90,7 @@ def _take_definitions(source: dict[str, Any], folder: Path) -> dict[str, str]:
 
 
 def _transform(source: dict[str, Any], values: Mapping[str, Any], region: str) -> dict[str, Any]:
-    os.environ.setdefault("AWS_DEFAULT_REGION", region)  # the transform reads it only from the environment
+    os.environ.setdefault("AWS_DEFAULT_REGION", region)  # SAM reads the region only from the environment
     logging.getLogger("samtranslator").setLevel(logging.ERROR)
     try:
         return sam.transform(copy.deepcopy(source), dict(values), _NoManagedPolicies())  # type: ignore[no-any-return]
@@ -100,7 +100,7 @@ def _transform(source: dict[str, Any], values: Mapping[str, Any], region: str) -
 
 
 def _put_back(resources: Mapping[str, Any], definitions: Mapping[str, str], roots: Mapping[str, Path]) -> None:
-    """Give machines their definitions and functions code that moto accepts."""
+    """Restore the state machine definitions, and set placeholder code for functions."""
     for name, definition in definitions.items():
         resources[name]["Properties"] |= {"DefinitionString": definition}
         resources[name]["Properties"].pop("DefinitionS3Location", None)
@@ -109,7 +109,7 @@ def _put_back(resources: Mapping[str, Any], definitions: Mapping[str, str], root
 
 
 class _NoManagedPolicies:
-    """Stands in for the loader that would ask IAM for AWS's managed policies."""
+    """An empty replacement for SAM's loader, which reads AWS managed policies from IAM."""
 
     max_pages = None
 

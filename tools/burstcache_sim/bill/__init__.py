@@ -1,1 +1,1 @@
-"""What a trace costs, here and with what one could buy instead."""
+"""Bills of a trace for this system and its competitors."""

@@ -1,7 +1,6 @@
-"""What AWS gives away every month, for ever and to every account, and CloudFront's flat-rate plans.
+"""AWS's permanent monthly allowances for every account, and CloudFront's flat-rate plans.
 
-Free tiers of an account's first year are not counted. All of an allowance is taken for this log, as if nothing else in
-the account used it.
+First-year free tiers are excluded. The log gets the whole allowance, as if it were the account's only load.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ _GB_PER_TB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """So much of some items is free each month."""
+    """A free monthly quantity that some items share."""
 
-    items: tuple[str, ...]  # of a price sheet; they share it
+    items: tuple[str, ...]  # price sheet items that share the quantity
     quantity: int
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A flat-rate plan of CloudFront: everything that it meters, up to a limit.
+class CloudFrontPlan:
+    """A CloudFront flat-rate plan, which covers all metered items up to a limit.
 
-    It also brings a credit for storage in S3 Standard, which is not deducted: no bill has the bucket's own storage.
+    The plan's S3 Standard storage credit is ignored because no bill includes the bucket's own storage.
     """
 
     name: str
-    usd: int  # a month
+    usd: int  # per month
     requests: int
     transfer_gb: int
     s3_storage_gb: int
@@ -49,29 +48,29 @@ ALLOWANCES = (
     Allowance(("cloudfront-request",), 10_000_000, "bybowu.com on CloudFront's prices, 2025-11"),
 )
 
-# Since 2025-11-18, for one domain; duckbillhq.com, 2026-01, and finops.com.py have the same figures. The credits:
-# bybowu.com, 2025-11.
+# Offered since 2025-11-18, per domain. Both duckbillhq.com (2026-01) and finops.com.py list these figures. Storage
+# credits: bybowu.com, 2025-11.
 PLANS = (
-    Plan("Free", 0, 1_000_000, 100, 5),
-    Plan("Pro", 15, 10_000_000, 50 * _GB_PER_TB, 50),
-    Plan("Business", 200, 125_000_000, 50 * _GB_PER_TB, _GB_PER_TB),
-    Plan("Premium", 1_000, 500_000_000, 50 * _GB_PER_TB, 5 * _GB_PER_TB),
+    CloudFrontPlan("Free", 0, 1_000_000, 100, 5),
+    CloudFrontPlan("Pro", 15, 10_000_000, 50 * _GB_PER_TB, 50),
+    CloudFrontPlan("Business", 200, 125_000_000, 50 * _GB_PER_TB, _GB_PER_TB),
+    CloudFrontPlan("Premium", 1_000, 500_000_000, 50 * _GB_PER_TB, 5 * _GB_PER_TB),
 )
 
 
 def free_usd(month: Bill) -> tuple[Fraction, str]:
-    """Return a month's bill after allowances or with the cheapest plan, and the plan's name if there is one [USD]."""
-    deducted = month.usd_exact - sum((_worth(month, allowance) for allowance in ALLOWANCES), Fraction(0))
-    plan = _fitting(month)
+    """Return a month's lowest cost after allowances [USD], and its CloudFront plan's name (empty: no plan)."""
+    deducted = month.usd_exact - sum((_deduction(month, allowance) for allowance in ALLOWANCES), Fraction(0))
+    plan = _cheapest_plan(month)
     if plan is None:
         return deducted, ""
-    rest = Bill(month.sheet, tuple(line for line in month.lines if not line.item.startswith("cloudfront-")))
-    planned = free_usd(rest)[0] + plan.usd
+    other_items = Bill(month.sheet, tuple(line for line in month.lines if not line.item.startswith("cloudfront-")))
+    planned = free_usd(other_items)[0] + plan.usd
     return (planned, plan.name) if planned < deducted else (deducted, "")
 
 
-def _worth(month: Bill, allowance: Allowance) -> Fraction:
-    """Return what a bill would be lower by [USD]."""
+def _deduction(month: Bill, allowance: Allowance) -> Fraction:
+    """Return the amount by which an allowance reduces a bill [USD]."""
     left, usd = Fraction(allowance.quantity), Fraction(0)
     for line in month.lines:
         if line.item in allowance.items and line.quantity:
@@ -81,8 +80,8 @@ def _worth(month: Bill, allowance: Allowance) -> Fraction:
     return usd
 
 
-def _fitting(month: Bill) -> Plan | None:
-    """Return the cheapest plan whose limits a month keeps; None without CloudFront, or if it keeps none."""
+def _cheapest_plan(month: Bill) -> CloudFrontPlan | None:
+    """Return the cheapest plan that covers the month's usage, or None if no plan does or CloudFront is unused."""
     used = {line.item: line.quantity for line in month.lines}
     if "cloudfront-request" not in used:
         return None

@@ -1,7 +1,7 @@
-"""How often a burst may come before something else is cheaper: table 5.2 of the thesis for any trace and competitor.
+"""Break-even frequency of bursts between two systems: table 5.2 of the thesis for any trace and competitor.
 
 Source:
-    Thesis, section 5.5 "Burst Frequency": bursts repeat without overlapping, at instants that nobody knows.
+    Thesis, section 5.5 "Burst Frequency": bursts repeat without overlapping, at unknown times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from burstcache_sim.bill.cost import Bill
 
 @dataclass(frozen=True, slots=True)
 class HourlyCost:
-    """What a system costs per hour of standing and per burst served [USD]."""
+    """A system's fixed cost per hour and its cost per burst [USD]."""
 
     per_hour_usd: Fraction
     per_burst_usd: Fraction
@@ -24,7 +24,7 @@ class HourlyCost:
 
 @dataclass(frozen=True, slots=True)
 class BurstFrequency:
-    """The numbers of bursts at which a system is cheaper: `least` to `most` (None: any number) in `window_h` hours."""
+    """Burst counts at which a system is cheaper: `least` to `most` (None: unlimited) per `window_h` hours."""
 
     most: int | None
     burst_us: int
@@ -33,7 +33,7 @@ class BurstFrequency:
 
     @property
     def coverage_pct(self) -> float | None:
-        """Share of the hours that the most bursts span without overlapping, above 100 if they do not fit [%]."""
+        """Share of the window that `most` bursts cover, above 100 if the bursts would overlap [%]."""
         return None if self.most is None else self.most * self.burst_us / (self.window_h * 36 * US_PER_S)
 
     def __str__(self) -> str:
@@ -46,13 +46,13 @@ class BurstFrequency:
 
 
 def burst_frequency(ours: HourlyCost, theirs: HourlyCost, *, burst_us: int, window_h: int = 1) -> BurstFrequency:
-    """Return the numbers of bursts in a window at which `ours` is cheaper than `theirs`; equal is not cheaper.
+    """Return the burst counts per window at which `ours` costs strictly less than `theirs`.
 
     Args:
         ours: The system that pays for bursts.
-        theirs: What to compare with; an always-on node has no cost per burst.
-        burst_us: How long a burst lasts [us].
-        window_h: Length of the window: the thesis's hour, or a month for bursts longer than an hour [h].
+        theirs: The competitor. An always-on node has no cost per burst.
+        burst_us: Duration of a burst [us].
+        window_h: Length of the window: an hour as in the thesis, or a month for bursts longer than an hour [h].
     """
     head_start_usd = (theirs.per_hour_usd - ours.per_hour_usd) * window_h
     dearer_usd = ours.per_burst_usd - theirs.per_burst_usd
@@ -65,11 +65,11 @@ def burst_frequency(ours: HourlyCost, theirs: HourlyCost, *, burst_us: int, wind
 
 
 def hourly_cost(bill: Bill, *, hours: int, bursts: int = 1) -> HourlyCost:
-    """Split the bill of full hours into what the hours cost and what their bursts cost.
+    """Split the bill of full hours into a cost per hour and a cost per burst.
 
     Args:
-        bill: The bill of full hours, because some things are billed by the full hour.
-        hours: How many, > 0.
-        bursts: How many bursts came in them.
+        bill: A bill for full hours, because some items are billed per full hour.
+        hours: Number of hours, > 0.
+        bursts: Number of bursts in these hours.
     """
     return HourlyCost(bill.fixed_usd_exact / hours, bill.variable_usd_exact / bursts)

@@ -1,10 +1,10 @@
-"""What else one could buy for the same trace, each with its own bill: the registry of all that is offered.
+"""Registry of competitors: alternatives to this system, each with a quote for the same trace.
 
-Each answers what it can hold: LRU in its own memory, at its own share of hits. What is asked first and filled on a
-miss is a cache like any other, so an object is fetched from S3 again after it has been dropped.
+Each competitor is an LRU cache with its own size and hit ratio. A miss fills the cache, and an evicted object is
+fetched from S3 again.
 
 Source:
-    Thesis, section 5.1.4 "Comparison Systems"; InfiniCache for its own model.
+    Thesis, section 5.1.4 "Comparison Systems". InfiniCache's cost model is from its paper.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.core.prices import SHEETS, PriceSheet
 from burstcache_sim.bill import edge, express, nodes
-from burstcache_sim.bill.market import Market, Offer
+from burstcache_sim.bill.market import Market, Quote
+from burstcache_sim.bill.reader_memory import behind_memory
 from burstcache_sim.bill.schedule import scheduled
 from burstcache_sim.bill.setup import Setup
-from burstcache_sim.bill.together import before
 from burstcache_sim.progress import progress
 
 _SERVERLESS_SIZES = tuple(f"{gb}GB" for gb in nodes.SERVERLESS_SIZES_GB)
-_KINDS: dict[str, Callable[[Market, str], Offer]] = {
+_KINDS: dict[str, Callable[[Market, str], Quote]] = {
     "s3-only": edge.s3_only,
     "s3-express": express.by_price,
     "s3-express-all": express.at_first,
@@ -31,7 +31,7 @@ _KINDS: dict[str, Callable[[Market, str], Offer]] = {
     "ec2": nodes.always_on,
     "ec2-scheduled": scheduled,
     "fargate": nodes.fargate("fargate", "Valkey on Fargate, LRU in its memory"),
-    "fargate-spot": nodes.fargate("fargate-spot", "Valkey on Fargate Spot; AWS may end it at any time"),
+    "fargate-spot": nodes.fargate("fargate-spot", "Valkey on Fargate Spot; AWS may stop it at any time"),
     "elasticache-redis": nodes.elasticache("redis"),
     "elasticache-valkey": nodes.elasticache("valkey"),
     "serverless-valkey": nodes.serverless("valkey"),
@@ -42,19 +42,19 @@ _KINDS: dict[str, Callable[[Market, str], Offer]] = {
     "lambda-always": edge.lambda_always,
     "infinicache": edge.infinicache,
 }
-# Below a reader's own memory; what is sold in another form costs more there, too.
-_BELOW_MEMORY = ("s3-express", "s3-express-all", "ec2", "ec2-scheduled", "fargate-spot", "efs")
-_KINDS |= {f"reader-memory+{kind}": before(_KINDS[kind]) for kind in _BELOW_MEMORY}
-# Several of them may share the keys.
-_SEVERAL: dict[str, Callable[[Market], list[nodes.Nodes]]] = {
-    "ec2": nodes.ec2_worth_trying,
-    "ec2-scheduled": nodes.ec2_worth_trying,
-    "fargate": nodes.fargate_worth_trying("fargate"),
-    "fargate-spot": nodes.fargate_worth_trying("fargate-spot"),
-    "elasticache-redis": nodes.elasticache_worth_trying("redis"),
-    "elasticache-valkey": nodes.elasticache_worth_trying("valkey"),
+# Kinds that are also quoted behind readers' memory. Other variants of these products cost more there, too.
+_BEHIND_MEMORY = ("s3-express", "s3-express-all", "ec2", "ec2-scheduled", "fargate-spot", "efs")
+_KINDS |= {f"reader-memory+{kind}": behind_memory(_KINDS[kind]) for kind in _BEHIND_MEMORY}
+# Kinds that can shard the keys across several nodes.
+_GROUPS: dict[str, Callable[[Market], list[nodes.NodeGroup]]] = {
+    "ec2": nodes.ec2_candidates,
+    "ec2-scheduled": nodes.ec2_candidates,
+    "fargate": nodes.fargate_candidates("fargate"),
+    "fargate-spot": nodes.fargate_candidates("fargate-spot"),
+    "elasticache-redis": nodes.elasticache_candidates("redis"),
+    "elasticache-valkey": nodes.elasticache_candidates("valkey"),
 }
-_SEVERAL |= {f"reader-memory+{kind}": _SEVERAL[kind] for kind in _BELOW_MEMORY if kind in _SEVERAL}
+_GROUPS |= {f"reader-memory+{kind}": _GROUPS[kind] for kind in _BEHIND_MEMORY if kind in _GROUPS}
 _BY_TYPE = {
     "ec2": "ec2:",
     "reader-memory+ec2": "ec2:",
@@ -83,37 +83,37 @@ _BY_ITEM = {
     "fargate-vcpu": "fargate",
     "fargate-spot-vcpu": "fargate-spot",
 }
-# What the thesis compares with knows neither regions' other services nor volumes.
+# The thesis compares only with these competitors, without volumes.
 _OF_THE_THESIS = ("s3-only", "ec2", "elasticache-redis", "perfect-automation", "lambda-always", "infinicache")
 
 
-def offers(market: Market, *, names: tuple[str, ...] = ()) -> list[Offer]:
-    """Return what one could buy instead, cheapest first.
+def quotes(market: Market, *, names: tuple[str, ...] = ()) -> list[Quote]:
+    """Return the quotes of competitors, cheapest first.
 
     Args:
-        market: What the trace asks for, and prices. This system's node, always on, is one of the offers.
-        names: Names from `offer_names`, of nodes also with their number (`ec2:3xt4g.nano`); if empty, all that the
-            sheet has prices for and that differ.
+        market: Demand and prices. An always-on node of this system's type is one of the competitors.
+        names: Names from `competitor_names`. A node's name may include a count (`ec2:3xt4g.nano`). If empty, every
+            distinct competitor with prices in the sheet.
 
     Raises:
-        InvalidSettingError: There is no offer of that name.
-        PriceMissingError: A named offer has no price in the sheet.
+        InvalidSettingError: A name matches no competitor.
+        PriceMissingError: The sheet has no price for a named competitor.
     """
-    known = offer_names(market.prices, market.setup)
-    if strange := [name for name in names if name.partition(":")[0] not in _KINDS]:
-        raise InvalidSettingError(f"competitor {strange[0]!r}: expected one of {', '.join(known)}")
-    found = []
-    for name in names or progress(_worth_trying(market, known), text="rivals"):
+    every = competitor_names(market.prices, market.setup)
+    if unknown := [name for name in names if name.partition(":")[0] not in _KINDS]:
+        raise InvalidSettingError(f"competitor {unknown[0]!r}: expected one of {', '.join(every)}")
+    priced = []
+    for name in names or progress(_candidates(market, every), text="rivals"):
         try:
-            found.append(_make(market, name))
+            priced.append(_quote(market, name))
         except PriceMissingError:
             if names:
                 raise
-    return sorted(found, key=lambda offer: offer.bill.usd_exact)
+    return sorted(priced, key=lambda quote: quote.bill.usd_exact)
 
 
-def offer_names(prices: PriceSheet, setup: Setup) -> list[str]:
-    """Return the names of all offers: of instances, one for each type that the sheet has a price for, a single one."""
+def competitor_names(prices: PriceSheet, setup: Setup) -> list[str]:
+    """Return the names of all competitors, with one name per node type that the sheet prices."""
     names: list[str] = []
     for kind in _KINDS:
         if kind == "perfect-automation":
@@ -126,7 +126,7 @@ def offer_names(prices: PriceSheet, setup: Setup) -> list[str]:
 
 
 def unpriced(prices: PriceSheet) -> tuple[str, ...]:
-    """Return the competitors that another sheet of today has prices for and this one has not, by name."""
+    """Return the competitors that another current sheet prices but this sheet does not."""
     others = [sheet for sheet in SHEETS.values() if sheet.name.startswith(_TODAYS)]
     missing = {row.item for sheet in others for row in sheet.rows} - {row.item for row in prices.rows}
     names = (name for item in missing if (name := _priced_by(item)))
@@ -134,27 +134,27 @@ def unpriced(prices: PriceSheet) -> tuple[str, ...]:
 
 
 def _priced_by(item: str) -> str:
-    """Return the competitor that an item of a price sheet is for; empty if it is for something else."""
-    kind, _, of = item.partition(":")
+    """Return the competitor that a price sheet item belongs to, or an empty string."""
+    kind, _, variant = item.partition(":")
     if item in _BY_ITEM or kind in _BY_ITEM:
         return _BY_ITEM.get(item) or _BY_ITEM[kind]
-    return item if f"{kind}:" in _BY_TYPE.values() and of else ""
+    return item if f"{kind}:" in _BY_TYPE.values() and variant else ""
 
 
-def _make(market: Market, name: str) -> Offer:
-    kind, _, of = name.partition(":")
+def _quote(market: Market, name: str) -> Quote:
+    kind, _, variant = name.partition(":")
     default = market.setup.instance_type if kind in (*_BY_TYPE, "perfect-automation") else _default_size(kind)
-    return _KINDS[kind](market, of or default)
+    return _KINDS[kind](market, variant or default)
 
 
 def _default_size(kind: str) -> str:
     return _BY_SIZE.get(kind, ("",))[0]
 
 
-def _worth_trying(market: Market, names: Iterable[str]) -> list[str]:
-    """Return the names without sizes that are larger than one that holds everything already, and several nodes' names.
+def _candidates(market: Market, names: Iterable[str]) -> list[str]:
+    """Return the names to quote: sizes up to the first that fits all objects, and groups of nodes.
 
-    Several are tried where they are the cheapest of their size.
+    Only the cheapest group of each size is a candidate.
     """
     stored_bytes = market.locality.working_bytes
     kept, holding_all = [], set()
@@ -169,12 +169,12 @@ def _worth_trying(market: Market, names: Iterable[str]) -> list[str]:
             continue
         if kind in _BY_SIZE and size and _usable_bytes(kind, size) >= stored_bytes:
             if kind.startswith("serverless"):
-                continue  # the same as without a maximum
+                continue  # same as without a limit
             holding_all.add(kind)
         kept.append(name)
-    several = [] if market.only_cache else [kind for kind in _SEVERAL if any(_kind(name) == kind for name in kept)]
+    grouped = [] if market.only_cache else [kind for kind in _GROUPS if any(_kind(name) == kind for name in kept)]
     return kept + [
-        f"{kind}:{pool.count}x{pool.type_}" for kind in several for pool in _SEVERAL[kind](market) if pool.count > 1
+        f"{kind}:{group.count}x{group.type_}" for kind in grouped for group in _GROUPS[kind](market) if group.count > 1
     ]
 
 

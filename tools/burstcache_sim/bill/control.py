@@ -1,4 +1,4 @@
-"""What the control plane takes: both state machines, Redis control, the table, metrics."""
+"""AWS usage of the control plane: both state machines, Redis control, the table, metrics."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from burstcache_sim.bill.cost import Amount, Usage, gb_s
 from burstcache_sim.units import US_PER_H
 
 CONTROL_MB = 512  # template.yaml
-LOG_BYTES = 500  # per invocation: Lambda's own three lines
-# Metrics by what has them: a node its seconds and cost; a life in a cache function its end and cost, and promotion
-# another end; a key in Redis its promotion and its end; a tier that serves the proxy its latency and bytes.
+LOG_BYTES = 500  # per invocation: Lambda's own three log lines
+# Metrics per resource. Node: seconds, cost. Life in a cache function: end, cost, and a second end if promoted.
+# Key in Redis: promotion, end. Tier that serves the proxy: latency, bytes.
 _NODE_METRICS, _LIFE_METRICS, _PROMOTED_METRICS, _REDIS_METRICS, _TIER_METRICS = 2, 2, 1, 2, 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """What one life or one step takes of the control plane; DynamoDB in units (a transaction takes two per item).
+class _StepUsage:
+    """AWS usage of one key's life or of one step.
 
-    Writes are those of rows, leases and the digest. `tests/lifecycle/test_units_of_the_table.py` counts them.
+    A transaction costs two DynamoDB units per item. Writes go to rows, leases and the digest.
+    `tests/lifecycle/test_units_of_the_table.py` counts the units.
     """
 
     transitions: int
@@ -31,7 +32,7 @@ class _Step:
     reads: int
 
 
-# Redis control by what it does [ms]. BootNode's call of EC2 takes 1.8 s and StopNode's, by guess, half a second.
+# Duration of Redis control by step [ms]. The EC2 call takes 1.8 s in BootNode and an assumed 0.5 s in StopNode.
 CONTROL_MS = {
     "join": 100,
     "seed": 300,
@@ -45,28 +46,30 @@ CONTROL_MS = {
 _IN_REDIS_MS = sum(CONTROL_MS[step] for step in ("join", "seed", "leave"))
 _RUN_MS = sum(CONTROL_MS[step] for step in ("boot_node", "ready_node", "stop_node", "instance_stopped"))
 
-_UNPROMOTED = _Step(transitions=4, control_calls=0, control_ms=0, writes=9, reads=3)
-_HANDED_OVER = _Step(transitions=1, control_calls=0, control_ms=0, writes=3, reads=4)  # to a life's next invocation
-_PROMOTED = _Step(transitions=7, control_calls=3, control_ms=_IN_REDIS_MS, writes=19, reads=6)
-_STRAIGHT = _Step(transitions=5, control_calls=3, control_ms=_IN_REDIS_MS, writes=15, reads=3)  # the node runs
-_NODE_RUN = _Step(transitions=3, control_calls=4, control_ms=_RUN_MS, writes=7, reads=8)
-_CHECK = _Step(transitions=3, control_calls=1, control_ms=CONTROL_MS["check_node"], writes=1, reads=3)
+_UNPROMOTED = _StepUsage(transitions=4, control_calls=0, control_ms=0, writes=9, reads=3)
+_HANDED_OVER = _StepUsage(
+    transitions=1, control_calls=0, control_ms=0, writes=3, reads=4
+)  # to the same life's next invocation
+_PROMOTED = _StepUsage(transitions=7, control_calls=3, control_ms=_IN_REDIS_MS, writes=19, reads=6)
+_STRAIGHT = _StepUsage(transitions=5, control_calls=3, control_ms=_IN_REDIS_MS, writes=15, reads=3)  # the node is up
+_NODE_RUN = _StepUsage(transitions=3, control_calls=4, control_ms=_RUN_MS, writes=7, reads=8)
+_CHECK = _StepUsage(transitions=3, control_calls=1, control_ms=CONTROL_MS["check_node"], writes=1, reads=3)
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """How often the control plane did what, and for how long nodes ran."""
+class ControlCounts:
+    """Counts of key lives and control-plane steps, and the nodes' running time."""
 
-    lives: int  # in a cache function
+    lives: int  # keys' lives in a cache function
     promotions: int
     handovers: int
     boots: int
     node_s: int
-    checks: int  # of running nodes
+    checks: int  # checks of running nodes
 
 
-def control_usage(steps: Steps) -> Usage:
-    """Return what the lives of keys and the runs of nodes take: both state machines, Redis control, the table."""
+def control_usage(steps: ControlCounts) -> Usage:
+    """Return the usage of keys' lives and nodes' runs: both state machines, Redis control, the table."""
     through_cache = min(steps.promotions, steps.lives)
     counts = {
         _UNPROMOTED: steps.lives - through_cache,
@@ -87,14 +90,14 @@ def control_usage(steps: Steps) -> Usage:
     )
 
 
-def metrics_usage(steps: Steps, reads_of_tiers: Iterable[int], span_us: int) -> Usage:
-    """Return the hours of the metrics that functions emit: at most the run's, and one for each time that it is emitted.
+def metrics_usage(steps: ControlCounts, reads_of_tiers: Iterable[int], span_us: int) -> Usage:
+    """Return the billed hours of all metrics. Each emission counts as one hour, up to the run's hours.
 
-    AWS counts begun hours: a burst that comes alone, in which all is over within minutes, is counted too low.
+    AWS bills partial hours as full hours, so this underestimates a single burst that ends within minutes.
     """
     hours = Fraction(span_us, US_PER_H)
     emitted: list[tuple[int, Amount]] = [
-        (_NODE_METRICS, Fraction(steps.node_s, 3600) + 2 * steps.boots),  # the begun hours of all runs
+        (_NODE_METRICS, Fraction(steps.node_s, 3600) + 2 * steps.boots),  # full and partial hours of all runs
         (_LIFE_METRICS, steps.lives),
         (_PROMOTED_METRICS, min(steps.promotions, steps.lives)),
         (_REDIS_METRICS, steps.promotions),

@@ -1,7 +1,7 @@
-"""A bill: usage times price, item by item; nothing is left out for being small.
+"""Cost of a run: usage times price for every item, however small.
 
 Source:
-    InfiniCache and the thesis bill the cache alone (`only_cache`); what runs around it is this system's own.
+    InfiniCache and the thesis bill only the cache (`only_cache`). This system adds all other items.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _MB_PER_GB = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Billed:
-    """How one field of `Usage` is billed. `price` may name `{architecture}` or `{instance_type}`."""
+class BillingRule:
+    """The label and price item of a `Usage` field. `price` may contain `{architecture}` or `{instance_type}`."""
 
     text: str
     price: str
@@ -33,53 +33,57 @@ class Billed:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run took, in the units that are billed. Exact: round to AWS's granularity before adding."""
+    """Usage of a run in billed units. Amounts are exact, so callers round to AWS's granularity before adding."""
 
-    architecture: str = "arm"  # of the functions
+    architecture: str = "arm"  # architecture of the functions
     instance_type: str = "t4g.micro"
-    # the cache itself: all that the thesis bills
+    # the cache itself: the items that the thesis bills
     cache_gb_s: Annotated[
-        Amount, Billed("cache function, duration", "lambda-duration:{architecture}", is_cache=True)
+        Amount, BillingRule("cache function, duration", "lambda-duration:{architecture}", is_cache=True)
     ] = 0
-    cache_requests: Annotated[Amount, Billed("cache function, invocations", "lambda-request", is_cache=True)] = 0
-    node_h: Annotated[Amount, Billed("Redis node {instance_type}", "ec2:{instance_type}", is_cache=True)] = 0
-    s3_gets: Annotated[Amount, Billed("S3 GET", "s3-get", is_cache=True)] = 0
+    cache_requests: Annotated[Amount, BillingRule("cache function, invocations", "lambda-request", is_cache=True)] = 0
+    node_h: Annotated[Amount, BillingRule("Redis node {instance_type}", "ec2:{instance_type}", is_cache=True)] = 0
+    s3_gets: Annotated[Amount, BillingRule("S3 GET", "s3-get", is_cache=True)] = 0
     # grows with the load
-    internet_gb: Annotated[Amount, Billed("transfer to the internet", "internet-transfer")] = 0
-    zone_gb: Annotated[Amount, Billed("transfer between zones", "zone-transfer")] = 0
-    front_door_512kb: Annotated[Amount, Billed("HTTP API", "http-api-request")] = 0
-    alb_lcu_h: Annotated[Amount, Billed("ALB, capacity units", "alb-lcu")] = 0
-    proxy_gb_s: Annotated[Amount, Billed("proxy, duration", "lambda-duration:{architecture}")] = 0
-    scheduler_gb_s: Annotated[Amount, Billed("scheduler, duration", "lambda-duration:{architecture}")] = 0
-    control_gb_s: Annotated[Amount, Billed("Redis control, duration", "lambda-duration:{architecture}")] = 0
-    init_gb_s: Annotated[Amount, Billed("INIT of all functions", "lambda-duration:{architecture}")] = 0
-    function_requests: Annotated[Amount, Billed("proxy, scheduler, Redis control, invocations", "lambda-request")] = 0
-    events_64kb: Annotated[Amount, Billed("EventBridge", "event")] = 0
-    dynamodb_writes: Annotated[Amount, Billed("DynamoDB writes", "dynamodb-write")] = 0
-    dynamodb_reads: Annotated[Amount, Billed("DynamoDB reads", "dynamodb-read")] = 0
-    transitions: Annotated[Amount, Billed("Step Functions", "transition")] = 0
-    nlb_lcu_h: Annotated[Amount, Billed("NLB, capacity units", "nlb-lcu")] = 0
-    logs_gb: Annotated[Amount, Billed("logs", "logs")] = 0
-    metric_h: Annotated[Amount, Billed("metrics, in hours that have them", "metric")] = 0
-    express_gets: Annotated[Amount, Billed("S3 Express GET, with those that find nothing", "s3-express-get")] = 0
-    express_read_gb: Annotated[Amount, Billed("S3 Express retrieval", "s3-express-retrieval")] = 0
-    express_puts: Annotated[Amount, Billed("S3 Express PUT", "s3-express-put")] = 0
-    express_copied_gb: Annotated[Amount, Billed("S3 Express upload", "s3-express-upload")] = 0
-    express_gb_h: Annotated[Amount, Billed("S3 Express storage", "s3-express-storage")] = 0
-    # runs all the time, with or without requests
-    volume_gb_h: Annotated[Amount, Billed("volume of the node", "ebs-gp3", is_fixed=True)] = 0
-    nlb_h: Annotated[Amount, Billed("NLB of the relay", "nlb", is_fixed=True)] = 0
-    relay_vcpu_h: Annotated[Amount, Billed("relay, processor", "fargate-spot-vcpu:arm", is_fixed=True)] = 0
-    relay_gb_h: Annotated[Amount, Billed("relay, memory", "fargate-spot-memory:arm", is_fixed=True)] = 0
-    zone_h: Annotated[Amount, Billed("private DNS zone of the relay", "private-zone", is_fixed=True)] = 0
-    alb_h: Annotated[Amount, Billed("ALB", "alb", is_fixed=True)] = 0
-    ipv4_h: Annotated[Amount, Billed("public IPv4 addresses", "ipv4", is_fixed=True)] = 0
-    janitor_gb_s: Annotated[Amount, Billed("janitor, duration", "lambda-duration:{architecture}", is_fixed=True)] = 0
-    janitor_reads: Annotated[Amount, Billed("janitor, DynamoDB reads", "dynamodb-read", is_fixed=True)] = 0
-    janitor_requests: Annotated[Amount, Billed("janitor, invocations", "lambda-request", is_fixed=True)] = 0
+    internet_gb: Annotated[Amount, BillingRule("transfer to the internet", "internet-transfer")] = 0
+    zone_gb: Annotated[Amount, BillingRule("transfer between zones", "zone-transfer")] = 0
+    front_door_512kb: Annotated[Amount, BillingRule("HTTP API", "http-api-request")] = 0
+    alb_lcu_h: Annotated[Amount, BillingRule("ALB, capacity units", "alb-lcu")] = 0
+    proxy_gb_s: Annotated[Amount, BillingRule("proxy, duration", "lambda-duration:{architecture}")] = 0
+    scheduler_gb_s: Annotated[Amount, BillingRule("scheduler, duration", "lambda-duration:{architecture}")] = 0
+    control_gb_s: Annotated[Amount, BillingRule("Redis control, duration", "lambda-duration:{architecture}")] = 0
+    init_gb_s: Annotated[Amount, BillingRule("INIT of all functions", "lambda-duration:{architecture}")] = 0
+    function_requests: Annotated[
+        Amount, BillingRule("proxy, scheduler, Redis control, invocations", "lambda-request")
+    ] = 0
+    events_64kb: Annotated[Amount, BillingRule("EventBridge", "event")] = 0
+    dynamodb_writes: Annotated[Amount, BillingRule("DynamoDB writes", "dynamodb-write")] = 0
+    dynamodb_reads: Annotated[Amount, BillingRule("DynamoDB reads", "dynamodb-read")] = 0
+    transitions: Annotated[Amount, BillingRule("Step Functions", "transition")] = 0
+    nlb_lcu_h: Annotated[Amount, BillingRule("NLB, capacity units", "nlb-lcu")] = 0
+    logs_gb: Annotated[Amount, BillingRule("logs", "logs")] = 0
+    metric_h: Annotated[Amount, BillingRule("metrics, hours with data", "metric")] = 0
+    express_gets: Annotated[Amount, BillingRule("S3 Express GET, including misses", "s3-express-get")] = 0
+    express_read_gb: Annotated[Amount, BillingRule("S3 Express retrieval", "s3-express-retrieval")] = 0
+    express_puts: Annotated[Amount, BillingRule("S3 Express PUT", "s3-express-put")] = 0
+    express_copied_gb: Annotated[Amount, BillingRule("S3 Express upload", "s3-express-upload")] = 0
+    express_gb_h: Annotated[Amount, BillingRule("S3 Express storage", "s3-express-storage")] = 0
+    # always on, with or without requests
+    volume_gb_h: Annotated[Amount, BillingRule("volume of the node", "ebs-gp3", is_fixed=True)] = 0
+    nlb_h: Annotated[Amount, BillingRule("NLB of the relay", "nlb", is_fixed=True)] = 0
+    relay_vcpu_h: Annotated[Amount, BillingRule("relay, processor", "fargate-spot-vcpu:arm", is_fixed=True)] = 0
+    relay_gb_h: Annotated[Amount, BillingRule("relay, memory", "fargate-spot-memory:arm", is_fixed=True)] = 0
+    zone_h: Annotated[Amount, BillingRule("private DNS zone of the relay", "private-zone", is_fixed=True)] = 0
+    alb_h: Annotated[Amount, BillingRule("ALB", "alb", is_fixed=True)] = 0
+    ipv4_h: Annotated[Amount, BillingRule("public IPv4 addresses", "ipv4", is_fixed=True)] = 0
+    janitor_gb_s: Annotated[
+        Amount, BillingRule("janitor, duration", "lambda-duration:{architecture}", is_fixed=True)
+    ] = 0
+    janitor_reads: Annotated[Amount, BillingRule("janitor, DynamoDB reads", "dynamodb-read", is_fixed=True)] = 0
+    janitor_requests: Annotated[Amount, BillingRule("janitor, invocations", "lambda-request", is_fixed=True)] = 0
 
 
-BILLED: dict[str, Billed] = {
+BILLED: dict[str, BillingRule] = {
     name: hint.__metadata__[0]
     for name, hint in get_type_hints(Usage, include_extras=True).items()
     if get_origin(hint) is Annotated
@@ -87,15 +91,15 @@ BILLED: dict[str, Billed] = {
 
 
 class ImpossibleBillError(BurstcacheError):
-    """An amount of a bill is below 0: a defect of the program, whose answer would be wrong."""
+    """A bill has a negative amount because of a bug in this program."""
 
 
 @dataclass(frozen=True, slots=True)
 class BillLine:
-    """One item: `quantity` times `unit` at a price whose source is known.
+    """One item of a bill: `quantity` times `unit`, and the source of its price.
 
     Raises:
-        ImpossibleBillError: An amount is below 0. One that is not finite has no exact value in the first place.
+        ImpossibleBillError: An amount is below 0. `Fraction` already rejects infinity and NaN.
     """
 
     text: str
@@ -104,7 +108,7 @@ class BillLine:
     usd_exact: Fraction
     is_fixed: bool
     source: str
-    item: str = ""  # of the price sheet
+    item: str = ""  # price sheet item
 
     def __post_init__(self) -> None:
         if self.quantity < 0 or self.usd_exact < 0:
@@ -113,13 +117,13 @@ class BillLine:
 
     @property
     def usd(self) -> float:
-        """What the item costs [USD]."""
+        """Cost of the item [USD]."""
         return float(self.usd_exact)
 
 
 @dataclass(frozen=True)
 class Bill:
-    """Items of one period, and their sum."""
+    """The items of one period, and their sum."""
 
     sheet: str
     lines: tuple[BillLine, ...]
@@ -136,34 +140,34 @@ class Bill:
 
     @property
     def fixed_usd_exact(self) -> Fraction:
-        """What it would cost without a request [USD]."""
+        """The cost of always-on resources, with or without requests [USD]."""
         return sum((line.usd_exact for line in self.lines if line.is_fixed), Fraction(0))
 
     @property
     def variable_usd_exact(self) -> Fraction:
-        """What the requests add [USD]."""
+        """The cost that requests add [USD]."""
         return self.usd_exact - self.fixed_usd_exact
 
     def month(self, *, periods: Fraction, repeats: Fraction) -> Bill:
         """Return the bill of a month.
 
         Args:
-            periods: How many of this bill's periods a month has.
-            repeats: How often the load comes in a month.
+            periods: Number of this bill's periods in a month.
+            repeats: Repetitions of the load in a month.
         """
         return replace(self, lines=tuple(_times(line, periods if line.is_fixed else repeats) for line in self.lines))
 
 
 def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
-    """Return a run's bill; unused items do not appear and need no price.
+    """Return a run's bill. Unused items are left out and need no price.
 
     Args:
-        usage: What was used.
+        usage: Usage of the run.
         prices: Prices of the region.
-        only_cache: Leave out everything but cache function, node and S3 (the thesis's view).
+        only_cache: As in the thesis: bill cache function, node and S3 only.
 
     Raises:
-        PriceMissingError: The sheet has no price for something used.
+        PriceMissingError: The sheet has no price for an item in use.
     """
     names = {"architecture": usage.architecture, "instance_type": usage.instance_type}
     lines = (
@@ -175,7 +179,7 @@ def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
 
 
 def bill_line(prices: PriceSheet, item: str, quantity: Amount, text: str, *, is_fixed: bool = False) -> BillLine:
-    """Return one item of a bill; raises `PriceMissingError`."""
+    """Return one item of a bill. Raises `PriceMissingError`."""
     row = prices.row(item)
     exact = Fraction(quantity)
     return BillLine(text, exact, row.unit, exact * row.usd_exact, is_fixed, row.source, item)
@@ -185,11 +189,11 @@ def cost_units(bills: Iterable[Bill]) -> int:
     """Return the sum of bills in cost units of 1e-11/3600 USD.
 
     Raises:
-        InvalidSettingError: The sum is not a whole number of them; only the prices of `thesis-2022` guarantee that.
+        InvalidSettingError: The sum is not a whole number of cost units. Only `thesis-2022` prices guarantee one.
     """
     units = sum((bill.usd_exact for bill in bills), Fraction(0)) * UNITS_PER_USD
     if units.denominator != 1:
-        raise InvalidSettingError("cost units: expected the prices of thesis-2022, in which every price is whole")
+        raise InvalidSettingError("cost units: expected the prices of thesis-2022, whose prices are all whole units")
     return int(units)
 
 
@@ -199,7 +203,7 @@ def add(usages: Iterable[Usage]) -> Usage:
     sums: dict[str, Any] = {}
     for usage in others:
         for name in BILLED:
-            if amount := getattr(usage, name):  # most are 0
+            if amount := getattr(usage, name):  # most amounts are 0
                 sums[name] = sums.get(name, getattr(first, name)) + amount
     return replace(first, **sums)
 
@@ -209,5 +213,5 @@ def _times(line: BillLine, factor: Fraction) -> BillLine:
 
 
 def gb_s(milliseconds: Fraction | int, memory_mb: int) -> Fraction:
-    """Return what functions of a memory are billed for their time [GB-s]."""
+    """Return the billed duration of functions with this memory size [GB-s]."""
     return Fraction(milliseconds) * memory_mb / (1000 * _MB_PER_GB)

@@ -1,4 +1,4 @@
-"""What a stack that runs takes of table, events, machines, logs and metrics, by what it has counted of its own work."""
+"""AWS usage of a deployed stack from counted work: table, events, state machines, logs, metrics."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from burstcache.core.prices import BYTES_PER_GB
-from burstcache_sim.bill.control import LOG_BYTES, Steps, control_usage, metrics_usage
+from burstcache_sim.bill.control import LOG_BYTES, ControlCounts, control_usage, metrics_usage
 from burstcache_sim.bill.cost import Usage, add
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import READ_LOG_BYTES
 
-_EVENTUALLY = Fraction(1, 2)  # of a unit: how readers read the digest
+_EVENTUAL_READ = Fraction(1, 2)  # units per digest read, which is eventually consistent
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What a stack has counted in a period."""
+class StackCounts:
+    """A stack's work in a period, from its own metrics."""
 
-    reads: Mapping[str, int]  # by tier, of the front door
-    busy_s: int  # seconds with a read
-    messages: int  # of readers to the scheduler, each an event
-    gathers: bool  # whether readers gather what they report: under policies by use
-    calls: int  # of all functions but the proxy
-    steps: Steps
+    reads: Mapping[str, int]  # reads through the front door, by tier
+    busy_s: int  # seconds with at least one read
+    messages: int  # messages from readers to the scheduler, one event each
+    gathers: bool  # whether readers batch their reports, as with node-use policies
+    calls: int  # invocations of all functions except the proxy
+    steps: ControlCounts
 
 
-def counted_usage(counted: Counted, setup: Setup, period_us: int) -> Usage:
-    """Return what durations and requests, which are billed by themselves, leave out.
+def counted_usage(counts: StackCounts, setup: Setup, period_us: int) -> Usage:
+    """Return a stack's usage, except function durations and requests, which are billed separately.
 
-    As in `live_usage`, with what was counted in place of what was simulated; where it was not, the most that it can be.
+    The formulas are the same as in `live_usage`, with counts instead of simulated figures. Figures without counts are
+    upper bounds.
     """
-    control = control_usage(counted.steps)
-    metrics = metrics_usage(counted.steps, counted.reads.values(), period_us)
-    reads = sum(counted.reads.values())
-    logged_bytes = LOG_BYTES * counted.calls + READ_LOG_BYTES * reads
+    control = control_usage(counts.steps)
+    metrics = metrics_usage(counts.steps, counts.reads.values(), period_us)
+    reads = sum(counts.reads.values())
+    logged_bytes = LOG_BYTES * counts.calls + READ_LOG_BYTES * reads
     return add(
         (
-            _table_and_events(counted, setup, reads),
+            _table_and_events(counts, setup, reads),
             Usage(dynamodb_writes=control.dynamodb_writes, dynamodb_reads=control.dynamodb_reads),
             Usage(transitions=control.transitions, metric_h=metrics.metric_h),
             Usage(logs_gb=Fraction(logged_bytes, BYTES_PER_GB)),
@@ -46,18 +47,18 @@ def counted_usage(counted: Counted, setup: Setup, period_us: int) -> Usage:
     )
 
 
-def _table_and_events(counted: Counted, setup: Setup, reads: int) -> Usage:
-    """Return what reports take of the table, and reading the digest: once in each second with a read.
+def _table_and_events(counts: StackCounts, setup: Setup, reads: int) -> Usage:
+    """Return the usage of reports and digest reads. Each second with a read has one digest read.
 
-    A report of what was gathered reads the rows of node and use, writes that of the use, and reads a row for each read
-    at half the price; with cache functions each read from S3 is learned in its key's row.
+    A batched report reads the node row and the use row, writes the use row, and reads one row per reported request at
+    half price. With cache functions, each read from S3 also updates its key's row.
     """
-    digest = _EVENTUALLY * min(counted.busy_s, reads)
-    if not counted.gathers:
-        return Usage(events_64kb=counted.messages, dynamodb_writes=counted.messages, dynamodb_reads=digest)
-    learned = counted.reads.get("s3", 0) if setup.relay != "none" else 0
+    digest = _EVENTUAL_READ * min(counts.busy_s, reads)
+    if not counts.gathers:
+        return Usage(events_64kb=counts.messages, dynamodb_writes=counts.messages, dynamodb_reads=digest)
+    learned = counts.reads.get("s3", 0) if setup.relay != "none" else 0
     return Usage(
-        events_64kb=counted.messages,
-        dynamodb_writes=counted.messages + learned,
-        dynamodb_reads=digest + 2 * counted.messages + -(-reads // 2) + learned,
+        events_64kb=counts.messages,
+        dynamodb_writes=counts.messages + learned,
+        dynamodb_reads=digest + 2 * counts.messages + -(-reads // 2) + learned,
     )

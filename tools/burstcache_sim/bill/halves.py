@@ -1,14 +1,14 @@
-"""Halves of a log: what a part of it lets expect of the next part, and what that part really had.
+"""Halves of a log as hold-out tests, which compare the hits of one part with a forecast from the preceding part.
 
-The shares are those of one LRU cache that stays warm. How far such a forecast is off is measured on the log itself:
-from its first half to the second, and from each quarter to the next. Of five forecasts alike the newest is the worst
-once in five, so an answer promises twice the largest error (`docs/evidence/measurements/advice.md`).
+All hits refer to one LRU cache that stays warm. The log itself yields four forecast errors: from the first half to the
+second, and from each quarter to the next. The newest of five exchangeable forecasts is the worst with probability 1/5,
+so the stated margin is twice the largest error (`docs/evidence/measurements/advice.md`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -20,114 +20,125 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LEAST_REQUESTS = 100  # in either part
+MIN_REQUESTS = 100  # in either part
 _QUARTERS = (0, 1, 2, 3, 4)
-_SPANS = ((0, 2, 4), (0, 1, 2), (1, 2, 3), (2, 3, 4))  # by quarters: from, up to, and up to where the next part ends
-_SIGMAS = 2.0  # of a share of few requests
-_MARGIN = 2.0  # times the largest error that was met
+_HALVES = (0, 2, 4)  # in quarters: start of a part, its end, end of the next part
+_SPANS = (_HALVES, (0, 1, 2), (1, 2, 3), (2, 3, 4))
+_SIGMAS = 2.0  # sampling error in standard deviations
+_MARGIN = 2.0  # margin, as a multiple of the largest error
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A share of hits that a part of a log lets expect of the next part, and what that part had."""
+    """Hit ratio of one part of a log: forecast from the preceding part, and measured."""
 
     memory_bytes: int
     expected_pct: float
     measured_pct: float
-    requests: int  # of the next part
+    requests: int  # in the forecast part
+    is_of_half: bool = False  # the forecast part is the log's second half
 
     @property
     def error_points(self) -> float:
-        """By how much it was too high; below 0 if it was too low."""
+        """The error in percentage points, negative if the forecast was too low."""
         return self.expected_pct - self.measured_pct
 
     @property
     def chance_points(self) -> float:
-        """How far a share of as few requests is off by chance."""
+        """Two standard deviations of the sampling error of the measured hit ratio, in percentage points."""
         share = min(max(self.measured_pct / 100, 1 / self.requests), 1 - 1 / self.requests)
         return 100 * _SIGMAS * sqrt(share * (1 - share) / self.requests)
 
 
 def half(locality: Locality) -> int:
-    """Return how many requests the first half has, by time."""
+    """Return the number of requests in the first half of the log's time span."""
     return int(_ends(locality)[2])
 
 
 def forecasts(locality: Locality, memories_bytes: Sequence[int], *, renews: bool = True) -> dict[int, list[Forecast]]:
-    """Return forecasts of parts of a log from the part before, its second half first; none of parts with few requests.
+    """Forecast the hit ratio of a log's parts by memory size, each part from its preceding part.
+
+    A pair of parts is skipped if either part has fewer than `MIN_REQUESTS` requests. So there may be no forecast of the
+    second half.
 
     Args:
         locality: The log.
-        memories_bytes: Of the caches; each has its forecasts [bytes].
-        renews: Whether the next part is expected to have new objects.
+        memories_bytes: Memory of each cache to forecast [bytes].
+        renews: Whether to expect new objects in the next part.
     """
     import numpy as np
 
     ends = _ends(locality)
-    found: dict[int, list[Forecast]] = {memory_bytes: [] for memory_bytes in memories_bytes}
+    by_memory: dict[int, list[Forecast]] = {memory_bytes: [] for memory_bytes in memories_bytes}
     for first, middle, last in _SPANS:
         at, until = int(ends[middle] - ends[first]), int(ends[last] - ends[first])
-        if min(at, until - at) < LEAST_REQUESTS:
+        if min(at, until - at) < MIN_REQUESTS:
             continue
         index = np.arange(len(locality.ids))
         part = locality.part((index >= ends[first]) & (index < ends[last]))
         before = part.part(np.arange(until) < at)
         expected = expected_next_pct(before, memories_bytes, renews=renews)
         measured = measured_pct(part, at, memories_bytes)
-        for memory_bytes, forecast in found.items():
-            forecast.append(Forecast(memory_bytes, expected[memory_bytes], measured[memory_bytes], until - at))
-    return found
+        for memory_bytes, series in by_memory.items():
+            forecast = Forecast(memory_bytes, expected[memory_bytes], measured[memory_bytes], until - at)
+            series.append(replace(forecast, is_of_half=(first, middle, last) == _HALVES))
+    return by_memory
 
 
 def expected_next_pct(part: Locality, memories_bytes: Sequence[int], *, renews: bool = True) -> dict[int, float]:
-    """Return the share of hits to expect of the next span, with this one's objects in memory, by the memory [%]."""
+    """Return the expected hit ratio of the next part for a cache warmed up by this part, by memory size [%]."""
     part = with_renewal(part) if renews else part
 
-    def again(memory_bytes: int) -> Fraction:
+    def warm_misses(memory_bytes: int) -> Fraction:
         once, twice = (part.misses(memory_bytes, repeats=Fraction(repeats)) * repeats for repeats in (1, 2))
         return twice - once
 
-    return {memory_bytes: 100 * float(1 - again(memory_bytes) / part.requests) for memory_bytes in memories_bytes}
+    return {memory_bytes: 100 * float(1 - warm_misses(memory_bytes) / part.requests) for memory_bytes in memories_bytes}
 
 
 def measured_pct(locality: Locality, first: int, memories_bytes: Sequence[int]) -> dict[int, float]:
-    """Return the share of the requests from an index on that a cache answers which has met those before [%]."""
+    """Return the hit ratio from index `first` on for a cache warmed up by earlier requests, by memory size [%]."""
     return {
         memory_bytes: 100 * float(hits[first:].mean()) for memory_bytes, hits in _hits(locality, memories_bytes).items()
     }
 
 
-def sure_within_points(found: Sequence[Forecast]) -> float | None:
-    """Return how far a share may be off: twice the worst forecast, or as chance allows; None without a forecast."""
-    if not found:
+def margin_points(series: Sequence[Forecast]) -> float | None:
+    """Return twice the worst forecast error, at least the second half's sampling error (None: it has no forecast)."""
+    if (of_half := forecast_of_half(series)) is None:
         return None
-    worst = max(abs(one.error_points) for one in found)
-    return min(100.0, max(_MARGIN * worst, found[0].chance_points))
+    worst = max(abs(forecast.error_points) for forecast in series)
+    return min(100.0, max(_MARGIN * worst, of_half.chance_points))
+
+
+def forecast_of_half(series: Sequence[Forecast]) -> Forecast | None:
+    """Return the forecast of the log's second half from its first, or None if a half has too few requests."""
+    return next((forecast for forecast in series if forecast.is_of_half), None)
 
 
 def _hits(locality: Locality, memories_bytes: Sequence[int]) -> dict[int, NDArray[np.bool_]]:
-    """Return which requests a cache answers, by its memory; larger objects pass it by."""
+    """Return each cache's mask of hits, by memory size. Objects larger than a cache bypass this cache."""
     import numpy as np
 
     from burstcache_sim.engine.stack_distance import NEVER, stack_distances
 
     by_fitting: dict[int, NDArray[np.int64]] = {}
-    found = {}
+    hits = {}
     for memory_bytes in memories_bytes:
-        held_bytes = int(memory_bytes * locality.rate)
-        fits = locality.sizes_bytes <= held_bytes
+        sample_bytes = int(memory_bytes * locality.rate)
+        fits = locality.sizes_bytes <= sample_bytes
         if (fitting := int(fits.sum())) not in by_fitting:
             distances = np.full(len(locality.ids), NEVER, np.int64)
-            part, stays = locality.part(fits[locality.ids]), np.zeros(fitting, np.bool_)
-            distances[fits[locality.ids]] = stack_distances(part.ids, part.sizes_bytes, stays)[0]
+            part, is_renewed = locality.part(fits[locality.ids]), np.zeros(fitting, np.bool_)
+            distances[fits[locality.ids]] = stack_distances(part.ids, part.sizes_bytes, is_renewed)[0]
             by_fitting[fitting] = distances
         distances = by_fitting[fitting]
-        found[memory_bytes] = (distances >= 0) & (distances <= held_bytes)
-    return found
+        hits[memory_bytes] = (distances >= 0) & (distances <= sample_bytes)
+    return hits
 
 
 def _ends(locality: Locality) -> NDArray[np.int64]:
-    """Return up to which request each quarter goes, by time; the first of these is 0."""
+    """Return the request index at which each quarter of the time span ends, preceded by 0."""
     import numpy as np
 
     times_us = locality.times_us

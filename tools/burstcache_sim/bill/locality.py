@@ -1,7 +1,7 @@
-"""How well caches of any size serve a trace, once and when it comes again.
+"""Locality of a trace: the misses of an LRU cache of any size, in one pass and over repetitions of the trace.
 
-An always-on cache is still warm when a trace is repeated: only the first of a month's repetitions starts empty. What
-misses cost is therefore a mean over the month. Renewed objects (`bill.renewal`) have another name in each repetition.
+An always-on cache stays warm between repetitions, so only a month's first repetition starts empty. Misses are
+therefore means over a month. Renewed objects (`bill.renewal`) have a new name in each repetition.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
     from burstcache_sim.traces.trace import Trace
 
-_MOST_BYTES = 2**58  # of all objects, 288 petabytes: sums over two repetitions, with what entries take, fit 64 bits
+_MAX_TOTAL_BYTES = 2**58  # of all objects (288 petabytes), so that sums over two repetitions with overheads fit 64 bits
 
 
-EVERYTHING_BYTES = 2**60  # of memory: nothing is ever dropped
+EVERYTHING_BYTES = 2**60  # a cache of this size never evicts
 
 
 @dataclass(frozen=True, slots=True)
 class HitCurve:
-    """How many requests an LRU cache answers, by its memory; exact for constant sizes (`engine.stack_distance`)."""
+    """Hits of an LRU cache as a function of its memory, exact for constant object sizes (`engine.stack_distance`)."""
 
     requests: int
-    within_bytes: NDArray[np.int64]  # sorted distances of requests that are not the first for their object
-    again_bytes: NDArray[np.int64]  # sorted distances of the first ones when the trace comes again
+    within_bytes: NDArray[np.int64]  # sorted stack distances, without each object's first request
+    again_bytes: NDArray[np.int64]  # sorted stack distances of first requests when the trace repeats
 
     def misses(self, memory_bytes: int) -> tuple[int, int]:
-        """Return the misses of the first repetition, and those of each further one."""
+        """Return the misses of the first repetition and of each further repetition."""
         import numpy as np
 
         first = self.requests - int(np.searchsorted(self.within_bytes, memory_bytes, side="right"))
@@ -46,67 +46,67 @@ class HitCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Locality:
-    """A trace as caches see it: which object when, and its size. An object is as large as its largest answer."""
+    """The requests of a trace as seen by caches. An object has the size of its largest response."""
 
-    times_us: NDArray[np.int64]  # since the first request
-    ids: NDArray[np.int64]  # from 0, without gaps
-    sizes_bytes: NDArray[np.int64]  # by id
-    period_us: int  # how often the trace comes: once in this
-    rate: Fraction = Fraction(1)  # share of the log's keys that these are; what is returned is of the whole log
-    numbers: NDArray[np.int64] | None = None  # each object's id in the whole log; None: the same
-    renewed: NDArray[np.bool_] | None = None  # by id: whether it has another name in each repetition; None: no object
-    whole_bytes: NDArray[np.int64] | None = None  # of the object that each is a range of, by id; None: the sizes
+    times_us: NDArray[np.int64]  # arrival times since the first request
+    ids: NDArray[np.int64]  # object of each request, from 0 without gaps
+    sizes_bytes: NDArray[np.int64]  # size of each object, by id
+    period_us: int  # time from one repetition of the trace to the next
+    rate: Fraction = Fraction(1)  # share of the log's keys in a sample (results are scaled to the whole log)
+    numbers: NDArray[np.int64] | None = None  # each object's id in the whole log (None for the whole log)
+    renewed: NDArray[np.bool_] | None = None  # by id: whether the object is renewed (None if no object is)
+    whole_bytes: NDArray[np.int64] | None = None  # by id: size of a range's whole object (None: `sizes_bytes`)
     _curves: dict[tuple[int, int], HitCurve] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def requests(self) -> Fraction:
-        """How many requests they are; of a sample an estimate."""
+        """The number of requests, estimated for a sample."""
         return len(self.ids) / self.rate
 
     @property
     def objects(self) -> Fraction:
-        """How many objects there are."""
+        """The number of objects, estimated for a sample."""
         return len(self.sizes_bytes) / self.rate
 
     @property
     def new_objects(self) -> Fraction:
-        """How many of them each repetition shows for the first time."""
+        """The number of objects that are new in each repetition."""
         return Fraction(int(self.is_renewed.sum())) / self.rate
 
     @property
     def stored_bytes(self) -> int:
-        """The size of all objects together [bytes]."""
+        """The total size of all objects [bytes]."""
         return round(exact_sum(self.sizes_bytes) / self.rate)
 
     @property
     def objects_bytes(self) -> NDArray[np.int64]:
-        """The size of each object, by id; of a range that of the object it belongs to [bytes]."""
+        """The size of each object by id. For a range, this is the size of its whole object [bytes]."""
         return self.sizes_bytes if self.whole_bytes is None else self.whole_bytes
 
     @property
     def working_bytes(self) -> int:
-        """The memory with which an LRU cache misses nothing but new objects: all of two repetitions [bytes]."""
+        """The memory for all objects of two repetitions, with which an LRU cache misses only new objects [bytes]."""
         return round(int(self.sizes_bytes.sum() + self.sizes_bytes[self.is_renewed].sum()) / self.rate)
 
     @property
     def is_renewed(self) -> NDArray[np.bool_]:
-        """Whether each object has another name in each repetition, by id."""
+        """Whether each object has a new name in each repetition, by id."""
         import numpy as np
 
         return np.zeros(len(self.sizes_bytes), np.bool_) if self.renewed is None else self.renewed
 
     def kept_bytes(self, repeats: Fraction) -> tuple[Fraction, Fraction]:
-        """Return the bytes that a store holds that drops nothing, and those written to it: means of a repetition.
+        """Return the bytes stored in and written to a cache that never evicts, as means per repetition.
 
         Args:
-            repeats: How often the trace comes.
+            repeats: Number of repetitions.
         """
-        every, new = (Fraction(int(self.sizes_bytes[kept].sum())) for kept in (slice(None), self.is_renewed))
+        every, new = (Fraction(int(self.sizes_bytes[mask].sum())) for mask in (slice(None), self.is_renewed))
         repeats = max(Fraction(repeats), Fraction(1))
         return (every + new * (repeats - 1) / 2) / self.rate, mean(every, new, repeats) / self.rate
 
     def twice(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the ids of two repetitions in a row, renewed objects with ids of their own, and each id's object."""
+        """Return the request ids of two repetitions, with new ids for renewed objects, and the object of each id."""
         import numpy as np
 
         count, is_renewed = len(self.sizes_bytes), self.is_renewed
@@ -118,15 +118,15 @@ class Locality:
     def misses(
         self, memory_bytes: int, *, repeats: Fraction, largest_bytes: int | None = None, nodes: int = 1
     ) -> Fraction:
-        """Return the mean misses of a repetition under LRU.
+        """Return the mean misses per repetition under LRU.
 
-        A sample of the keys is simulated with its share of the memory (SHARDS).
+        For a sample of the keys, the memory is scaled down by the sampling rate (SHARDS).
 
         Args:
-            memory_bytes: The memory for objects, of each node [bytes]. Larger objects pass it by.
-            repeats: How often the trace comes while the cache stays warm.
-            largest_bytes: The largest object that the cache accepts; None for no limit but its memory [bytes].
-            nodes: How many caches share the objects, each with those whose home it is.
+            memory_bytes: Memory of each node for objects [bytes]. Larger objects bypass the node.
+            repeats: Number of repetitions. The cache stays warm between repetitions.
+            largest_bytes: The largest object that the cache accepts [bytes]. If None, up to its memory.
+            nodes: Number of nodes that shard the objects. Each object has one home node.
         """
         limit = memory_bytes if largest_bytes is None else min(memory_bytes, largest_bytes)
         fitting = int((self.sizes_bytes <= limit).sum())
@@ -136,14 +136,14 @@ class Locality:
         return mean(first, again, repeats) / self.rate
 
     def of_nodes(self, nodes: int) -> list[Locality]:
-        """Return what each of several nodes is asked for; a node without a request is left out."""
+        """Split the requests by home node. Nodes without requests are left out."""
         if nodes == 1:
             return [self]
         home = self.homes(nodes)[self.ids]
         return [self.part(home == node) for node in range(nodes) if (home == node).any()]
 
     def homes(self, nodes: int) -> NDArray[np.int64]:
-        """Return each object's node, by id, from 0: where the simulator places an object of its number."""
+        """Return each object's home node in the simulator, by object id. Nodes are numbered from 0."""
         import numpy as np
 
         if nodes == 1:
@@ -152,18 +152,18 @@ class Locality:
         return _homes(1 << (int(numbers.max(initial=0))).bit_length(), nodes)[numbers]
 
     def of_readers(self, processes: int) -> list[Locality]:
-        """Return what each of several readers asks for, who take turns at random, the same at every call."""
-        return [self] if processes == 1 else [self.part(is_ours) for is_ours in self.turns(processes)]
+        """Split the requests between several readers at random, with a fixed seed."""
+        return [self] if processes == 1 else [self.part(is_own) for is_own in self.turns(processes)]
 
     def turns(self, processes: int) -> list[NDArray[np.bool_]]:
-        """Return which requests each of several readers has; a reader without any is left out."""
+        """Return the request mask of each reader. Readers without requests are left out."""
         import numpy as np
 
         reader = np.random.default_rng(processes).integers(processes, size=len(self.ids))
-        return [reader == one for one in range(processes) if (reader == one).any()]
+        return [reader == number for number in range(processes) if (reader == number).any()]
 
     def part(self, is_kept: NDArray[np.bool_]) -> Locality:
-        """Return some of the requests, by a flag each."""
+        """Return the requests selected by a mask."""
         return _dense(replace(self, times_us=self.times_us[is_kept], ids=self.ids[is_kept], _curves={}))
 
     def _curve(self, limit_bytes: int, nodes: int) -> HitCurve:
@@ -173,23 +173,23 @@ class Locality:
 
         is_small = (self.sizes_bytes <= limit_bytes)[self.ids]
         kept = self if is_small.all() else self.part(is_small)
-        found = [stack_distances(one.ids, one.sizes_bytes, one.is_renewed) for one in kept.of_nodes(nodes)]
+        by_node = [stack_distances(one.ids, one.sizes_bytes, one.is_renewed) for one in kept.of_nodes(nodes)]
         nothing = np.zeros(0, np.int64)
-        within_bytes = np.concatenate([nothing, *(distances[distances >= 0] for distances, _ in found)])
-        again_bytes = np.concatenate([nothing, *(again[again >= 0] for _, again in found)])
+        within_bytes = np.concatenate([nothing, *(distances[distances >= 0] for distances, _ in by_node)])
+        again_bytes = np.concatenate([nothing, *(again[again >= 0] for _, again in by_node)])
         return HitCurve(len(self.ids), np.sort(within_bytes), np.sort(again_bytes))
 
 
 def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
-    """Return a trace as caches see it.
+    """Return the locality of a trace.
 
     Args:
         trace: Requests, at least one.
-        object_bytes: Size of an object whose size is not known [bytes].
-        period_us: How often the trace comes: once in this [us].
+        object_bytes: Size of an object of unknown size [bytes].
+        period_us: Time from one repetition of the trace to the next [us].
 
     Raises:
-        InvalidSettingError: The objects are too large together for 64-bit sums.
+        InvalidSettingError: The total size of the objects is too large for 64-bit sums.
     """
     import numpy as np
 
@@ -198,37 +198,37 @@ def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
     if trace.sizes_bytes is not None:
         sizes_bytes = trace.largest_bytes(trace.sizes_bytes)
     whole_bytes = None if trace.object_bytes is None else trace.largest_bytes(trace.object_bytes)
-    if (together_bytes := exact_sum(sizes_bytes)) > _MOST_BYTES:
-        raise InvalidSettingError(f"objects of {together_bytes} bytes together: expected at most {_MOST_BYTES}")
+    if (total_bytes := exact_sum(sizes_bytes)) > _MAX_TOTAL_BYTES:
+        raise InvalidSettingError(f"objects of {total_bytes} bytes in total: expected at most {_MAX_TOTAL_BYTES}")
     times_us = trace.arrivals_us - trace.arrivals_us[0]
-    found = Locality(times_us, ids, sizes_bytes, period_us, sample_rate(trace), whole_bytes=whole_bytes)
-    return replace(_dense(found), numbers=None)
+    locality = Locality(times_us, ids, sizes_bytes, period_us, sample_rate(trace), whole_bytes=whole_bytes)
+    return replace(_dense(locality), numbers=None)
 
 
 def mean(first: Fraction | int, again: Fraction | int, repeats: Fraction) -> Fraction:
-    """Return the mean of a count over repetitions of which only the first is different."""
+    """Return the mean of a count over repetitions when only the first repetition differs."""
     return first + (again - first) * (1 - 1 / max(Fraction(repeats), Fraction(1)))
 
 
 def _dense(locality: Locality) -> Locality:
-    """Return the same requests with ids from 0 without gaps; objects keep their numbers."""
+    """Renumber objects from 0 without gaps. Their `numbers` do not change."""
     import numpy as np
 
-    seen = np.bincount(locality.ids, minlength=len(locality.sizes_bytes)) > 0
-    if seen.all():
+    is_used = np.bincount(locality.ids, minlength=len(locality.sizes_bytes)) > 0
+    if is_used.all():
         return locality
-    dense = np.cumsum(seen) - 1
+    dense = np.cumsum(is_used) - 1
     return replace(
         locality,
         ids=dense[locality.ids].astype(np.int64),
-        sizes_bytes=locality.sizes_bytes[seen],
-        numbers=np.flatnonzero(seen) if locality.numbers is None else locality.numbers[seen],
-        renewed=None if locality.renewed is None else locality.renewed[seen],
-        whole_bytes=None if locality.whole_bytes is None else locality.whole_bytes[seen],
+        sizes_bytes=locality.sizes_bytes[is_used],
+        numbers=np.flatnonzero(is_used) if locality.numbers is None else locality.numbers[is_used],
+        renewed=None if locality.renewed is None else locality.renewed[is_used],
+        whole_bytes=None if locality.whole_bytes is None else locality.whole_bytes[is_used],
     )
 
 
 @lru_cache(maxsize=16)
 def _homes(count: int, nodes: int) -> NDArray[np.int64]:
-    """Return the nodes of objects of all numbers below a count."""
+    """Return the home node of every object number below a count."""
     return homes_of(numbered_keys(count), nodes)

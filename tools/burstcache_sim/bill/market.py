@@ -1,7 +1,7 @@
-"""A demand and the prices for it, and how an offer's bill is put together. The same rules for all that is offered.
+"""The market of competitors: a demand, its prices, and the billing rules for every quote.
 
-Readers in the VPC read everything directly. For readers on the internet all that speaks no HTTP itself gets the same
-front door and proxy as this system (`usage.door_usage`), and everybody pays for the way to them.
+Readers in the VPC use competitors directly. For readers on the internet, a competitor without an HTTP interface gets
+the same front door and proxy as this system (`usage.door_usage`), and every bill includes internet transfer.
 """
 
 from __future__ import annotations
@@ -15,83 +15,84 @@ from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill, bill_line
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.setup import Setup
-from burstcache_sim.bill.usage import Passage, door_usage
+from burstcache_sim.bill.usage import DoorTraffic, door_usage
+from burstcache_sim.traces.trace import exact_sum
 from burstcache_sim.units import US_PER_H
 
-VOLUME_GB = 3  # as the node's of this system
-# How readers on the internet get there: through front door and proxy, directly, or from an edge that bills its own way.
-Reached = Literal["door", "directly", "edge"]
-Item = tuple[str, Amount, str]  # price, quantity, text; a `+` before the price marks hourly prices
+VOLUME_GB = 3  # same as this system's node
+# The read path from the internet: through front door and proxy, direct, or through an edge with its own prices.
+ReadPath = Literal["door", "direct", "edge"]
+Item = tuple[str, Amount, str]  # price item, quantity, text (an item with prefix `+` has an hourly price)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """One thing to buy: its cost for a period of the trace, and how many requests it answers without S3."""
+class Quote:
+    """A competitor's cost for a period of the trace, and its share of requests served without S3."""
 
     name: str
     bill: Bill
-    in_memory_pct: float  # for S3 Express and file systems: from the copy
+    in_memory_pct: float  # for S3 Express and file systems: requests served from a copy
     note: str = ""
-    own_memory_pct: float = 0.0  # requests that readers' own memory answers before it is asked
-    confirmed_pct: float = 0.0  # requests for which S3 confirms what is held, without sending it
-    largest_bytes: int | None = None  # of an object that it may hold; None: any
-    own_memory_bytes: int | None = None  # the same of the readers' own memory
+    own_memory_pct: float = 0.0  # hits in readers' own memory, in front of the competitor
+    confirmed_pct: float = 0.0  # requests for which S3 confirms the cached copy with a 304
+    largest_bytes: int | None = None  # largest cacheable object (None: any size)
+    own_memory_bytes: int | None = None  # largest object that readers' own memory accepts (None: any size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Market:
-    """A demand, and the prices for it."""
+    """A demand, its prices and the deployment to quote for."""
 
     demand: Demand
     locality: Locality
     prices: PriceSheet
     setup: Setup
     only_cache: bool = False
-    repeats: Fraction = Fraction(1)  # how often the trace comes in a row; what is always on stays warm
-    usd_per_hit: Fraction = Fraction(0)  # what an answer without S3 is worth, for those who can choose what to keep
-    own_memory_mb: int = 4096  # the largest memory that a reader may have
-    months: int = 1  # in a run whose counts are whole: many where a month has few requests
+    repeats: Fraction = Fraction(1)  # consecutive repetitions of the trace, between which always-on caches stay warm
+    usd_per_hit: Fraction = Fraction(0)  # hit value, for competitors that choose which objects to keep
+    own_memory_mb: int = 4096  # memory limit of each reader
+    months: int = 1  # months per run; many if a month has few requests, because a run's counts are integers
 
     @property
     def all_repeats(self) -> Fraction:
-        """How often the trace comes in all months of a run."""
+        """Repetitions of the trace in all months of a run."""
         return self.repeats * self.months
 
     @property
     def hours(self) -> Fraction:
-        """The period [h]."""
+        """The demand's period [h]."""
         return Fraction(self.demand.period_us, US_PER_H)
 
     @property
     def sent_share(self) -> Fraction:
-        """The share of what was asked for that was sent: less than all where clients left, or had it already."""
-        asked_bytes = int(self.locality.sizes_bytes[self.locality.ids].sum()) * self.demand.requests
+        """The share of requested bytes that were sent, below 1 if clients disconnected or already had the object."""
+        requested_bytes = exact_sum(self.locality.sizes_bytes[self.locality.ids]) * self.demand.requests
         sent_bytes = self.demand.body_bytes * len(self.locality.ids)
-        return min(Fraction(1), Fraction(sent_bytes, asked_bytes)) if asked_bytes else Fraction(1)
+        return min(Fraction(1), Fraction(sent_bytes, requested_bytes)) if requested_bytes else Fraction(1)
 
     def lru_misses(self, memory_bytes: int, *, largest_bytes: int | None = None, nodes: int = 1) -> Fraction:
-        """Return the mean misses of a period with this much memory, of each node (`Locality.misses`)."""
+        """Return the mean misses per period of LRU nodes with this memory each (`Locality.misses`)."""
         return self.locality.misses(memory_bytes, repeats=self.repeats, largest_bytes=largest_bytes, nodes=nodes)
 
-    def offer(
+    def quote(
         self,
         name: str,
         *items: Item | BillLine,
         misses: Amount,
         note: str = "",
-        reached: Reached = "door",
+        read_path: ReadPath = "door",
         largest_bytes: int | None = None,
-    ) -> Offer:
-        """Return the offer with a bill of the items, of the requests that reach S3, and of what stands before it."""
-        misses = min(misses, self.demand.requests)  # of a sample they are estimates
+    ) -> Quote:
+        """Return a quote that bills the items, the requests to S3 and the read path."""
+        misses = min(misses, self.demand.requests)  # for a sample, misses are an estimate
         hits = self.demand.requests - misses
         lines = [item if isinstance(item, BillLine) else self._line(item) for item in items]
         lines.append(bill_line(self.prices, "s3-get", misses, "S3 GET"))
         if not self.only_cache:
-            lines += self._door_lines(hits) if reached == "door" else self._way_lines(reached)
+            lines += self._door_lines(hits) if read_path == "door" else self._transfer_lines(read_path)
         pct = round(float(100 * Fraction(hits) / self.demand.requests), 6)
         bill_ = Bill(self.prices.name, tuple(line for line in lines if line.quantity))
-        return Offer(name, bill_, pct, note, largest_bytes=largest_bytes)
+        return Quote(name, bill_, pct, note, largest_bytes=largest_bytes)
 
     def _line(self, item: Item) -> BillLine:
         price, quantity, text = item
@@ -99,7 +100,7 @@ class Market:
 
     def _door_lines(self, hits: Amount) -> tuple[BillLine, ...]:
         demand = self.demand
-        passage = Passage(
+        traffic = DoorTraffic(
             requests=demand.requests,
             hits=hits,
             metered_512kb=demand.metered_512kb,
@@ -107,10 +108,10 @@ class Market:
             internet_bytes=demand.internet_bytes,
             wakes=demand.wakes,
         )
-        return bill(door_usage(passage, self.setup, period_us=demand.period_us), self.prices).lines
+        return bill(door_usage(traffic, self.setup, period_us=demand.period_us), self.prices).lines
 
-    def _way_lines(self, reached: Reached) -> tuple[BillLine, ...]:
-        if self.setup.readers == "aws" or reached == "edge":
+    def _transfer_lines(self, read_path: ReadPath) -> tuple[BillLine, ...]:
+        if self.setup.readers == "aws" or read_path == "edge":
             return ()
         gb = Fraction(self.demand.internet_bytes, BYTES_PER_GB)
         return (bill_line(self.prices, "internet-transfer", gb, "transfer to the internet"),)

@@ -1,6 +1,7 @@
-"""A pool's bill: what was simulated, or counted in a run, times today's prices.
+"""A pool's bill: simulated or counted usage, times current prices.
 
-What runs around the members is in it: the state machine that has them woken, the control function, the table, the hub.
+The bill includes the parts around the members: the state machine for warm-ups, the control function, the table and the
+hub.
 """
 
 from __future__ import annotations
@@ -8,23 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from burstcache.core.pool.kept import PoolTotals
+from burstcache.core.pool.retention import PoolTotals
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill_line
 from burstcache_sim.pool.scenario import PoolRun
 
 CONTROL_MB = 256
-# In each minute in which a pool is kept by the reports of one hub (`burstcache.control.pool_life`).
-_CONTROL_REQUESTS = 2  # its report, and the round of warm-ups
-_CONTROL_MS = 150  # of each: members are woken at the same time
-_TRANSITIONS = Fraction(3, 5)  # the machine looks after the reports every five minutes, in three states
+# Usage per minute while the reports of one hub keep the pool alive (`burstcache.control.pool_life`).
+_CONTROL_REQUESTS = 2  # a report and a round of warm-ups
+_CONTROL_MS = 150  # per request, because members are warmed up concurrently
+_TRANSITIONS = Fraction(3, 5)  # the machine checks the reports every five minutes, in three states
 _ROW_READS, _ROW_WRITES, _MEMBER_BYTES = 3, 4, 150  # all members are in one row
 HUB_VCPU, HUB_GB = Fraction(1, 2), Fraction(1)  # on Fargate Spot, as in template.yaml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUse:
-    """What a pool took, in the units that are billed."""
+    """Usage of a pool in billed units."""
 
     serve_gb_s: Amount = 0
     serve_requests: Amount = 0
@@ -32,7 +33,7 @@ class PoolUse:
     warm_requests: Amount = 0
     backup_gb_s: Amount = 0
     backup_requests: Amount = 0
-    environments_gb: Amount = 0  # memory of all environments that were made
+    environments_gb: Amount = 0  # memory of all environments ever started
     control_gb_s: Amount = 0
     control_requests: Amount = 0
     transitions: Amount = 0
@@ -44,7 +45,7 @@ class PoolUse:
 
 
 _DURATION, _REQUEST = "lambda-duration:{architecture}", "lambda-request"
-_BILLED: dict[str, tuple[str, str, bool]] = {  # price, text, whether it is there without a read
+_BILLED: dict[str, tuple[str, str, bool]] = {  # price, text, whether billed without reads
     "serve_gb_s": (_DURATION, "members, serving", False),
     "serve_requests": (_REQUEST, "members, serving, invocations", False),
     "warm_gb_s": (_DURATION, "members, warm-up", True),
@@ -59,17 +60,17 @@ _BILLED: dict[str, tuple[str, str, bool]] = {  # price, text, whether it is ther
     "row_writes": ("dynamodb-write", "DynamoDB writes", True),
     "hub_vcpu_h": ("fargate-spot-vcpu:arm", "hub, processor", True),
     "hub_gb_h": ("fargate-spot-memory:arm", "hub, memory", True),
-    "s3_gets": ("s3-get", "S3 GET of a slice that was not found", False),
+    "s3_gets": ("s3-get", "S3 GET of missed slices", False),
 }
 
 
 def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool = False) -> PoolUse:
-    """Return what a simulated run took.
+    """Return the usage of a simulated run.
 
     Args:
         run: The run.
-        has_fargate_hub: Whether the hub is a task of its own; otherwise readers have it in their process.
-        only_members: Leave out what runs around them, as InfiniCache's bill does.
+        has_fargate_hub: Whether the hub is a separate task rather than part of the readers' process.
+        only_members: Whether to leave out the parts around the members, as InfiniCache's bill does.
     """
     total, memory_gb = run.total, Fraction(run.scenario.memory_mb, 1024)
     hours = Fraction(run.period_us, 3_600_000_000) if has_fargate_hub else Fraction(0)
@@ -98,15 +99,16 @@ def pool_use(run: PoolRun, *, has_fargate_hub: bool = False, only_members: bool 
 
 
 def counted_use(totals: PoolTotals, *, members: int, memory_mb: int, minutes: Fraction) -> PoolUse:
-    """Return what a pool in use takes, by what its hubs and rounds have counted: the prediction of its bill.
+    """Return the usage of a live pool from the counts of its hubs and warm-up rounds, to predict its bill.
 
-    Members measure their invocations and initialisations, and say so in their answers; pool control does, too.
+    Members and pool control measure their own invocations and initialisations. Members report their measurements in
+    responses.
 
     Args:
-        totals: What was counted; invocations for backup are among those of hubs.
-        members: How many the pool has.
-        memory_mb: Of each [MB].
-        minutes: How long it was kept.
+        totals: The counts. Hub counts include invocations for backup.
+        members: Number of members.
+        memory_mb: Memory of each member [MB].
+        minutes: Time for which the pool was kept alive [min].
     """
     memory_gb = Fraction(memory_mb, 1024)
     return replace(
@@ -123,12 +125,12 @@ def counted_use(totals: PoolTotals, *, members: int, memory_mb: int, minutes: Fr
 
 
 def control_use(members: int, minutes: Fraction) -> PoolUse:
-    """Return what it takes to keep a pool for some minutes, apart from its members and its hub."""
+    """Return the usage of keeping a pool alive for some minutes, excluding members and hub."""
     return PoolUse(**_control(members, minutes))
 
 
 def pool_bill(use: PoolUse, prices: PriceSheet) -> Bill:
-    """Return the bill of what a pool took; raises `PriceMissingError`."""
+    """Return the bill of a pool's usage. Raises `PriceMissingError`."""
     return Bill(prices.name, tuple(_lines(use, prices)))
 
 

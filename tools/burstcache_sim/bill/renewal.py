@@ -1,14 +1,14 @@
-"""New objects: which objects of a log come under another name in each repetition of it.
+"""Renewal of objects: some objects get a new name in each repetition of a log.
 
-A log that is repeated as it is never shows a new object, and a month of such repetitions looks nearly free of misses.
-How many objects are new in the next span is estimated by how their number grows: from a quarter of the log to a half,
-and from a half to the whole. The next doubling adds in proportion to the last one, and less if the last one added less
-than the one before. As many objects are renewed in each repetition, chosen among the *passing* ones, those that one
-half of the log has and the other lacks; an object of both halves stays.
+Plain repetitions of a log contain no new objects, so a month of plain repetitions would have almost no misses. The
+number of new objects is extrapolated from the log's growth: from a quarter to a half, and from a half to the whole.
+The next doubling is expected to add the same proportion as the last doubling, or less if growth is slowing. Each
+repetition renews that many objects, chosen at random among *passing* objects, which occur in only one half of the log.
+Objects that occur in both halves keep their names.
 
 Source:
     Heaps 1978, "Information Retrieval: Computational and Theoretical Aspects": the number of distinct items grows as a
-    power of the length. The exponent is measured here, and may fall.
+    power of the length. Here the exponent is measured and may decrease.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_SEED = 1  # by which renewed objects are chosen among the passing ones
+_SEED = 1  # for the choice of renewed objects
 
 
 def with_renewal(locality: Locality) -> Locality:
-    """Return a log whose repetitions bring as many new objects as its own growth lets expect."""
+    """Return a log with as many new objects per repetition as its growth predicts."""
     import numpy as np
 
     expected = new_objects(locality.times_us, locality.ids)
@@ -40,19 +40,19 @@ def with_renewal(locality: Locality) -> Locality:
 
 
 def is_passing(locality: Locality) -> NDArray[np.bool_]:
-    """Return which objects one half of the log has and the other lacks, by time."""
+    """Return whether each object occurs in only one half of the log's time span."""
     import numpy as np
 
-    first, second = (_seen(part, len(locality.sizes_bytes)) for part in _parts(locality.times_us, locality.ids, 2))
+    first, second = (_occurs(part, len(locality.sizes_bytes)) for part in _parts(locality.times_us, locality.ids, 2))
     return np.asarray(first != second)
 
 
 def new_objects(times_us: NDArray[np.int64], ids: NDArray[np.int64]) -> float:
-    """Return how many objects a next span as long as this one is expected to show for the first time.
+    """Return the expected number of new objects in the next span of the same length.
 
     Args:
-        times_us: When each request comes, sorted [us].
-        ids: Its object, from 0.
+        times_us: Time of each request, sorted [us].
+        ids: Object of each request, from 0.
     """
     quarter, half, whole = (_mean_objects(times_us, ids, parts) for parts in (4, 2, 1))
     before, last = half / quarter - 1, whole / half - 1
@@ -60,15 +60,15 @@ def new_objects(times_us: NDArray[np.int64], ids: NDArray[np.int64]) -> float:
 
 
 def _mean_objects(times_us: NDArray[np.int64], ids: NDArray[np.int64], parts: int) -> float:
-    """Return the mean number of objects in equal parts of the span."""
+    """Return the mean number of distinct objects in equal parts of the time span."""
     import numpy as np
 
     count = int(ids.max()) + 1
-    return float(np.mean([np.count_nonzero(_seen(part, count)) for part in _parts(times_us, ids, parts)]))
+    return float(np.mean([np.count_nonzero(_occurs(part, count)) for part in _parts(times_us, ids, parts)]))
 
 
 def _parts(times_us: NDArray[np.int64], ids: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
-    """Return the requests' objects in equal parts of the span."""
+    """Split the requests' object ids into equal parts of the time span."""
     import numpy as np
 
     first_us, last_us = int(times_us[0]), int(times_us[-1])
@@ -76,7 +76,7 @@ def _parts(times_us: NDArray[np.int64], ids: NDArray[np.int64], parts: int) -> l
     return np.split(ids, np.searchsorted(times_us, ends_us, side="right"))
 
 
-def _seen(ids: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
+def _occurs(ids: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
     import numpy as np
 
     return np.asarray(np.bincount(ids, minlength=count) > 0)

@@ -1,4 +1,4 @@
-"""From the run of a sample of a log's keys to that of the whole log."""
+"""Scaling of a sampled run to the whole log."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
 
 
-def of_whole_log(result: RunResult, trace: Trace, requests: int) -> RunResult:
-    """Return a run's counts for the whole log.
+def scale_to_log(result: RunResult, trace: Trace, requests: int) -> RunResult:
+    """Scale a run's counts to the whole log.
 
-    What S3 serves and the lives of cache functions grow with the keys; all other requests, whose number is known, are
-    hits, divided between the tiers as in the sample. The node runs as it ran for the sample: with all keys it would
-    have booted sooner and stopped later, because they share it.
+    Requests served by S3 and lives of cache functions scale with the number of keys. All other requests of the log are
+    hits, split between the tiers as in the sample. The node's running time is not scaled, although the whole log would
+    boot the node sooner and stop it later.
 
     Args:
-        result: Of the sample.
-        trace: The sample, or a whole log, whose result is returned as it is.
-        requests: Of the whole log.
+        result: The sample's run.
+        trace: The sample. For a whole log, the run is returned unchanged.
+        requests: Number of requests in the whole log.
 
     Source:
         Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015 (SHARDS-adj).

@@ -1,4 +1,4 @@
-"""What a simulated run costs as the thesis counts (cache function, node, S3), and the prices that a policy weighs."""
+"""Spending of a simulated run by the thesis's rules (cache function, node, S3), and a policy's prices."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from burstcache_sim.policies.offline import OfflineResult
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
 
-# The first of them that the sheet knows: the thesis's node, and the template's.
+# The first type with a price is used: the thesis's node, or else the template's.
 _INSTANCE_TYPES = ("t2.micro", "t4g.micro")
 
 
 def instance_type(prices: PriceSheet) -> str:
-    """Return the node that a sheet's runs are billed for."""
-    known = prices.kinds("ec2:")
-    return next((name for name in _INSTANCE_TYPES if name in known), _INSTANCE_TYPES[-1])
+    """Return the instance type for runs billed by a sheet."""
+    priced = prices.kinds("ec2:")
+    return next((name for name in _INSTANCE_TYPES if name in priced), _INSTANCE_TYPES[-1])
 
 
 def thesis_setup(prices: PriceSheet) -> Setup:
-    """Return the thesis's cache with a sheet's prices: a function with 1 GB, a micro node."""
+    """Return the thesis's deployment for a sheet: a cache function with 1 GB and a micro node."""
     return Setup(
         architecture=prices.architecture, instance_type=instance_type(prices), cache_memory_mb=THESIS_MEMORY_MB
     )
 
 
-def weighed(prices: PriceSheet, setup: Setup) -> TierPrices:
-    """Return the prices that a policy weighs a hit against; at the thesis's prices control is free."""
+def policy_prices(prices: PriceSheet, setup: Setup) -> TierPrices:
+    """Return the prices for a policy's decisions. With the thesis's prices, the control plane is free."""
     if prices.name != THESIS:
         return tier_prices(
             prices,
@@ -48,17 +48,17 @@ def weighed(prices: PriceSheet, setup: Setup) -> TierPrices:
 
 
 def run_usd(result: RunResult, prices: PriceSheet, setup: Setup | None = None) -> float:
-    """Return the cost of a run's cache function, node and S3 requests; without a setup the thesis's [USD]."""
+    """Return the cost of a run's cache function, node and S3 requests, by default in the thesis's setup [USD]."""
     return bill(thesis_usage(result, setup or thesis_setup(prices)), prices, only_cache=True).usd
 
 
 def offline_usd(result: OfflineResult, prices: PriceSheet) -> float:
-    """Return the cost of the offline algorithm's running times; as in the thesis, requests are free [USD]."""
+    """Return the cost of the offline algorithm's running times [USD]. As in the thesis, requests are free."""
     return bill(offline_usage(result, thesis_setup(prices)), prices, only_cache=True).usd
 
 
 def offline_usage(result: OfflineResult, setup: Setup) -> Usage:
-    """Return the offline algorithm's running times as they are billed."""
+    """Return the billed usage of the offline algorithm's running times."""
     return Usage(
         architecture=setup.architecture,
         instance_type=setup.instance_type,

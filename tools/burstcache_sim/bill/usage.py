@@ -1,7 +1,7 @@
-"""From a simulated run to what AWS would bill for it: the thesis's four items, or all that the live system takes.
+"""AWS usage of a simulated run: the thesis's four items, or everything that the live system uses.
 
-What the simulator does not know (how long a handler runs, how often the table is read) is counted from the code of the
-live system; each constant has its origin. Where a count depends on the traffic, the upper bound is taken.
+The simulator models neither handler durations nor table reads. The constants below come from the live system's code and
+cite their origin. Counts that depend on traffic are upper bounds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB
-from burstcache_sim.bill.control import CONTROL_MB, LOG_BYTES, Steps, control_usage, metrics_usage
+from burstcache_sim.bill.control import CONTROL_MB, LOG_BYTES, ControlCounts, control_usage, metrics_usage
 from burstcache_sim.bill.cost import Usage, add, gb_s
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.units import US_PER_H
@@ -19,46 +19,48 @@ from burstcache_sim.world.result import RunResult
 
 THESIS_MEMORY_MB = 1024
 
-# EC2 bills from `running`, 16 s after the start; the rules' boot of 30 s lasts until Redis answers. At the end the
-# check waits 2 s for stragglers, and StopNode asks EC2 within a second; what stops is not billed.
+# EC2 bills from state `running`, 16 s after the start. The simulated boot of 30 s ends when Redis answers. Before a
+# stop, the utilisation check waits 2 s for stragglers, and StopNode calls EC2 within a second. EC2 does not bill
+# `stopping`.
 RUNNING_AFTER_S = 16
 BILLED_BEFORE_READY_S = 30 - RUNNING_AFTER_S
 STOP_CALL_S = 1
 _BILLED_AFTER_STOP_S = 2 + STOP_CALL_S
 LEAST_NODE_S = 60
 
-# Handlers [ms]. The hit is that of `docs/operate/costs.md`; S3 answers within 15 to 60 ms; the rest is AWS calls of
-# about 10 ms each.
+# Handler durations [ms]. The duration of a proxied hit is from `docs/operate/costs.md`. S3 answers within 15 to 60 ms.
+# The rest is AWS calls of about 10 ms each.
 _PROXY_HIT_MS, _PROXY_S3_MS, SCHEDULER_MS = 10, 60, 20
-_WARM_START_MS, _COLD_START_MS = 20, 600  # of a cache function, INIT and the object's load included (thesis 5.6)
-_HAND_OVER_MS = _COLD_START_MS + 1_000  # the former one holds the warm environment, and looks for the next every second
-# Imports of an early version on a busy machine; by now and on a quieter one they take a sixth to a half less
-# (`docs/evidence/measurements/reads.md`).
+_WARM_START_MS, _COLD_START_MS = 20, 600  # cache function starts, including INIT and loading the object (thesis 5.6)
+_HAND_OVER_MS = _COLD_START_MS + 1_000  # the predecessor occupies the warm environment and polls every second
+# Import times of an early version on a busy machine. The current version on a quieter machine takes a sixth to a half
+# less (`docs/evidence/measurements/reads.md`).
 _INIT_PROXY_MS, _INIT_SCHEDULER_MS, _INIT_CONTROL_MS = 241, 189, 516
 _PROXY_MB, _SCHEDULER_MB, _JANITOR_MB = 512, 256, 256  # template.yaml
-METERED_BYTES = 512 * 1024  # an HTTP API counts a request per this much
-READ_LOG_BYTES = 310  # of the proxy, which leaves those out: a line of metrics, if each read begins a batch
-# A read of the digest takes a unit per 4 KB, and half of one where it vouches for no memory. A route that has left its
-# tier stays as an item until the janitor's next run.
+METERED_BYTES = 512 * 1024  # an HTTP API bills a request per 512 KB
+READ_LOG_BYTES = 310  # per proxied read: one metrics line if each read begins a batch, without Lambda's own lines
+# A digest read takes one unit per 4 KB, or half a unit if the reader has no local cache. The route of a key that has
+# left its tier stays in the table until the janitor's next run.
 _ROUTES_PER_UNIT = 25
-_EVENTUALLY = Fraction(1, 2)  # of a unit, for a read that need not show the newest write
-_ROW_READ = _EVENTUALLY  # units: from its second minute on an instance reads its row
-_ROUTE_STAYS_S = 300
+_EVENTUAL_READ = Fraction(1, 2)  # units of an eventually consistent read
+_NODE_ROW_READ = _EVENTUAL_READ  # units per minute, from an instance's second minute on
+_ROUTE_EXPIRES_S = 300
 
-# What stands always; a test of the template holds `docs/operate/costs.md` to it.
+# Always-on resources. A template test compares them with `docs/operate/costs.md`.
 _VOLUME_GB, _ALB_ADDRESSES = 3, 2
 _RELAY_VCPU, _RELAY_GB = Fraction(1, 4), Fraction(1, 2)
 _JANITOR_PER_H, JANITOR_MS = 12, 200
-_JANITOR_READS = 5  # the set of started keys and the digest, twice, and the pause; each node's row is read twice, too
-_ATTENDED_EVERY_S = 300  # the janitor writes it into the row of a node that runs
+_JANITOR_READS = 5  # the set of started keys and the digest, twice each, and the pause (plus each node's row, twice)
+_ATTENDED_EVERY_S = 300  # interval of the janitor's timestamps in the row of a running node
 
-# What follows a write to the bucket: the rows of the key and of the nodes are read, the change is announced. If the
-# key's home node takes guests, Redis control reads the same rows and removes one; the origin function waits for it.
+# A write to the bucket invokes the origin function, which reads the rows of the key and of the nodes and announces the
+# change. If the key's home node holds read-through entries, Redis control reads the same rows and deletes the entry
+# while the origin function waits.
 ORIGIN_MS, _ORIGIN_MB, _REMOVE_MS = 60, 128, 50
 
 
 def thesis_usage(result: RunResult, setup: Setup) -> Usage:
-    """Return the four items of the thesis: billed milliseconds, invocations, Redis seconds, S3 requests.
+    """Return the thesis's four items: billed milliseconds, invocations, Redis seconds, S3 requests.
 
     Source:
         Thesis, section 5.1.4 "Cost Considerations", table A.1.
@@ -74,15 +76,15 @@ def thesis_usage(result: RunResult, setup: Setup) -> Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """What passes a front door in a period."""
+class DoorTraffic:
+    """The traffic of a front door in a period."""
 
     requests: int
-    hits: Fraction | int  # answered without S3
-    metered_512kb: int  # units of an HTTP API
-    door_bytes: int  # through the door
-    internet_bytes: int  # to clients: with what they get from S3 behind a redirect
-    wakes: int = 1  # how often the proxy starts cold after ten minutes without a request
+    hits: Fraction | int  # requests answered without S3
+    metered_512kb: int  # billed units of an HTTP API
+    door_bytes: int  # bytes sent through the front door
+    internet_bytes: int  # bytes sent to clients, including redirected responses from S3
+    wakes: int = 1  # cold starts of the proxy after ten minutes without a request
 
 
 def live_usage(
@@ -90,105 +92,106 @@ def live_usage(
     setup: Setup,
     *,
     period_us: int,
-    passage: Passage | None = None,
+    traffic: DoorTraffic | None = None,
     busy_s: int | None = None,
     digest_reads: int | None = None,
     span_us: int | None = None,
     objects: int | None = None,
 ) -> Usage:
-    """Return everything that the deployed system takes for a run.
+    """Return the total usage of the deployed system for a run.
 
     Args:
         result: The run.
-        setup: How the system is deployed.
-        period_us: How long the stack stands, for hourly items [us].
-        passage: What its clients ask for; None if all answers have the setup's mean size.
-        busy_s: Seconds with a request; None for one per request [s].
-        digest_reads: How often a reader of all requests reads the digest; None for once in each such second.
-        span_us: From the first request to the last; None for the period [us].
-        objects: How many keys the digest may name; None for as many as there are lives.
+        setup: The deployment.
+        period_us: Lifetime of the stack, for hourly items [us].
+        traffic: The front door's traffic. If None, all responses have the setup's mean size.
+        busy_s: Number of seconds with a request [s]. If None, one per request.
+        digest_reads: Digest reads of one reader that serves all requests. If None, one per busy second.
+        span_us: Time from the first request to the last [us]. If None, the period.
+        objects: Upper bound on keys in the digest. If None, the number of lives.
     """
-    if passage is None:
+    if traffic is None:
         metered = result.n * max(1, -(-setup.object_bytes // METERED_BYTES))
-        together_bytes = setup.object_bytes * result.n
-        passage = Passage(result.n, result.n - result.n_s3, metered, together_bytes, together_bytes)
+        total_bytes = setup.object_bytes * result.n
+        traffic = DoorTraffic(result.n, result.n - result.n_s3, metered, total_bytes, total_bytes)
     busy_s = result.n if busy_s is None else busy_s
-    looks = busy_s if digest_reads is None else digest_reads
-    door = door_usage(passage, setup, period_us=period_us)
-    above = (_express(result, setup), _writes(result, setup, period_us))
-    metrics = _metrics(result, setup, period_us if span_us is None else span_us)
+    digest_reads = busy_s if digest_reads is None else digest_reads
+    door = door_usage(traffic, setup, period_us=period_us)
     parts = (
         _cache(result, setup),
         door,
-        _requests(result, setup, busy_s),
-        _digest(result, setup, looks, busy_s, objects),
-        control_usage(_steps(result)),
-        metrics,
-        *above,
+        _reports(result, setup, busy_s),
+        _digest(result, setup, digest_reads, busy_s, objects),
+        control_usage(_control_counts(result)),
+        _metrics(result, setup, period_us if span_us is None else span_us),
+        _express(result, setup),
+        _writes(result, setup, period_us),
         idle_usage(setup, period_us),
     )
-    together = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
-    return replace(together, init_gb_s=door.init_gb_s + _init_gb_s(result, setup, passage.wakes))
+    total = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
+    return replace(total, init_gb_s=door.init_gb_s + _init_gb_s(result, setup, traffic.wakes))
 
 
-def door_usage(passage: Passage, setup: Setup, *, period_us: int) -> Usage:
-    """Return what front door, proxy and the way to clients on the internet take; nothing for readers in the VPC.
+def door_usage(traffic: DoorTraffic, setup: Setup, *, period_us: int) -> Usage:
+    """Return the usage of front door, proxy and internet transfer. Readers in the VPC use none of these.
 
-    Everything that speaks no HTTP itself needs the same, whatever stands behind it.
+    Every system without its own HTTP interface needs the same front door.
     """
     if setup.readers == "aws":
         return Usage(architecture=setup.architecture)
     is_alb, hours = setup.front_door == "alb", Fraction(period_us, US_PER_H)
     return Usage(
         architecture=setup.architecture,
-        internet_gb=Fraction(passage.internet_bytes, BYTES_PER_GB),
-        front_door_512kb=0 if is_alb else passage.metered_512kb,
-        alb_lcu_h=Fraction(passage.door_bytes, BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
-        proxy_gb_s=gb_s(_PROXY_HIT_MS * passage.hits + _PROXY_S3_MS * (passage.requests - passage.hits), _PROXY_MB),
-        init_gb_s=gb_s(_INIT_PROXY_MS, _PROXY_MB) * passage.wakes,
-        function_requests=passage.requests,
-        logs_gb=Fraction(READ_LOG_BYTES * passage.requests, BYTES_PER_GB),
+        internet_gb=Fraction(traffic.internet_bytes, BYTES_PER_GB),
+        front_door_512kb=0 if is_alb else traffic.metered_512kb,
+        alb_lcu_h=Fraction(traffic.door_bytes, BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
+        proxy_gb_s=gb_s(_PROXY_HIT_MS * traffic.hits + _PROXY_S3_MS * (traffic.requests - traffic.hits), _PROXY_MB),
+        init_gb_s=gb_s(_INIT_PROXY_MS, _PROXY_MB) * traffic.wakes,
+        function_requests=traffic.requests,
+        logs_gb=Fraction(READ_LOG_BYTES * traffic.requests, BYTES_PER_GB),
         alb_h=hours if is_alb else 0,
         ipv4_h=_ALB_ADDRESSES * hours if is_alb else 0,
     )
 
 
 def _cache(result: RunResult, setup: Setup) -> Usage:
-    """Return what the cache function, the node and S3 take."""
+    """Return the usage of cache functions, nodes and S3."""
     invocations = result.invocations + result.handovers
     started_ms = _WARM_START_MS * (result.invocations - result.cold_starts) + _HAND_OVER_MS * result.handovers
     return Usage(
         cache_gb_s=gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
         cache_requests=invocations,
         node_h=Fraction(_node_s(result), 3600),
-        dynamodb_reads=(_node_s(result) // 60 - result.redis_starts) * _ROW_READ,
+        dynamodb_reads=(_node_s(result) // 60 - result.redis_starts) * _NODE_ROW_READ,
         dynamodb_writes=_node_s(result) // _ATTENDED_EVERY_S,
-        # Every start of a cache function asks S3, a warm one with its ETag; one that follows another compares again,
-        # and so does what takes a key to Redis. Of what a boot loads, a lease says whether it was written meanwhile.
+        # Each start of a cache function sends a GET, which is conditional after a warm start. Hand-overs and promotions
+        # to Redis revalidate once more. Boots need no revalidation, because a lease on each entry detects a write
+        # during the load.
         s3_gets=result.n_s3 + invocations + result.handovers + 2 * promotions(result) + result.guests.loads,
-        # A hit passes the balancer twice, to the relay and from it; a capacity unit is 1 GB.
+        # A hit passes the NLB twice, to the relay and back. A capacity unit is 1 GB.
         nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, BYTES_PER_GB) if setup.relay == "nlb" else 0,
         zone_gb=setup.far_readers * Fraction(setup.object_bytes * (result.n_lambda + result.n_redis), BYTES_PER_GB),
         logs_gb=Fraction(LOG_BYTES * invocations, BYTES_PER_GB),
     )
 
 
-def _digest(result: RunResult, setup: Setup, looks: int, busy_s: int, objects: int | None) -> Usage:
-    """Return what readers take of the digest: as often as one of all requests does, each, and no more than requests.
+def _digest(result: RunResult, setup: Setup, digest_reads: int, busy_s: int, objects: int | None) -> Usage:
+    """Return the read units of the digest.
 
-    A reader of some of them reads it no more often: its reads are the fewest that leave no request out.
+    This is an upper bound, because each reader counts as if it served all requests. A reader of fewer requests never
+    needs more digest reads. There is at most one digest read per request.
     """
-    queries = _readers(result, setup, busy_s) * looks
+    queries = _readers(result, setup, busy_s) * digest_reads
     units = -(-_shown_routes(result, busy_s, objects) // _ROUTES_PER_UNIT)
-    each = 1 if setup.reader_memory_bytes else _EVENTUALLY
+    each = 1 if setup.reader_memory_bytes else _EVENTUAL_READ
     return Usage(dynamodb_reads=Fraction(each * max(1, units) * min(result.n, -(-queries // 1))))
 
 
 def _readers(result: RunResult, setup: Setup, busy_s: int) -> Fraction:
-    """Return how many readers there are, on the average of the seconds with a request.
+    """Return the mean number of readers over the seconds with a request.
 
-    In the VPC they are processes of a known number. On the internet they are the proxy's environments: one more in each
-    second than its requests keep busy on average.
+    In the VPC, this is the configured number of processes. On the internet, the readers are the proxy's environments:
+    the mean number of busy environments plus one.
     """
     if setup.readers == "aws":
         return Fraction(setup.reader_processes)
@@ -197,31 +200,30 @@ def _readers(result: RunResult, setup: Setup, busy_s: int) -> Fraction:
 
 
 def _shown_routes(result: RunResult, busy_s: int, objects: int | None) -> int:
-    """Return how many routes the digest has at most, on the average of the seconds in which it is read."""
+    """Return an upper bound on the number of routes in the digest, as a mean over the seconds with digest reads."""
     lives, promoted = result.invocations, promotions(result)
-    # Nothing says how long a key stays in Redis: as long as the node, at most.
+    # The run does not record how long a key stays in Redis. The node's running time is an upper bound.
     in_redis = -(-promoted // max(1, result.redis_starts))
-    seconds = result.lambda_us_exact // US_PER_S + _ROUTE_STAYS_S * (lives + promoted)
+    seconds = result.lambda_us_exact // US_PER_S + _ROUTE_EXPIRES_S * (lives + promoted)
     others = -(-seconds // max(1, busy_s))
     most = lives + promoted
     return min(in_redis + others, most if objects is None else min(most, objects))
 
 
-def _requests(result: RunResult, setup: Setup, busy_s: int) -> Usage:
-    """Return what readers report of the requests that memory did not answer.
+def _reports(result: RunResult, setup: Setup, busy_s: int) -> Usage:
+    """Return the usage of readers' reports of requests that memory did not answer.
 
-    Under the thesis's policy each that S3 serves is a message and a write. Where nodes are judged by their use, a
-    reader reports what it has every ten seconds: the rows of the node and of its use are read, that of the use written,
-    a row is read for each key, at half the price, and written once an hour. Each environment of the proxy has batches
-    of its own; those of processes are counted.
+    Under the thesis's policy, each request served by S3 costs a message and a write. Under a node-use policy, a reader
+    sends a batch every ten seconds. A batch reads the node row and the use row, writes the use row, and reads one row
+    per key at half price. A key's row is written once an hour. The run counts the batches of one reader.
     """
     guests = result.guests
     messages = writes = result.n_s3 if setup.decides else 0
     if guests.told:
-        batches = guests.told_batches * (_readers(result, setup, busy_s) if setup.readers == "internet" else 1)
+        batches = guests.told_batches * _readers(result, setup, busy_s)
         messages = min(guests.told, -(-batches // 1))
         writes = messages + guests.seen_writes
-    # With cache functions the use of a key is learned in its row, but for what they serve and while its node runs.
+    # With cache functions, a request also updates its key's row, unless a cache function serves it or the node runs.
     learned = max(0, guests.told - guests.fills - result.n_lambda) if setup.relay != "none" else 0
     return Usage(
         scheduler_gb_s=gb_s(SCHEDULER_MS * messages, _SCHEDULER_MB),
@@ -234,7 +236,7 @@ def _requests(result: RunResult, setup: Setup, busy_s: int) -> Usage:
 
 
 def _express(result: RunResult, setup: Setup) -> Usage:
-    """Return what the copies take; nobody keeps books of them."""
+    """Return the usage of copies in S3 Express. Copies have no rows in the table."""
     use = result.express
     if not setup.express:
         return Usage()
@@ -248,14 +250,14 @@ def _express(result: RunResult, setup: Setup) -> Usage:
 
 
 def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
-    """Return what following the writes to the bucket takes: a function each, the digest, the copy's place.
+    """Return the usage of invalidations. Each write needs an invocation, a digest write and a tombstone in S3 Express.
 
-    Where nodes take guests, a write goes on to Redis control as long as the object's home node runs, whether or not the
-    object is there. Each is a call of its own: events of S3 come one by one.
+    With read-through entries, a write also calls Redis control while the object's home node runs, whether or not the
+    node holds the object. S3 sends one event per write, so invocations are not batched.
     """
     writes = Fraction(setup.writes_per_h) * period_us / US_PER_H
-    runs_s, stands_s = _node_s(result) if result.guests.told else 0, setup.nodes * Fraction(period_us, US_PER_S)
-    removals = writes * min(Fraction(1), runs_s / stands_s) if stands_s else Fraction(0)
+    runs_s, exists_s = _node_s(result) if result.guests.told else 0, setup.nodes * Fraction(period_us, US_PER_S)
+    removals = writes * min(Fraction(1), runs_s / exists_s) if exists_s else Fraction(0)
     origin_gb_s = gb_s(ORIGIN_MS * writes + _REMOVE_MS * removals, _ORIGIN_MB)
     return Usage(
         control_gb_s=origin_gb_s + gb_s(_REMOVE_MS * removals, CONTROL_MB),
@@ -267,8 +269,8 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
     )
 
 
-def _steps(result: RunResult) -> Steps:
-    return Steps(
+def _control_counts(result: RunResult) -> ControlCounts:
+    return ControlCounts(
         lives=result.invocations,
         promotions=promotions(result),
         handovers=result.handovers,
@@ -280,11 +282,11 @@ def _steps(result: RunResult) -> Steps:
 
 def _metrics(result: RunResult, setup: Setup, span_us: int) -> Usage:
     tiers = (result.n_s3, result.n_lambda, result.n_redis, result.n_memory, result.n_express)
-    return metrics_usage(_steps(result), tiers if setup.readers == "internet" else (), span_us)
+    return metrics_usage(_control_counts(result), tiers if setup.readers == "internet" else (), span_us)
 
 
 def idle_usage(setup: Setup, period_us: int) -> Usage:
-    """Return what the stack takes by the hour, with or without requests."""
+    """Return the hourly usage of the stack, with or without requests."""
     hours = Fraction(period_us, US_PER_H)
     relay_h = 0 if setup.relay == "none" else hours
     janitor_h = hours if setup.relay != "none" or setup.nodes else 0
@@ -302,22 +304,22 @@ def idle_usage(setup: Setup, period_us: int) -> Usage:
 
 
 def promotions(result: RunResult) -> int:
-    """Return how often a key joined Redis: S3 requests other than for serving, cold starts and a node's first load."""
+    """Return the number of promotions to Redis: S3 requests minus requests for serving, cold starts and node loads."""
     return result.s3_requests - result.n_s3 - result.cold_starts - result.guests.loads
 
 
 def _node_s(result: RunResult) -> int:
-    """Return the seconds that EC2 bills: each run from `running` to the stop, at least a minute [s]."""
+    """Return the time that EC2 bills: each run from `running` to the stop, at least a minute [s]."""
     around_s = BILLED_BEFORE_READY_S + _BILLED_AFTER_STOP_S
-    if result.redis_s and not result.redis_spans_us:  # only sums are known: each run was billed its minute already
+    if result.redis_s and not result.redis_spans_us:  # only the sum is known, including the minimum of a minute
         return result.redis_s + around_s * result.redis_starts
     runs_s = [-(-(stop_us - ready_us) // US_PER_S) + around_s for ready_us, stop_us in result.redis_spans_us]
-    unready = max(0, result.redis_starts - len(runs_s))  # still booting at the horizon
+    unready = max(0, result.redis_starts - len(runs_s))  # still booting at the end of the run
     return sum(max(LEAST_NODE_S, run_s) for run_s in runs_s) + LEAST_NODE_S * unready
 
 
 def _init_gb_s(result: RunResult, setup: Setup, wakes: int) -> Fraction:
-    """Return what functions take before their first request; INIT is billed since 2025-08-01 [GB-s]."""
+    """Return the INIT time of functions, billed since 2025-08-01 [GB-s]."""
     scheduler = gb_s(_INIT_SCHEDULER_MS, _SCHEDULER_MB) * wakes if result.n_s3 else 0
     control = gb_s(_INIT_CONTROL_MS, CONTROL_MB) * min(wakes, result.redis_starts)
     return gb_s(_COLD_START_MS * result.cold_starts, setup.cache_memory_mb) + scheduler + control

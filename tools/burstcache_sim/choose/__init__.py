@@ -1,1 +1,1 @@
-"""Choosing: policies at the same share of hits, parameters for a log, whether to deploy at all."""
+"""Tools to choose policies at equal hit ratios, parameters for a log, and whether to deploy at all."""

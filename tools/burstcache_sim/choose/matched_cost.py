@@ -1,4 +1,4 @@
-"""Two policies at the same in-memory share: the knob of one is turned until it has the share of the other."""
+"""Matched cost: a comparison of two policies at equal in-memory shares, by varying one policy's knob."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from burstcache_sim.optimum.exact import Variant, least_cost
 from burstcache_sim.policies.policy import Policy, WorthPolicy
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.traces.workloads import Workload
+from burstcache_sim.traces.workloads import SyntheticWorkload
 from burstcache_sim.units import REDIS_UNITS_PER_US, UNITS_PER_USD, run_cost_units
 from burstcache_sim.world.scenario import Scenario
 
@@ -28,27 +28,27 @@ PENALTIES_USD = tuple(10 ** (-6.5 + step / 3) for step in range(12))
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a policy gives and costs over all traces of a workload."""
+    """A policy's share and cost over all traces of a workload."""
 
-    share_pct: float  # of all requests, served from memory
+    share_pct: float  # share of requests served from memory
     usd: float  # mean per trace
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What the other policy costs at a share, and the smaller of the two adjacent knobs between which it lies [USD]."""
+    """The cost of a policy at a given share [USD]."""
 
     usd: float
-    knob_usd: float
+    knob_usd: float  # the smaller of the two adjacent knob values that enclose the share
 
 
-def traces(workload: Workload, seeds: Sequence[int]) -> list[Arrivals]:
+def traces(workload: SyntheticWorkload, seeds: Sequence[int]) -> list[Arrivals]:
     """Return a workload's traces [us]."""
     return [np.array(workload.arrivals_us(seed), np.int64) for seed in seeds]
 
 
-def mean_rate(workload: Workload, arrivals_us: Sequence[Arrivals]) -> Fraction:
-    """Return the mean rate of these traces, to a hundredth [1/min]."""
+def mean_rate(workload: SyntheticWorkload, arrivals_us: Sequence[Arrivals]) -> Fraction:
+    """Return these traces' mean rate, rounded to a hundredth [1/min]."""
     if workload.duration_s is None:
         gaps, time_us = sum(len(t) - 1 for t in arrivals_us), sum(int(t[-1] - t[0]) for t in arrivals_us)
     else:
@@ -57,7 +57,7 @@ def mean_rate(workload: Workload, arrivals_us: Sequence[Arrivals]) -> Fraction:
 
 
 def points(arrivals_us: Sequence[Arrivals], policies: Sequence[Policy], until_us: int | None) -> list[Point]:
-    """Return share and cost of each policy."""
+    """Return each policy's share and cost."""
     sums = np.zeros((len(policies), 2))
     for t in arrivals_us:
         results = replay_each(policies, Scenario(Trace(t), until_us=until_us))
@@ -67,15 +67,15 @@ def points(arrivals_us: Sequence[Arrivals], policies: Sequence[Policy], until_us
 
 
 def worth_curve(policy: type[WorthPolicy], arrivals_us: Sequence[Arrivals], until_us: int | None) -> list[Point]:
-    """Return share and cost of a policy at each of `KNOBS_USD`."""
+    """Return a policy's share and cost at each of `KNOBS_USD`."""
     return points(arrivals_us, [policy.worth(Fraction(str(knob))) for knob in KNOBS_USD], until_us)
 
 
 def matched(curve: Sequence[Point], share_pct: float) -> Match | None:
-    """Return the curve's cost at a share, linear between the first two adjacent points that enclose it.
+    """Return the curve's cost at a share, interpolated between the first two adjacent points around it.
 
-    A mixture of these two settings has exactly this share and cost. The result is None if no two points
-    enclose it; nothing is extrapolated.
+    A mixture of these two settings has exactly this share and cost. Return None if no two points enclose the share,
+    because the curve is never extrapolated.
     """
     for i, (lower, upper) in enumerate(pairwise(curve)):
         if lower.share_pct <= share_pct <= upper.share_pct and lower.share_pct < upper.share_pct:
@@ -84,9 +84,10 @@ def matched(curve: Sequence[Point], share_pct: float) -> Match | None:
 
 
 def hull_usd(curve: Sequence[Point], share_pct: float) -> float | None:
-    """Return the least cost at a share of any mixture of two settings: the curve's lower convex hull [USD].
+    """Return the minimum cost of a mixture of two settings with this share [USD].
 
-    None: no setting has that share or less, or none has that share or more.
+    The result lies on the curve's lower convex hull. Return None if all settings have larger shares, or all have
+    smaller shares.
     """
     lower = [point for point in curve if point.share_pct <= share_pct]
     upper = [point for point in curve if point.share_pct >= share_pct]
@@ -94,7 +95,7 @@ def hull_usd(curve: Sequence[Point], share_pct: float) -> float | None:
 
 
 def _mixed_usd(one: Point, other: Point, share_pct: float) -> float:
-    """Return the cost of the mixture of two settings that has a share between theirs [USD]."""
+    """Return the cost of mixing two settings to reach a share between their shares [USD]."""
     if one.share_pct == other.share_pct:
         return min(one.usd, other.usd)
     part = (share_pct - one.share_pct) / (other.share_pct - one.share_pct)
@@ -102,10 +103,10 @@ def _mixed_usd(one: Point, other: Point, share_pct: float) -> float:
 
 
 def clairvoyant_usd(arrivals_us: Sequence[Arrivals], share_pct: float) -> float:
-    """Return a lower bound of the cost at a share [USD]: the future known, cache functions of at least 1 s.
+    """Return a lower bound on the cost at a share [USD], with perfect foresight and cache functions of at least 1 s.
 
-    For any price of a miss, the least objective minus that price times the misses bounds the cost from below: the best
-    of twelve prices.
+    For any miss price, the minimum objective minus the price times the misses is a lower bound on the cost. The result
+    is the highest bound over twelve prices.
     """
     misses = sum(len(t) for t in arrivals_us) * (100 - share_pct) / 100
     best_usd = 0.0
@@ -117,9 +118,9 @@ def clairvoyant_usd(arrivals_us: Sequence[Arrivals], share_pct: float) -> float:
 
 
 def memoryless_usd(duration_s: float, share_pct: float) -> float:
-    """Return the least expected cost of any policy without clairvoyance on Poisson requests [USD].
+    """Return the minimum expected cost of any online policy on Poisson requests [USD].
 
-    The past says nothing about the next request, so a share of hits takes that share of the time in memory, and Redis
-    is the cheapest memory per second.
+    Poisson arrivals are memoryless, so a hit ratio requires the object in memory for the same share of time. Redis is
+    the cheapest memory per second.
     """
     return share_pct / 100 * duration_s * US_PER_S * REDIS_UNITS_PER_US / UNITS_PER_USD

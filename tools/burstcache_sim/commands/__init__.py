@@ -1,1 +1,1 @@
-"""The words after `burstcache sim`, and `burstcache advise`."""
+"""The commands of `burstcache sim`, `burstcache research` and `burstcache advise`."""

@@ -1,4 +1,4 @@
-"""`burstcache advise LOG…`: whether to deploy Burstcache for a log, how, and what it costs."""
+"""`burstcache advise LOG…`: whether to deploy Burstcache for a log, how, and at what cost."""
 
 from __future__ import annotations
 
@@ -33,29 +33,27 @@ _QUESTION = (
     "What is a request answered from memory instead of S3 worth to you, in USD?\n"
     "(such as 1e-5, ten dollars per million; Enter if you do not know) "
 )
-
-
-_READERS_QUESTION = "How many processes read, each with a memory of its own?\n(such as 8; Enter for one, which stays) "
+_READERS_QUESTION = "How many processes read, each with its own memory?\n(such as 8; Enter for one long-lived process) "
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Read the log, ask for what no option says of latency's value and of readers, search, and print the advice."""
+    """Read the log, prompt for a missing hit value and number of readers, search, and print the advice."""
     prices = price_sheet(args.prices)
     if args.out:
         check_target("--out", args.out)
     workload = _workload(args, prices)
     check_without(args.without, workload)
     if workload.trace.sizes_bytes is None and args.object_bytes is None:
-        found = unsized_fields(workload, args.traces)
-        print(json.dumps(found) if args.json else unsized_text(found))
+        fields = unsized_fields(workload, args.traces)
+        print(json.dumps(fields) if args.json else unsized_text(fields))
         if args.out:
-            print(f"note: {args.out} is not written: there is no verdict", file=sys.stderr)
+            print(f"note: {args.out} is not written, as there is no verdict", file=sys.stderr)
         return ExitCode.SUCCESS
     value = Value(args.hit_value_usd or 0.0, args.ms_value_usd or 0.0)
-    if _is_asked(args) and not value.is_known:
-        value = Value(usd_per_hit=_answer(_QUESTION, POSITIVE_USD) or 0.0)
-    if _is_asked(args) and args.reader_processes is None:
-        readers = _answer(_READERS_QUESTION, whole(least=1)) or 1
+    if _is_interactive(args) and not value.is_known:
+        value = Value(usd_per_hit=_prompt(_QUESTION, POSITIVE_USD) or 0.0)
+    if _is_interactive(args) and args.reader_processes is None:
+        readers = _prompt(_READERS_QUESTION, whole(least=1)) or 1
         workload = replace(workload, setup=replace(workload.setup, reader_processes=readers))
     advice = advise(
         workload,
@@ -83,12 +81,12 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     size = args.object_bytes or Setup().object_bytes
     setup = Setup(cache_memory_mb=memory_mb, front_door=front_door, readers=args.readers, object_bytes=size)
     instance_type = args.instance_type or setup.instance_type
-    # Cache functions are reached by a name: a balancer costs more and serves nobody better.
+    # Reach cache functions through a DNS name, because a load balancer costs more without any benefit.
     setup = replace(setup, instance_type=instance_type, reader_processes=args.reader_processes or 1, relay="direct")
     setup = replace(setup, writes_per_h=Fraction(args.writes_per_hour))
     check_deployable(setup)
     for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}", "http-api-request"):
-        prices.row(item)  # raises now rather than after the log has been read
+        prices.row(item)  # fail before the log is read
     workload = workload_of(trace_of(args), prices, setup, period_us=period_us)
     if args.instance_type is None:
         setup = replace(setup, instance_type=fitting_type(prices, workload.own_demand.stored_bytes))
@@ -97,13 +95,13 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     return replace(workload, setup=setup, capacity_bytes=capacity_bytes, same_objects=args.same_objects)
 
 
-def _is_asked(args: argparse.Namespace) -> bool:
-    """Whether there is a person at a terminal to ask."""
+def _is_interactive(args: argparse.Namespace) -> bool:
+    """Return whether a user at a terminal can be prompted."""
     return not args.json and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _answer(question: str, parse: Callable[[str], Answer]) -> Answer | None:
-    """Ask the person at the terminal, again if the answer is not accepted; None without an answer."""
+def _prompt(question: str, parse: Callable[[str], Answer]) -> Answer | None:
+    """Prompt the user until the answer is accepted. Return None for an empty answer."""
     while True:
         print(question, end="", file=sys.stderr, flush=True)
         try:
@@ -112,7 +110,7 @@ def _answer(question: str, parse: Callable[[str], Answer]) -> Answer | None:
             print(file=sys.stderr)
             raise
         if not line:
-            print(file=sys.stderr)  # Ctrl-D leaves the cursor behind the question
+            print(file=sys.stderr)  # Ctrl-D leaves the cursor at the end of the question
         if not (answer := line.strip()):
             return None
         try:

@@ -1,4 +1,4 @@
-"""The options of `burstcache sim …` and `burstcache advise`. What they stand for is in `inputs`."""
+"""Arguments of `burstcache sim …` and `burstcache advise`, from which `inputs` builds traces, policies and setups."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from fractions import Fraction
 from math import inf
 from typing import get_args
 
-from burstcache.core.pool.redundancy import WISHED
+from burstcache.core.pool.redundancy import TARGET_AVAILABILITY
 from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.setup import Readers, Relay, Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
 from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TODAYS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
-from burstcache_sim.policies.registry import DEFAULT, LIVE, POLICIES, TEMPLATE
+from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
 from burstcache_terminal.options import choice, decimal, number, whole
 
@@ -23,20 +23,20 @@ _TIERS = ("s3", "lambda", "redis", "network")
 _TODAY = "today-us-east-1"
 _DEFAULTS = Setup()
 
-POSITIVE_USD = number(above=0, what="an amount", example="1e-5")
-_EXACT_USD = decimal(above=0, what="an amount", example="1e-4")
+POSITIVE_USD = number(above=0, noun="an amount", example="1e-5")
+_EXACT_USD = decimal(above=0, noun="an amount", example="1e-4")
 _COUNT = whole(least=1)
-_MS = number(least=0, what="a number of milliseconds")
+_MS = number(least=0, noun="a number of milliseconds")
 
 
 def generate(parser: argparse.ArgumentParser) -> None:
-    """Add the kinds of traces, each with its own options."""
+    """Add a subcommand per kind of trace, with its options."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True, title="kinds")
     for name, kind in KINDS.items():
         help_ = kind.help
         kind_parser = kinds.add_parser(name, help=help_, description=f"{help_[0].upper()}{help_[1:]}.")
         add = kind_parser.add_argument
-        add("--seed", type=whole(), default=1, help="of the random numbers (default: 1)")
+        add("--seed", type=whole(), default=1, help="seed of the random numbers (default: 1)")
         for option in kind.options:
             add(
                 option.flag,
@@ -68,42 +68,44 @@ def run(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--until",
-        type=decimal(least=0, what="a number of seconds"),
+        type=decimal(least=0, noun="a number of seconds"),
         metavar="SECONDS",
-        help="horizon; without it, until nothing is left to happen",
+        help="horizon (default: until nothing is left to happen)",
     )
-    delays = "measured starts and boots, such as thesis-2022:1KB (default: the constants of the thesis's text)"
+    delays = "measured cold starts and boots, such as thesis-2022:1KB (default: the constants of the thesis's text)"
     add("--delays", metavar="SHEET:SIZE", help=delays)
-    add("--nodes", type=_COUNT, default=1, help="nodes that the keys of a log share (default: 1)")
-    add("--always-on", type=whole(least=0), default=0, metavar="N", help="how many of them never stop (default: 0)")
-    add("--node-capacity-bytes", type=_COUNT, metavar="BYTES", help="what one holds (default: everything)")
+    add("--nodes", type=_COUNT, default=1, help="nodes that share the keys of a log (default: 1)")
+    add(
+        "--always-on", type=whole(least=0), default=0, metavar="N", help="nodes among them that never stop (default: 0)"
+    )
+    add("--node-capacity-bytes", type=_COUNT, metavar="BYTES", help="memory of a node (default: unlimited)")
     relays = get_args(Relay)
-    how = f"how readers reach cache functions, none: there are none: {_one_of(relays, _DEFAULTS.relay)}"
+    how = f"path to cache functions (none: no cache functions): {_one_of(relays, _DEFAULTS.relay)}"
     add("--relay", type=choice(relays), default=_DEFAULTS.relay, metavar="NAME", help=how)
-    add("--express", action="store_true", help="copy to S3 Express what pays there, for hits of --hit-value-usd or 0")
+    add("--express", action="store_true", help="copy objects to S3 Express where that pays, by --hit-value-usd or 0")
     _add_json(parser)
 
 
 def offline(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `sim offline`."""
+    """Add the options of `research offline`."""
     add_log(parser)
     _add_prices(parser, THESIS)
     _add_json(parser)
 
 
 def optimum(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `sim optimum`."""
+    """Add the options of `research optimum`."""
     add_log(parser)
     _add_prices(parser, THESIS)
-    _add_miss_penalty(parser, "what a request served by S3 is worth avoiding (default: never S3)")
+    _add_miss_penalty(parser, "cost of a request served by S3 (default: S3 serves none)")
     _add_json(parser)
 
 
 def bill(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim bill`."""
     _add_billed(parser)
-    share = decimal(least=0, most=1, what="a share")
-    help_ = "share of the reads whose reader is in another zone than the tiers, which AWS bills per GB (default: 0)"
+    share = decimal(least=0, most=1, noun="a share")
+    help_ = "share of reads from another zone than the tiers', which AWS bills per GB (default: 0)"
     parser.add_argument("--far-readers", type=share, default=Fraction(0), metavar="SHARE", help=help_)
 
 
@@ -112,7 +114,7 @@ def compare(parser: argparse.ArgumentParser) -> None:
     _add_billed(parser)
     _add_same_objects(parser)
     parser.add_argument(
-        "--against", action="append", default=[], metavar="NAME", help="compare with this only (repeatable)"
+        "--against", action="append", default=[], metavar="NAME", help="compare only with this system (repeatable)"
     )
 
 
@@ -124,11 +126,11 @@ def report(parser: argparse.ArgumentParser) -> None:
     _add_same_objects(parser)
     _add_clock(parser)
     add = parser.add_argument
-    _add_miss_penalty(parser, "what a miss costs the optimum (default: it has none)")
-    add("--title", metavar="TEXT", help="of page and pictures (default: the first file's name)")
-    add("--out", metavar="FILE", help="write a self-contained page (HTML; -: to standard output)")
-    add("--figures", metavar="DIR", help="write the pictures here, as SVG and PNG")
-    add("--csv", metavar="FILE", help="write a line per request (-: to standard output)")
+    _add_miss_penalty(parser, "cost of a miss in the optimum (default: the optimum has no miss)")
+    add("--title", metavar="TEXT", help="title of page and pictures (default: the first file's name)")
+    add("--out", metavar="FILE", help="write a self-contained HTML page (-: standard output)")
+    add("--figures", metavar="DIR", help="write the pictures to this folder, as SVG and PNG")
+    add("--csv", metavar="FILE", help="write a line per request (-: standard output)")
     _add_json(parser)
 
 
@@ -141,24 +143,24 @@ def tune(parser: argparse.ArgumentParser) -> None:
         "--in-memory-pct",
         type=number(least=0, most=100),
         metavar="PCT",
-        help="cheapest with at least this share of hits, such as 95",
+        help="lowest bill with at least this hit ratio, such as 95",
     )
     objective.add_argument(
         "--usd-per-month",
-        type=number(least=0, what="an amount"),
+        type=number(least=0, noun="an amount"),
         metavar="USD",
-        help="most hits for at most this bill, such as 50",
+        help="highest hit ratio for at most this bill, such as 50",
     )
     add("--policy", type=choice(POLICIES), default=DEFAULT, metavar="NAME", help=_one_of(POLICIES, DEFAULT))
-    add("--candidates", type=_COUNT, metavar="N", help="parameters to try (default: as many as take seconds)")
+    add("--candidates", type=_COUNT, metavar="N", help="candidates to try (default: as many as take seconds)")
     _add_setup(parser)
-    add("--node-capacity-bytes", type=_COUNT, metavar="BYTES", help="what a node holds (default: everything)")
-    add("--csv", metavar="FILE", help="write the Pareto front, one row per candidate")
+    add("--node-capacity-bytes", type=_COUNT, metavar="BYTES", help="memory of a node (default: unlimited)")
+    add("--csv", metavar="FILE", help="write the Pareto front, a row per candidate")
     _add_json(parser)
 
 
 def thesis(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `sim thesis`."""
+    """Add the options of `research thesis`."""
     add = parser.add_argument
     add("--out", default="build/thesis", metavar="DIR", help="folder (default: build/thesis)")
     add("--seeds", type=_COUNT, default=10_000, help="random traces per workload (default: 10000)")
@@ -167,7 +169,7 @@ def thesis(parser: argparse.ArgumentParser) -> None:
 
 
 def paper(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `sim paper`."""
+    """Add the options of `research paper`."""
     parser.add_argument("--out", default="build/paper", metavar="DIR", help="folder (default: build/paper)")
 
 
@@ -175,35 +177,36 @@ def pool(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sim pool`."""
     add_log(parser)
     add = parser.add_argument
-    size = "of an object without a size (default: 100000000)"
+    size = "size of an object without one in the log (default: 100000000)"
     add("--object-bytes", type=_COUNT, default=100_000_000, metavar="N", help=size)
-    add("--members", type=whole(least=2), default=16, metavar="N", help="of the pool (default: 16)")
-    add("--memory-mb", type=_COUNT, default=1_769, metavar="MB", help="of a member (default: 1769)")
-    code = "chunks of data and parity, such as 10+2 (default: with the backup chosen from the reclaims)"
+    add("--members", type=whole(least=2), default=16, metavar="N", help="members of the pool (default: 16)")
+    add("--memory-mb", type=_COUNT, default=1_769, metavar="MB", help="memory of a member (default: 1769)")
+    code = "chunks of data and parity, such as 10+2 (default: chosen with the backup, from the reclaims)"
     add("--code", metavar="D+P", help=code)
-    add("--warm-s", type=_COUNT, default=60, metavar="S", help="wake members as often (default: 60)")
-    backup = "copy to a second environment as often, 0: never (default: chosen; 0 with --code)"
+    add("--warm-s", type=_COUNT, default=60, metavar="S", help="interval of warm-ups (default: 60)")
+    backup = "interval of copies to a second environment, 0: never (default: chosen; 0 with --code)"
     add("--backup-s", type=whole(least=0), metavar="S", help=backup)
-    share = number(above=0, what="a share")
-    add("--availability", type=share, default=WISHED, help=f"share of reads to find what is stored (default: {WISHED})")
-    reclaims = f"of all members, a minute: {ACCEPTED} (default: the paper's last months, 36 an hour of 400)"
+    share = number(above=0, noun="a share")
+    available = f"share of reads that must find a stored slice (default: {TARGET_AVAILABILITY})"
+    add("--availability", type=share, default=TARGET_AVAILABILITY, help=available)
+    reclaims = f"members reclaimed a minute: {ACCEPTED} (default: the paper's last months, 36 of 400 an hour)"
     add("--reclaims", metavar="HOW", help=reclaims)
-    within = "store a slice that is read again within this time (default: however late)"
+    within = "store slices that are read again within this time (default: any time)"
     add("--pays-within-s", type=number(above=0), default=inf, metavar="S", help=within)
-    add("--at-first-read", action="store_true", help="store each slice at its first read, as InfiniCache does")
-    add("--whole-objects", action="store_true", help="an object is one slice, as in InfiniCache")
-    worth = "what a request answered without S3 is worth (default: 1e-5): members stay the longer"
+    add("--at-first-read", action="store_true", help="store each slice on its first read, as InfiniCache does")
+    add("--whole-objects", action="store_true", help="store an object as one slice, as InfiniCache does")
+    worth = "value of a request answered without S3, by which members stay warm longer (default: 1e-5)"
     add("--hit-value-usd", type=_EXACT_USD, default=Fraction(1, 100_000), metavar="USD", help=worth)
     hubs = ("none", "fargate")
     add("--hub", type=choice(hubs), default=hubs[0], metavar="NAME", help=_one_of(hubs, hubs[0]))
-    add("--billed-in-ms", type=_COUNT, default=1, metavar="MS", help="what a duration is rounded up to (default: 1)")
-    add("--seed", type=whole(), default=1, help="of the random numbers (default: 1)")
+    add("--billed-in-ms", type=_COUNT, default=1, metavar="MS", help="unit to which durations round up (default: 1)")
+    add("--seed", type=whole(), default=1, help="seed of the random numbers (default: 1)")
     _add_prices(parser, _TODAY)
     _add_json(parser)
 
 
 def map_(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `sim map`."""
+    """Add the options of `research map`."""
     parser.add_argument("--out", default="build/map", metavar="DIR", help="folder (default: build/map)")
     _add_prices(parser, _TODAY)
 
@@ -213,44 +216,44 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add_log(parser)
     add = parser.add_argument
     worth = parser.add_mutually_exclusive_group()
-    hit, ms = "what a request answered from memory is worth", "what a millisecond saved is worth"
+    hit, ms = "value of a request answered from memory", "value of a millisecond saved"
     worth.add_argument("--hit-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{hit}, such as 1e-5")
     worth.add_argument("--ms-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{ms}, such as 2e-7")
-    only = f"Burstcache under this policy alone: {', '.join(LIVE)} (default: however it is best)"
-    add("--policy", type=choice(LIVE), metavar="NAME", help=only)
+    only = f"the only policy of Burstcache: {', '.join(POLICIES)} (default: any, or none)"
+    add("--policy", type=choice(POLICIES), metavar="NAME", help=only)
     _add_prices(parser, _TODAY)
     add("--instance-type", metavar="TYPE", help="Redis node (default: the smallest that holds all objects)")
     add("--cache-memory-mb", type=_COUNT, default=256, metavar="MB", help="cache function (default: 256)")
     _add_front_door(parser)
-    add("--object-bytes", type=_COUNT, metavar="BYTES", help="where a log has no sizes: without it no verdict")
-    _add_period(parser, "how often the log repeats (default: without a pause)")
+    add("--object-bytes", type=_COUNT, metavar="BYTES", help="size of objects in a log without sizes")
+    _add_period(parser, "period after which the log repeats (default: without a pause)")
     _add_same_objects(parser)
     _add_clock(parser)
     within = f"an answer whose first byte takes longer is no hit (default: {HIT_WITHIN_MS:g})"
     add("--hit-within-ms", type=_MS, metavar="MS", default=HIT_WITHIN_MS, help=within)
-    many = "that share the requests, each with a memory of its own (default: asked for at a terminal, else 1)"
+    many = "processes that share the requests, each with its own memory (default: prompt at a terminal, else 1)"
     add("--reader-processes", type=_COUNT, metavar="N", help=many)
-    writes = "writes to the bucket that Burstcache follows, such as 60 (default: 0)"
+    writes = "writes to the bucket, for which Burstcache pays invalidations, such as 60 (default: 0)"
     add("--writes-per-hour", type=number(least=0), metavar="N", default=0.0, help=writes)
     free = "decide by the bill after AWS's permanent free tiers and with CloudFront's flat-rate plans"
     add("--free-tiers", action="store_true", help=free)
-    add("--without", action="append", default=[], metavar="NAME", help="rule out, such as cloudfront (repeatable)")
-    add("--candidates", type=_COUNT, metavar="N", help="parameters to try (default: as many as take seconds)")
+    add("--without", action="append", default=[], metavar="NAME", help="exclude, such as cloudfront (repeatable)")
+    add("--candidates", type=_COUNT, metavar="N", help="candidates to try (default: as many as take seconds)")
     add("--long", action="store_true", help="print parameters, latencies, the whole bill, all systems, assumptions")
     add("--out", metavar="REPORT.html", help="write a page with pictures")
     _add_json(parser)
 
 
 def _add_policy(parser: argparse.ArgumentParser, default: str | None = DEFAULT) -> None:
-    """Add the options of a policy; without a default the command takes the template's."""
+    """Add the options of a policy. A default of None means the template's policy."""
     add = parser.add_argument
-    usual = _one_of(POLICIES, default or f"{TEMPLATE}, as template.yaml")
-    add("--policy", type=choice(POLICIES), default=default, metavar="NAME", help=usual)
+    policies = _one_of(POLICIES, default or f"{TEMPLATE}, as in template.yaml")
+    add("--policy", type=choice(POLICIES), default=default, metavar="NAME", help=policies)
     rate, sensitivity, overrides = ("9", "4", "") if default else (None, None, None)
     add("--rate", default=rate, help="thesis: expected requests per minute (default: 9)")
     add("--sensitivity", default=sensitivity, help="thesis: above 0 and up to 5 (default: 4)")
     add("--overrides", default=overrides, metavar="NAME=VALUE,…", help="thesis: single parameters")
-    add("--hit-value-usd", type=_EXACT_USD, metavar="USD", help="other policies: what a hit is worth, such as 1e-4")
+    add("--hit-value-usd", type=_EXACT_USD, metavar="USD", help="other policies: value of a hit, such as 1e-4")
 
 
 def _add_billed(parser: argparse.ArgumentParser) -> None:
@@ -265,11 +268,11 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
     _add_cache(parser)
     _add_front_door(parser)
     size = _DEFAULTS.object_bytes
-    add("--object-bytes", type=_COUNT, default=size, help=f"where a trace has no sizes (default: {size})")
-    add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are many objects (default: 1)")
+    add("--object-bytes", type=_COUNT, default=size, help=f"size of objects in a trace without sizes (default: {size})")
+    add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are several objects (default: 1)")
     add("--relay-ipv4", action="store_true", help="the relay has a public IPv4 address, as in eu-north-1 and eu-west-1")
-    _add_period(parser, "how long the stack stands (default: as long as the trace)")
-    add("--only-cache", action="store_true", help="the thesis's view: cache function, node and S3 alone")
+    _add_period(parser, "how long the stack is deployed (default: as long as the trace)")
+    add("--only-cache", action="store_true", help="bill cache function, node and S3 alone, as the thesis does")
 
 
 def _add_cache(parser: argparse.ArgumentParser) -> None:
@@ -279,7 +282,7 @@ def _add_cache(parser: argparse.ArgumentParser) -> None:
         "--architecture",
         type=choice(("arm", "x86")),
         metavar="NAME",
-        help="of functions and relay: arm, x86 (default: the sheet's)",
+        help="processors of functions and relay: arm, x86 (default: the sheet's)",
     )
     add("--instance-type", metavar="TYPE", help="Redis node (default: t4g.micro; thesis-2022: t2.micro)")
     add("--cache-memory-mb", type=_COUNT, metavar="MB", help="cache function (default: 256; thesis-2022: 1024)")
@@ -301,7 +304,7 @@ def _add_clock(parser: argparse.ArgumentParser) -> None:
 
 def _add_front_door(parser: argparse.ArgumentParser) -> None:
     where = get_args(Readers)
-    readers = f"where those who read are: {_one_of(where, where[0])}"
+    readers = f"location of the readers: {_one_of(where, where[0])}"
     parser.add_argument("--readers", type=choice(where), default=where[0], metavar="WHERE", help=readers)
     doors = ("http-api", "alb")
     help_ = _one_of(doors, "http-api")
@@ -313,12 +316,12 @@ def _add_period(parser: argparse.ArgumentParser, help_: str) -> None:
 
 
 def _add_same_objects(parser: argparse.ArgumentParser) -> None:
-    same = "each repetition asks for the same objects (default: for as many new ones as their growth lets expect)"
+    same = "every repetition reads the same objects (default: new ones too, estimated from the growth of their number)"
     parser.add_argument("--same-objects", action="store_true", help=same)
 
 
 def _add_miss_penalty(parser: argparse.ArgumentParser, help_: str) -> None:
-    parser.add_argument("--miss-penalty-usd", type=decimal(least=0, what="an amount"), metavar="USD", help=help_)
+    parser.add_argument("--miss-penalty-usd", type=decimal(least=0, noun="an amount"), metavar="USD", help=help_)
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

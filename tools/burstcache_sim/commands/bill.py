@@ -1,4 +1,4 @@
-"""`burstcache sim bill TRACE…` itemises what a run is billed, `compare` shows what else you could buy."""
+"""The `burstcache sim bill` and `compare` commands: an itemised bill, and a comparison with competitors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.comparison import compare as compare_with_others
-from burstcache_sim.bill.sampled import of_whole_log
-from burstcache_sim.bill.spending import weighed
+from burstcache_sim.bill.sampled import scale_to_log
+from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.commands.inputs import period_us_of, policy_of, setup_of, trace_of
 from burstcache_sim.replay import replay
 from burstcache_sim.report.bills import bill_lines, bill_table, compared_fields, comparison_table
@@ -21,18 +21,18 @@ from burstcache_terminal.text import count_text, duration_text
 
 
 def bill(args: argparse.Namespace) -> ExitCode:
-    """Print every item that AWS would bill for a run."""
+    """Print a run's itemised AWS bill."""
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
     trace = trace_of(args)
-    result = replay(policy_of(args, weighed(prices, setup)), Scenario(trace, setup.nodes))
+    result = replay(policy_of(args, policy_prices(prices, setup)), Scenario(trace, setup.nodes))
     billing = Billing(prices, setup, period_us_of(args), args.only_cache)
     demand = billing.demand(trace)
-    result = of_whole_log(result, trace, demand.requests)
+    result = scale_to_log(result, trace, demand.requests)
     billed = billing.bill(result, demand)
     month = billing.month(result, demand)
     if args.json:
-        found = {
+        fields = {
             "n": result.n,
             "in_memory_pct": result.in_memory_pct,
             "period_s": demand.period_us / US_PER_S,
@@ -42,7 +42,7 @@ def bill(args: argparse.Namespace) -> ExitCode:
             "usd_per_month": month.usd,
             "lines": bill_lines(billed),
         }
-        print(json.dumps(found))
+        print(json.dumps(fields))
     else:
         served = f"{count_text(result.n, 'request')}, {result.in_memory_pct:.2f} % from memory"
         print(f"{served}, in {duration_text(demand.period_us / US_PER_S)}\n{bill_table(billed, month)}")
@@ -50,12 +50,12 @@ def bill(args: argparse.Namespace) -> ExitCode:
 
 
 def compare(args: argparse.Namespace) -> ExitCode:
-    """Print what a run costs, and what each competitor would cost for the same traffic."""
+    """Print the cost of a run, and each competitor's cost for the same traffic."""
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
     trace = trace_of(args)
     compared = compare_with_others(
-        policy_of(args, weighed(prices, setup)),
+        policy_of(args, policy_prices(prices, setup)),
         trace,
         Billing(
             prices,

@@ -1,4 +1,4 @@
-"""`burstcache sim generate KIND …`: a trace made from a seed."""
+"""`burstcache sim generate KIND …`: a synthetic trace from a seed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from burstcache_terminal.exit_codes import ExitCode
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Write a trace."""
+    """Write a synthetic trace."""
     check_target("--out", args.out)
     kind = KINDS[args.kind]
-    made = kind.generate(args.seed, **{option.name: getattr(args, option.name) for option in kind.options})
+    trace = kind.generate(args.seed, **{option.name: getattr(args, option.name) for option in kind.options})
     if kind.has_keys:
-        arrivals_us, keys = made
+        arrivals_us, keys = trace
         write_lines("--out", args.out, _many_key_lines(arrivals_us, keys, args.object_bytes))
     else:
-        arrivals_us = made
+        arrivals_us = trace
         write_lines("--out", args.out, _lines(arrivals_us))
     if not arrivals_us:
-        print("burstcache: the trace is empty: no request fell into it", file=sys.stderr)
+        print("burstcache: the trace is empty: no request fell into its duration", file=sys.stderr)
     return ExitCode.SUCCESS
 
 

@@ -1,4 +1,4 @@
-"""The kinds of traces that `burstcache sim generate` writes, each with its options."""
+"""The generators of `burstcache sim generate`: kinds of traces and their options."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from burstcache_terminal.options import number, whole
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One parameter of a generator; its name on the command line carries the unit."""
+    """One parameter of a generator. The flag ends with the parameter's unit, if there is one."""
 
     flag: str
-    name: str  # of the generator's argument
+    name: str  # name of the generator's argument
     help: str
     type: Callable[[str], float] = number(least=0)  # noqa: RUF009 (an immutable function)
-    default: float | None = None  # None: it must be given
+    default: float | None = None  # None if required
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One word after `sim generate`."""
+    """One kind of trace, a subcommand of `sim generate`."""
 
     help: str
     generate: Callable[..., Any]
     options: tuple[Option, ...]
-    has_keys: bool = False  # its requests name their keys
+    has_keys: bool = False  # whether requests have keys
 
 
 _POSITIVE, _COUNT = number(above=0), whole(least=1)

@@ -1,4 +1,4 @@
-"""`burstcache sim inspect LOG…`: what a log holds."""
+"""`burstcache sim inspect LOG…`: a log's format, requests and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that say which log is read, and how."""
+"""The options for a log: its files, format and selection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMATS = (
 FIELDS = ("time", "key", "size", "method", "status", "range", "sent", "object")
 DELIMITERS = ("comma", "semicolon", "tab", "bar", "blank")
 _COUNT = whole(least=1)
-_SHARE = number(above=0, most=1, what="a share of the keys", example="0.1")
+_SHARE = number(above=0, most=1, noun="a share of the keys", example="0.1")
 
 
 def add_log(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_log(parser: argparse.ArgumentParser) -> None:
     add("traces", nargs="+", metavar="TRACE", help="trace or access log: files, folders, globs, s3://bucket/prefix")
     add("--format", type=choice(FORMATS), default="auto", metavar="NAME", help=f"{', '.join(FORMATS)} (default: auto)")
     add("--rank", type=_COUNT, metavar="R", help="only the R-th most requested object (default: all)")
-    add("--skip-bad-rows", action="store_true", help="skip lines that cannot be read, and the rest of broken files")
+    add("--skip-bad-rows", action="store_true", help="skip unreadable lines and the rest of broken files")
     add(
         "--fields",
         type=_field_names,
@@ -38,14 +38,14 @@ def add_log(parser: argparse.ArgumentParser) -> None:
         "--sample-keys",
         type=_SHARE,
         metavar="SHARE",
-        help="keep this share of the keys (default: all, fewer of a log of over 32 million requests)",
+        help="keep this share of the keys (default: all, fewer for a log of over 32 million requests)",
     )
-    add("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster whose workers read the log, as tcp://host:8786")
-    add("--log-store", metavar="DIR", help="where read objects of s3:// are kept (default: ~/.cache/burstcache/logs)")
+    add("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that reads the log, such as tcp://host:8786")
+    add("--log-store", metavar="DIR", help="store of objects read from s3:// (default: ~/.cache/burstcache/logs)")
 
 
 def _field_names(text: str) -> dict[str, str]:
-    """Return which column or member has what, from `time=when,key=path`."""
+    """Parse the column or JSON member of each field, as in `time=when,key=path`."""
     names = {}
     for part in text.split(","):
         field, _, name = part.partition("=")
@@ -56,7 +56,7 @@ def _field_names(text: str) -> dict[str, str]:
 
 
 def _instant_us(text: str) -> int:
-    """Return a day or a time in microseconds since 1970; without a zone it is UTC."""
+    """Parse a day or a time to microseconds since 1970. A time without a zone is UTC."""
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`burstcache sim map`: where Burstcache is the best buy, as table and pictures."""
+"""`burstcache research map`: the loads for which Burstcache is the best buy, as a table and pictures."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from burstcache_terminal.exit_codes import ExitCode
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Compare on every load of the map, write the files, and print the sums."""
+    """Compare systems on every load of the map, write the files, and print the totals."""
     folder, prices = made_folder("--out", args.out), price_sheet(args.prices)
     loads = all_loads()
     with ProcessPoolExecutor(os.cpu_count() or 1, initializer=hide_progress) as processes:
-        each = processes.map(partial(_cells, prices), loads)
-        found = [cell for of_load in progress(each, total=len(loads), text="loads") for cell in of_load]
-    for line in [*summary_lines(found), *(f"wrote {path}" for path in write_map(found, folder))]:
+        by_load = processes.map(partial(_cells, prices), loads)
+        every = [cell for of_load in progress(by_load, total=len(loads), text="loads") for cell in of_load]
+    for line in [*summary_lines(every), *(f"wrote {path}" for path in write_map(every, folder))]:
         print(line)
     return ExitCode.SUCCESS
 

@@ -1,4 +1,4 @@
-"""`burstcache sim paper`: InfiniCache's evaluation, reproduced as tables and pictures."""
+"""`burstcache research paper`: a reproduction of the evaluation in InfiniCache's paper as tables and pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from burstcache_terminal.exit_codes import ExitCode
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Apply the formulas, simulate the settings, print the tables, write the pictures."""
+    """Apply the formulas, simulate the settings, print the tables and write the pictures."""
     for line in reproduce(Path(args.out)):
         print(line, flush=True)
     return ExitCode.SUCCESS

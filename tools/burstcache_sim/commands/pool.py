@@ -1,4 +1,4 @@
-"""`burstcache sim pool TRACE…`: large objects through a pool, its bill, and what else one could buy."""
+"""`burstcache sim pool TRACE…`: a pool for large objects, its bill, and its competitors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.costs import MemberPrice, member_price
-from burstcache.core.pool.redundancy import Choice, Load, choose
+from burstcache.core.pool.keep_alive import keep_alive_prices
+from burstcache.core.pool.redundancy import Load, UpkeepChoice, choose
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy
-from burstcache.core.pool.stay import stay_prices
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import Locality, locality_of
@@ -29,7 +29,7 @@ from burstcache_terminal.exit_codes import ExitCode
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Simulate the pool and print what it gives, costs, and is compared with."""
+    """Simulate the pool and print hits, losses, bill and competitors."""
     prices = price_sheet(args.prices)
     trace = trace_of(args)
     demand = demand_of(trace, object_bytes=args.object_bytes)
@@ -40,29 +40,29 @@ def run(args: argparse.Namespace) -> ExitCode:
     scenario = PoolScenario(
         members=args.members,
         memory_mb=args.memory_mb,
-        redundancy=choice.keeping.redundancy if choice else _code(args.code or "10+2"),
-        warm_s=choice.keeping.warm_s if choice else args.warm_s,
-        backup_s=choice.keeping.backup_s if choice else args.backup_s or 0,
+        redundancy=choice.plan.redundancy if choice else _code(args.code or "10+2"),
+        warm_s=choice.plan.warm_s if choice else args.warm_s,
+        backup_s=choice.plan.backup_s if choice else args.backup_s or 0,
         reclaims=reclaims,
         pays_within_s=None if args.at_first_read else args.pays_within_s,
         whole_objects=args.whole_objects,
-        stay=stay_prices(prices, memory_mb=args.memory_mb, wait_usd=Fraction(args.hit_value_usd)),
+        stay=keep_alive_prices(prices, memory_mb=args.memory_mb, wait_usd=Fraction(args.hit_value_usd)),
         billed_in_ms=args.billed_in_ms,
         seed=args.seed,
     )
-    found = simulate_pool(trace, scenario, object_bytes=args.object_bytes)
-    billed = pool_bill(pool_use(found, has_fargate_hub=args.hub == "fargate"), prices)
+    pool_run = simulate_pool(trace, scenario, object_bytes=args.object_bytes)
+    billed = pool_bill(pool_use(pool_run, has_fargate_hub=args.hub == "fargate"), prices)
     market = Market(
         demand=demand, locality=locality, prices=prices, setup=Setup(), usd_per_hit=Fraction(args.hit_value_usd)
     )
-    others = rivals(market, 100 * found.hit_share)
-    pooled = Pooled(found, billed, tuple(others), choice.reasons if choice else ())
+    others = rivals(market, 100 * pool_run.hit_share)
+    pooled = Pooled(pool_run, billed, tuple(others), choice.reasons if choice else ())
     print(json.dumps(pool_fields(pooled)) if args.json else pool_text(pooled))
     return ExitCode.SUCCESS
 
 
-def _choice(args: argparse.Namespace, locality: Locality, price: MemberPrice, reclaims: ReclaimProcess) -> Choice:
-    """Return how the live system would keep the data, had it measured these reclaims for a day."""
+def _choice(args: argparse.Namespace, locality: Locality, price: MemberPrice, reclaims: ReclaimProcess) -> UpkeepChoice:
+    """Return the redundancy that the live system would choose after a day of these reclaims."""
     sizes = locality.sizes_bytes.clip(max=SLICE_BYTES)
     slices = -(-locality.sizes_bytes // SLICE_BYTES)
     hours = Fraction(max(locality.period_us, 1), US_PER_H)
@@ -72,7 +72,7 @@ def _choice(args: argparse.Namespace, locality: Locality, price: MemberPrice, re
         stored_slices=int(slices.sum()),
         slice_bytes=max(1, int(sizes.mean())),
     )
-    return choose(args.members, load, price, {60: reclaims.day()}, wished=args.availability)
+    return choose(args.members, load, price, {60: reclaims.day()}, target=args.availability)
 
 
 def _code(text: str) -> Redundancy:

@@ -1,4 +1,4 @@
-"""`burstcache sim report TRACE…`: a run, its bill, its competitors and its pictures, for a terminal or as a page."""
+"""`burstcache sim report TRACE…`: a run with its bill, competitors and pictures, for a terminal or as a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.setup import TEMPLATE_RELAY, Setup
-from burstcache_sim.bill.spending import weighed
+from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.commands.inputs import (
     clock_of,
     penalty_units_of,
@@ -26,24 +26,25 @@ from burstcache_sim.output import STANDARD_OUTPUT, check_target, made_folder, wr
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE, TEMPLATE_USD_PER_HIT
 from burstcache_sim.progress import progress
-from burstcache_sim.report.contents import Report, gather
+from burstcache_sim.report.contents import Report, build_report
 from burstcache_sim.report.document import as_fields, as_page, as_text, csv_lines
 from burstcache_terminal.exit_codes import ExitCode
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Report on a run: print the tables, write what the options name."""
+    """Report on a run: print the tables, and write the files that the options name."""
     has_tables = _check_output(args)
-    is_usual = _complete(args)
+    has_default_policy = _complete(args)
     prices = price_sheet(args.prices)
     setup = replace(setup_of(args, prices), relay=args.relay)
-    weighs = weighed(prices, setup)
+    is_default = has_default_policy and _is_template_setup(setup)
+    weighs = policy_prices(prices, setup)
     policy = policy_of(args, weighs)
     penalty_units, period_us = penalty_units_of(args), period_us_of(args)
     trace = trace_of(args)
     usd_per_hit = args.hit_value_usd or Fraction(0)
     billing = Billing(prices, setup, period_us, args.only_cache, usd_per_hit, same_objects=args.same_objects)
-    report = gather(
+    report = build_report(
         policy,
         trace,
         billing,
@@ -51,45 +52,52 @@ def run(args: argparse.Namespace) -> ExitCode:
         knobs=dict(each.knob(policy_options(args), weighs) for each in POLICIES.values()),
         penalty_units=penalty_units,
     )
-    replayed = _replayed(args, setup, is_usual=is_usual)
+    replayed = _replayed(args, setup, is_default=is_default)
     _draw(args, report, policy, billing, replayed)
     if args.csv:
         write_lines("--csv", args.csv, csv_lines(report))
     if has_tables:
         text = as_text(report, instance_type=setup.instance_type, replayed=replayed)
-        fields = {"policy": args.policy, "is_template_default": is_usual, "replayed": replayed}
+        fields = {"policy": args.policy, "is_template_default": is_default, "replayed": replayed}
         print(json.dumps(fields | as_fields(report)) if args.json else text)
     return ExitCode.SUCCESS
 
 
 def _complete(args: argparse.Namespace) -> bool:
-    """Take the template's policy where no option says another; return whether all of it is the template's default.
+    """Fill in the policy, its parameters and the relay. Return True if no option sets the policy.
 
-    A rate, a sensitivity or overrides are of the thesis's policy, so they ask for it.
+    The default is the template's policy and relay. `--rate`, `--sensitivity` and `--overrides` imply the thesis's
+    policy.
     """
-    is_thesis = any(given is not None for given in (args.rate, args.sensitivity, args.overrides))
-    is_usual = args.policy is None and not is_thesis and args.hit_value_usd is None
+    is_thesis = any(value is not None for value in (args.rate, args.sensitivity, args.overrides))
+    has_default_policy = args.policy is None and not is_thesis and args.hit_value_usd is None
     args.policy = args.policy or (DEFAULT if is_thesis else TEMPLATE)
     args.rate, args.sensitivity, args.overrides = args.rate or "9", args.sensitivity or "4", args.overrides or ""
     if args.policy == TEMPLATE and args.hit_value_usd is None:
         args.hit_value_usd = TEMPLATE_USD_PER_HIT
     args.relay = TEMPLATE_RELAY if args.policy == TEMPLATE else Setup().relay
-    return is_usual
+    return has_default_policy
 
 
-def _replayed(args: argparse.Namespace, setup: Setup, *, is_usual: bool) -> str:
-    """Return which setup was replayed, and that another one may be the better one."""
-    described = POLICIES[args.policy].described(policy_options(args))
+def _is_template_setup(setup: Setup) -> bool:
+    """Return whether the template deploys this setup by default, ignoring readers and sizes."""
+    template = replace(Setup(), relay=TEMPLATE_RELAY)
+    return setup == replace(template, readers=setup.readers, object_bytes=setup.object_bytes)
+
+
+def _replayed(args: argparse.Namespace, setup: Setup, *, is_default: bool) -> str:
+    """Describe the policy and setup that were replayed."""
+    described = POLICIES[args.policy].describe(policy_options(args))
     nodes = f"{setup.nodes} {setup.instance_type}, relay {setup.relay}"
-    why = "the template's default" if is_usual else "as the options ask for it"
+    reason = "the template's default" if is_default else "by the options"
     return (
-        f"Replayed: the policy {described}; {nodes}: {why}. burstcache advise may choose another setup for this log:"
-        " it weighs all of them, the library alone among them."
+        f"Replayed: policy {described}; {nodes} ({reason}). burstcache advise may choose another setup for this log: it"
+        " compares all of them, and the library alone."
     )
 
 
 def _check_output(args: argparse.Namespace) -> bool:
-    """Refuse what cannot be written before the long work; return whether standard output is free for the tables."""
+    """Reject unwritable files before the expensive work. Return whether standard output is free for the tables."""
     for option, name in (("--out", args.out), ("--csv", args.csv)):
         if name:
             check_target(option, name)
@@ -102,7 +110,7 @@ def _check_output(args: argparse.Namespace) -> bool:
 
 
 def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Billing, replayed: str) -> None:
-    """Draw the pictures if a page or a folder is to have them: drawing takes seconds."""
+    """Draw the pictures if an option requests a page or a folder of them. Drawing takes seconds."""
     if not args.out and not args.figures:
         return
     from burstcache_sim.report.drawing import FORMATS, write_image

@@ -1,4 +1,4 @@
-"""`burstcache sim run|offline|optimum TRACE`: a trace replayed and priced."""
+"""`burstcache sim run` and `burstcache research offline|optimum`: a trace replayed and priced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.express import express_rule
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import THESIS, PriceSheet, price_sheet
-from burstcache_sim.bill.spending import offline_usd, run_usd, thesis_setup, weighed
+from burstcache_sim.bill.spending import offline_usd, policy_prices, run_usd, thesis_setup
 from burstcache_sim.commands.inputs import cache_of, penalty_units_of, policy_of, trace_of
 from burstcache_sim.optimum.exact import solve
 from burstcache_sim.policies.offline import offline as replay_offline
@@ -50,7 +50,7 @@ def _print(found: Fields, *, as_json: bool) -> ExitCode:
 def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
     until_us = None if args.until is None else round(args.until * US_PER_S)
     cache = cache_of(args, prices)
-    policy = policy_of(args, weighed(prices, replace(cache, express=args.express)))
+    policy = policy_of(args, policy_prices(prices, replace(cache, express=args.express)))
     rule = express_rule(prices, hit_value_usd=float(args.hit_value_usd or 0)) if args.express else None
     result = replay(
         policy,
@@ -93,7 +93,7 @@ def _served(result: RunResult) -> tuple[tuple[str, int], ...]:
 
 
 def _arrivals_us(args: argparse.Namespace) -> list[int]:
-    """Return the requests of one key [us]."""
+    """Return the arrivals of a trace's only key [us]."""
     trace = trace_of(args)
     if trace.key_ids is not None:
         raise InvalidSettingError(f"{args.traces[0]} has {len(trace.keys)} keys: expected one, choose it with --rank")
@@ -139,7 +139,7 @@ def _optimum(args: argparse.Namespace, prices: PriceSheet) -> Fields:
 
 
 def _table(found: Fields) -> str:
-    """Return a line per field; the lists are for the JSON."""
+    """Return a table with a line per field. Lists appear in JSON only."""
     names = [name for name, value in found.items() if not isinstance(value, tuple)]
     room = WIDTH - max(map(len, names)) - 2
     return rows_text([(name, shortened_text(_text(found[name]), room)) for name in names])

@@ -1,4 +1,4 @@
-"""`burstcache sim thesis`: the thesis's evaluation, reproduced as tables and pictures."""
+"""`burstcache research thesis`: a reproduction of the thesis's evaluation as tables and pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from burstcache_terminal.exit_codes import ExitCode
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Simulate the thesis's workloads, print the tables, write the pictures."""
+    """Simulate the thesis's workloads, print the tables and write the pictures."""
     for line in reproduce(Path(args.out), seeds=args.seeds, log=args.log, runs=args.runs):
         print(line, flush=True)
     return ExitCode.SUCCESS

@@ -1,4 +1,4 @@
-"""`burstcache sim tune TRACE…` searches a policy's parameters for a share of hits or for a bill."""
+"""`burstcache sim tune TRACE…`: a search for a policy's parameters, given a hit ratio or a bill."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from burstcache.core.errors import BurstcacheError
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.demand import stored_objects
-from burstcache_sim.bill.spending import weighed
+from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.choose.tune.candidates import space_of
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.choose.tune.hold_out import hold_out
@@ -23,11 +23,11 @@ from burstcache_terminal.exit_codes import ExitCode
 
 
 class ObjectiveMissedError(BurstcacheError):
-    """No candidate of a search meets its objective."""
+    """No candidate of a search meets the objective."""
 
 
 def run(args: argparse.Namespace) -> ExitCode:
-    """Search the parameters and print the best ones."""
+    """Search for the best parameters and print them."""
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
     objective, aim = _objective(args)
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> ExitCode:
         only_cache=args.only_cache,
         capacity_bytes=args.node_capacity_bytes,
     )
-    space = space_of(POLICIES[args.policy], weighed(prices, setup))
+    space = space_of(POLICIES[args.policy], policy_prices(prices, setup))
     tuned = tune(workload, objective, space, candidates=args.candidates)
     if args.csv:
         write_csv(args.csv, tuned.front)
@@ -62,11 +62,11 @@ def _objective(args: argparse.Namespace) -> tuple[CheapestAt | MostHitsFor, str]
 
 def _reached(objective: CheapestAt | MostHitsFor, closest: Tried, workload: Workload) -> str:
     reached = f"{closest.in_memory_pct:.2f} % for {closest.usd_per_month:.2f} USD a month"
-    with_ = f"with {closest.text}" if closest.text else "with what the template has"
+    with_ = f"with {closest.text}" if closest.text else "with the template's parameters"
     if isinstance(objective, MostHitsFor):
-        return f"the cheapest that was found is {reached}, {with_}"
+        return f"the cheapest candidate has {reached}, {with_}"
     first = workload.redirected + (stored_objects(workload.kept) if len(workload.kept) else 0)
     most_pct = 100 * (1 - first / workload.demand.requests)
-    large = " and what is too large for a cache" if workload.redirected else ""
-    bound = f"; nothing serves more than {most_pct:.2f} %, because an object's first request{large} always goes to S3"
-    return f"the most that was found is {reached}, {with_}{bound if objective.in_memory_pct > most_pct else ''}"
+    large = " and all requests for objects too large for a cache" if workload.redirected else ""
+    bound = f"; the limit is {most_pct:.2f} %, because first requests for objects{large} always go to S3"
+    return f"the best candidate has {reached}, {with_}{bound if objective.in_memory_pct > most_pct else ''}"

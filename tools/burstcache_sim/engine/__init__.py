@@ -1,1 +1,1 @@
-"""Compiled simulators, held to the readable ones in every field of the result."""
+"""Compiled engines of the simulator. Tests compare every field of their results with the readable simulator's."""

@@ -1,4 +1,4 @@
-"""Beliefs of the hazard policy, compiled: `core.hazard`'s floats, operation by operation in the same order."""
+"""Compiled beliefs of the hazard policy: the float operations of `core.hazard`, in the same order."""
 
 from __future__ import annotations
 
@@ -14,20 +14,17 @@ from burstcache_sim.engine.compiled import inlined, uncounted
 Floats = NDArray[np.float64]
 
 RATES, LEAST_RATE = len(RATES_PER_S), RATES_PER_S[0]
-# Gains that outweigh losses by this factor do so at any earlier instant, whatever was rounded: seventeen squarings turn
-# one rounding error of 2**-53 into 2**-36.
-SURELY = 1 + 2.0**-30
 
 
 class Worths(NamedTuple):
-    """`core.hazard.Worth`: a number per rate in each array."""
+    """`core.hazard.ExpectedBenefit` as arrays, with one element per rate."""
 
     gains: Floats
     losses: Floats
 
 
 class Tables(NamedTuple):
-    """`core.hazard.HazardParameters`."""
+    """`core.hazard.HazardParameters` as arrays."""
 
     prior: Floats
     prior_gaps: float
@@ -40,7 +37,7 @@ class Tables(NamedTuple):
 
 
 def tables_of(p: HazardParameters) -> Tables:
-    """Return a policy's parameters as the compiled functions take them."""
+    """Convert a policy's parameters to arrays."""
     boot, stay, invoke, bridge = (
         Worths(np.array(worth.gains), np.array(worth.losses)) for worth in (p.boot, p.stay, p.invoke, p.bridge)
     )
@@ -49,14 +46,14 @@ def tables_of(p: HazardParameters) -> Tables:
 
 @inlined
 def begin(weights: Floats, counts: Floats, tables: Tables) -> None:
-    """Begin a belief with `core.hazard.first_belief`."""
+    """Initialise a belief like `core.hazard.first_belief`."""
     for j in range(RATES):
         weights[j], counts[j] = tables.prior[j], tables.prior_gaps * tables.prior[j]
 
 
 @inlined
 def learn(weights: Floats, counts: Floats, gaps: int, tables: Tables, gap_us: int) -> None:
-    """Learn a gap, the `gaps`-th, as `core.hazard.learn`."""
+    """Update a belief with its `gaps`-th gap, like `core.hazard.learn`."""
     alive, rate_per_s, total = math.exp(-LEAST_RATE_PER_US * min(gap_us, LONGEST_IDLE_US)), LEAST_RATE, 0.0
     for j in range(RATES):
         likelihood = weights[j] * alive * rate_per_s
@@ -74,7 +71,7 @@ def learn(weights: Floats, counts: Floats, gaps: int, tables: Tables, gap_us: in
 
 @inlined
 def pays_by(weights: Floats, worth: Worths, idle_us: int, factor: float) -> bool:
-    """Return whether gains are at least this many times the losses after a silence."""
+    """Return whether expected gains after an idle time are at least `factor` times the losses."""
     alive = math.exp(-LEAST_RATE_PER_US * idle_us)
     gain = loss = 0.0
     for j in range(RATES):
@@ -85,15 +82,9 @@ def pays_by(weights: Floats, worth: Worths, idle_us: int, factor: float) -> bool
     return gain >= factor * loss
 
 
-@inlined
-def surely_pays(weights: Floats, worth: Worths, idle_us: int) -> bool:
-    """Return True only if `pays_until_us` is later: gains by losses only fall during a silence."""
-    return idle_us < LONGEST_IDLE_US and pays_by(weights, worth, idle_us, SURELY)
-
-
 @uncounted
 def pays_until_us(weights: Floats, worth: Worths) -> int:
-    """Return `core.hazard.pays_until_us`."""
+    """Compute `core.hazard.pays_until_us`."""
     lower_us, upper_us = 0, LONGEST_IDLE_US
     while upper_us - lower_us > 1:
         middle_us = (lower_us + upper_us) >> 1

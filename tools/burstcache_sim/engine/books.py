@@ -1,4 +1,4 @@
-"""The compiled engines' books: counts in one record, spans in an array."""
+"""Books of the compiled engines: one record of counts, and an array of spans."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from burstcache_sim.engine.compiled import uncounted
 from burstcache_sim.world.timings import SERVES_ALONE_US
 
 Integers = NDArray[np.int64]
-Record = Any  # one element of a structured array; numba reads its fields as attributes
+Record = Any  # an element of a structured array, with fields that numba reads as attributes
 Records = NDArray[Any]
 
 FOREVER_US = 1 << 62
-MAX_TIME_US = 10**18  # 31,000 years: sums of a few such times still fit 64 bits
+MAX_TIME_US = 10**18  # 31,000 years, so that sums of a few such times fit 64 bits
 
 COUNTS = np.dtype(
     [
@@ -30,13 +30,13 @@ COUNTS = np.dtype(
     align=True,
 )
 
-# Columns of a span: tier, the first request it served and the one after its last, from and to.
+# Columns of a span: tier, first served request, request after the last served request, start [us], end [us].
 LAMBDA_SPAN, REDIS_SPAN = 0, 1
 SPAN_COLUMNS = 5
 
 
 class TimingsRow(NamedTuple):
-    """`world.timings.Timings`, field by field."""
+    """`world.timings.Timings` as a row, with the same fields."""
 
     warm_us: int
     cold_us: int
@@ -46,8 +46,8 @@ class TimingsRow(NamedTuple):
     least_bill_us: int
 
 
-def check(row: NamedTuple) -> None:
-    """Raise `InvalidSettingError` if an integer of a row is below 0 or too large to be added to a time."""
+def validate(row: NamedTuple) -> None:
+    """Raise `InvalidSettingError` if a value of a row is negative or too large to be added to a time."""
     for value in row:
         if not 0 <= value <= MAX_TIME_US:
             raise InvalidSettingError(f"{row}: expected values from 0 to {MAX_TIME_US}")
@@ -55,7 +55,7 @@ def check(row: NamedTuple) -> None:
 
 @uncounted
 def invoke(at_us: int, last_end_us: int, timings: TimingsRow, counts: Record) -> int:
-    """Record an invocation and return when it is ready [us]; `last_end_us` is below 0 before the first."""
+    """Record an invocation and return its ready time [us]. `last_end_us` is below 0 before the first invocation."""
     counts.invocations += 1
     if last_end_us < 0 or at_us - last_end_us > timings.stays_warm_us:
         counts.cold_starts += 1
@@ -67,7 +67,7 @@ def invoke(at_us: int, last_end_us: int, timings: TimingsRow, counts: Record) ->
 def end_lambda(
     ready_us: int, end_us: int, horizon_us: int, first: int, after: int, counts: Record, spans: Integers
 ) -> None:
-    """Bill an invocation up to its end or the horizon; it served the requests `first` to `after` (exclusive)."""
+    """Bill an invocation that served requests `first` to `after` (exclusive), up to its end or the horizon."""
     counts.n_lambda += after - first
     if end_us <= horizon_us:
         counts.end_us = max(counts.end_us, end_us)
@@ -84,7 +84,7 @@ def end_lambda(
 def end_redis(
     since_us: int, stop_us: int, first: int, after: int, timings: TimingsRow, counts: Record, spans: Integers
 ) -> None:
-    """Bill a run of Redis; it served the requests `first` to `after` (exclusive)."""
+    """Bill a run of Redis that served requests `first` to `after` (exclusive)."""
     counts.n_redis += after - first
     counts.redis_us += stop_us - since_us
     counts.redis_s += (max(stop_us - since_us, timings.least_bill_us) + 999_999) // 1_000_000
@@ -97,9 +97,9 @@ def bridge(
     t: Integers, i: int, first: int, ready_us: int, end_us: int, since_us: int, horizon_us: int,
     counts: Record, spans: Integers
 ) -> int:  # fmt: skip
-    """Serve one key from its cache function while its node boots; return the next request."""
+    """Serve a key from its cache function while its node boots, and return the index of the next request."""
     n = len(t)
-    if first == i:  # no request was served before the boot: some may still come too early
+    if first == i:  # no request was served before the boot, and more requests may precede readiness
         while i < n and t[i] < min(ready_us, since_us):
             i += 1
         first = i
@@ -111,7 +111,7 @@ def bridge(
 
 @uncounted
 def boot(at_us: int, timings: TimingsRow, counts: Record) -> int:
-    """Record a boot and the object put into its node; return when the node runs [us]."""
+    """Record a boot and the seeding of the key's object, and return the node's ready time [us]."""
     counts.redis_starts += 1
     counts.seeds += 1
     return at_us + timings.boot_us

@@ -1,6 +1,6 @@
-"""Copies in a faster bucket: made at an object's k-th read from S3, deleted some days after they were put.
+"""Copies in a faster bucket over passes of a trace, made at an object's k-th read from S3 and deleted days later.
 
-`core.express.CopyCounts` for all keys at once: a test holds the two together.
+This is the compiled counterpart of `core.express.CopyCounts`, for all keys together. A test compares the two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from burstcache.core.express import CREDIT_COPIES, KEPT_SHARE, US_PER_DAY
 from burstcache_sim.engine.compiled import compiled
 from burstcache_sim.world.express import CopyRules
 
-# Columns of the books, a row per pass. What is left of a renewed object is held on after its pass, for nobody.
+# Columns of the books, with one row per pass. LEFT is the storage of renewed objects' copies after their pass, when
+# the copies are no longer read.
 SERVED, COPIES, SERVED_BYTES, COPIED_BYTES, HELD_BYTE_US, LEFT_BYTE_US = range(6)
 
 Numbers = NDArray[Any]
@@ -22,9 +23,10 @@ Numbers = NDArray[Any]
 
 @compiled
 def _later_us(kept_us: int, rest_us: int, period_us: int) -> float:
-    """Return how long copies are held after their repetition, summed over those of the rest of a month.
+    """Sum the time for which copies outlive their repetition, over the repetitions in the rest of a month.
 
-    One of each repetition, held for as long unless the month ends before: later ones are cut shorter.
+    Each repetition leaves one copy. All copies are kept equally long, except that the end of the month truncates later
+    copies.
     """
     if rest_us <= 0:
         return 0.0
@@ -47,29 +49,30 @@ def keep_copies(
     is_renewed: Numbers,
     month_us: int,
 ) -> Numbers:
-    """Return what the copies serve and take when a trace comes several times.
+    """Replay copies over several passes of a trace.
 
     Args:
-        times_us: When each request comes, from 0, a midnight [us].
-        ids: Its object, from 0.
+        times_us: Time of each request since the trace's start, which counts as midnight [us].
+        ids: Object of each request, from 0.
         sizes_bytes: Size of each object [bytes].
-        rules: What the rule says about each object; a `copy_usd` of 0 stands for copies that need not earn their price.
-        period_us: How often the trace comes: once in this [us].
-        least_us: How long a copy is billed at least [us].
-        passes: How often the trace comes.
-        asked: Whether each request asks for a copy at all: a row for the first pass, one for the others.
-        is_renewed: Whether each object comes under another name in each pass.
-        month_us: When the last repetition ends, of which passes are the first ones [us].
+        rules: The rule's decision for each object. If `copy_usd` is 0, copies need not pay for themselves.
+        period_us: Time from one pass to the next [us].
+        least_us: Minimum bill of a copy [us].
+        passes: Number of passes.
+        asked: Whether each request reaches the copies: one row for the first pass, one row for all others.
+        is_renewed: Whether each object gets a new name in each pass.
+        month_us: End of the last repetition [us]. The passes are the first repetitions.
 
     Returns:
-        A row per pass: reads from copies, copies put, bytes read from them, bytes put, byte-microseconds held in the
-        pass, and held after it until the month ends, by objects that are renewed. One row more has only the last of
-        these: for all repetitions after the passes, if each puts what the last pass has put.
+        One row per pass: reads from copies, copies put, bytes read from copies, bytes put, storage during the pass,
+        and storage of renewed objects' copies from the pass to the month's end (both in byte-microseconds). The last
+        row has only the last column, for all repetitions after the passes. Each of these repetitions is assumed to put
+        as much as the last pass.
     """
     keys = len(sizes_bytes)
     is_held, reads = np.zeros(keys, np.bool_), np.zeros(keys, np.int64)
     put_us, end_us, billed_us = np.zeros(keys, np.int64), np.zeros(keys, np.int64), np.zeros(keys, np.int64)
-    # Also products are floats: in integers 1 GiB for 2.4 hours would wrap around.
+    # Products are floats as well, because 1 GiB stored for 2.4 hours would overflow an integer.
     books = np.zeros((passes + 1, 6), np.float64)
     spent_usd = balance_usd = 0.0
     for turn in range(passes):
@@ -113,7 +116,7 @@ def keep_copies(
                     row[COPIES] += 1
                     row[COPIED_BYTES] += size_bytes
     row, over_us = books[passes - 1], passes * period_us
-    for key in range(keys):  # still held when it is over
+    for key in range(keys):  # copies that outlive the last pass
         if is_held[key]:
             until_us = max(min(over_us, end_us[key]), put_us[key] + least_us)
             size_bytes = float(sizes_bytes[key])

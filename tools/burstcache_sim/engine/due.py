@@ -1,7 +1,7 @@
-"""The due ends of cache functions, compiled: a heap of (instant, key) with at most one entry per key.
+"""Compiled heap of due times at which cache functions end: pairs (time, key), at most one per key.
 
-An entry may be too early but never too late: a life that is extended leaves its entry alone, and taking the first entry
-means asking the key again. So an extension costs nothing, however many there are.
+An entry may be too early but never too late. Extending a life leaves its entry unchanged, and the key is checked again
+when its entry reaches the top. Extensions therefore cost nothing.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from burstcache_sim.engine.books import Integers
 from burstcache_sim.engine.compiled import uncounted
 
-# queue[0, 0] is the number of entries; entry i, from 1, is queue[i]: an instant [us] and a key. places[key] is its i.
+# queue[0, 0] is the number of entries. Entry i, from 1, is queue[i]: a time [us] and a key. places[key] is the key's i,
+# or 0 without an entry.
 
 
 @uncounted
 def set_due(queue: Integers, places: Integers, key: int, due_us: int) -> None:
-    """Make the key's entry no later than an instant."""
+    """Insert a key, or move its entry to an earlier time."""
     place = places[key]
     if place == 0:
         queue[0, 0] += 1
@@ -26,7 +27,7 @@ def set_due(queue: Integers, places: Integers, key: int, due_us: int) -> None:
 
 @uncounted
 def put_first_off(queue: Integers, places: Integers, due_us: int) -> None:
-    """Put off the first entry's key, if at all."""
+    """Postpone the first entry."""
     _sink(queue, places, due_us, queue[1, 1])
 
 

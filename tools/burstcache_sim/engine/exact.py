@@ -1,7 +1,7 @@
 """Exact sums of products in compiled code, where a product of two 64-bit integers may need 124 bits.
 
-numba's integers wrap around without a word: 1 GiB kept for 2.4 hours is 2**63 byte-microseconds. A sum is kept in limbs
-of 31 bits, least first, so that no product of two limbs overflows.
+numba's integers overflow silently. For example, 1 GiB stored for 2.4 hours is 2**63 byte-microseconds. A sum is split
+into limbs of 31 bits, least significant first, so that no product of two limbs overflows.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from burstcache_sim.engine.books import Integers
 from burstcache_sim.engine.compiled import uncounted
 
-LIMBS = 4  # the last one takes what is left: sums up to 2**155
+LIMBS = 4  # the last limb has all higher bits, for sums up to 2**155
 _BITS = 31
 _MASK = (1 << _BITS) - 1
 
 
 @uncounted
 def add_product(limbs: Integers, one: int, other: int) -> None:
-    """Add a product to a sum.
+    """Add the product of two integers to a sum.
 
     Args:
         limbs: The sum.
-        one: A number from 0 to 2**62 - 1.
-        other: Another.
+        one: The first factor, from 0 to 2**62 - 1.
+        other: The second factor, in the same range.
     """
     one_low, one_high, other_low, other_high = one & _MASK, one >> _BITS, other & _MASK, other >> _BITS
     low = one_low * other_low + limbs[0]
@@ -33,5 +33,5 @@ def add_product(limbs: Integers, one: int, other: int) -> None:
 
 
 def sum_of(limbs: Integers) -> int:
-    """Return a sum as an integer."""
+    """Convert a sum to an integer."""
     return sum(limb << (_BITS * place) for place, limb in enumerate(limbs.tolist()))

@@ -1,6 +1,6 @@
-"""Copies in S3 Express, compiled (`world.express` in words): what is left of a run's requests when memory has served.
+"""Compiled copies in S3 Express: `world.express` for the requests of a run that memory did not serve.
 
-Where a copy is read decides nothing about memory, so this pass comes after the run.
+Copies do not affect the tiers in memory, so this pass comes after the run.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from burstcache_sim.world.result import ExpressUse
 
 Keys = NDArray[np.int32]
 Letters = NDArray[np.uint8]
-_NONE, _GONE = -1, -2  # a key without a copy, and one whose newest reads were of a copy that is no more
+_NONE, _GONE = -1, -2  # a key without a copy, and a key with an expired copy
 
 
 def serve(
     tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, rules: CopyRules, keys: int, until_us: int | None
 ) -> ExpressUse:
-    """Let copies serve what S3 would, and say so in the letters; return what that takes.
+    """Serve requests from copies instead of S3 where possible, update `tiers`, and return the use of S3 Express.
 
     Args:
-        tiers: The letter of every request's tier; S3's are changed.
-        t: All arrivals [us].
-        key_ids: Their keys.
-        sizes_bytes: Their objects' sizes.
-        rules: What the rule says, per request.
-        keys: How many keys there are.
-        until_us: The horizon.
+        tiers: One tier letter per request.
+        t: Arrival time of each request [us].
+        key_ids: Key of each request.
+        sizes_bytes: Object size of each request [bytes].
+        rules: The rule's decision per request.
+        keys: Number of keys.
+        until_us: The horizon [us].
     """
     horizon_us = FOREVER_US if until_us is None else until_us
     sums = np.zeros((3, LIMBS), np.int64)
@@ -47,9 +47,9 @@ def _serve(
     tiers: Letters, t: Integers, key_ids: Keys, sizes_bytes: Integers, rules: CopyRules, keys: int, horizon_us: int,
     sums: Integers,
 ) -> tuple[int, int]:  # fmt: skip
-    """Return how many requests ask for a copy and how many copies are put; add to the sums of `serve`."""
+    """Return the number of requests that try a copy and the number of copies put, and update the sums of `serve`."""
     put_bytes, read_bytes, byte_s = sums[0], sums[1], sums[2]
-    made = np.full(keys, _NONE, np.int64)  # the request that made the key's copy, whose size it has
+    made = np.full(keys, _NONE, np.int64)  # the request that made the key's copy, which has the copy's size
     put_us, reads = np.zeros(keys, np.int64), np.zeros(keys, np.int64)
     spent_usd = balance_usd = 0.0
     asks = puts = 0

@@ -1,8 +1,9 @@
-"""What the engine of shared nodes asks of a policy; numba finds the answer at compile time, by the type of its row.
+"""Policy hooks of the engine for shared nodes. numba resolves a hook at compile time by the type of the policy's row.
 
-The policy called NAME is compiled in `engine.NAME`: `one_key` runs it over one key, and functions with the names and
-parameters below decide where keys share nodes. So the engine is compiled once per policy, with no branch between them.
-A module with a `replay` of its own (`engine.key_hazard`) replays one key and many by itself instead.
+The compiled form of policy `policies.NAME` is the module `engine.NAME`. Its function `one_key` replays a single key.
+Its functions with the names and parameters below decide for keys that share nodes. The engine is thus compiled once
+per policy, without branches between policies. A module's own `prepare` function replaces `one_key` and these hooks
+(`engine.run.Preparation`).
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def decide(w: World, p: NamedTuple, key: int, at_us: int, tier: int) -> int:
-    """Handle a key's newest request; return what it triggers, a sum of `START` and `JOIN`."""
+    """Handle a key's newest request and return the action that it triggers, a sum of `START` and `JOIN`."""
     raise NotImplementedError  # only compiled code calls it
 
 
 def act(w: World, p: NamedTuple, key: int, at_us: int, action: int) -> None:
-    """Carry out what a request triggers."""
+    """Carry out a triggered action."""
     raise NotImplementedError
 
 
-def ready(w: World, p: NamedTuple, node: int, at_us: int) -> None:
-    """Set the first look at a node that runs from now on."""
+def handle_ready(w: World, p: NamedTuple, node: int, at_us: int) -> None:
+    """Schedule the first check of a node that has just become ready."""
     raise NotImplementedError
 
 
-def look(w: World, p: NamedTuple, node: int, at_us: int) -> None:
-    """Judge a running node: stop it or set the next look."""
+def check_node(w: World, p: NamedTuple, node: int, at_us: int) -> None:
+    """Check a running node: stop it or schedule the next check."""
     raise NotImplementedError
 
 
 @cache
 def engine_of(row: type) -> ModuleType:
-    """Return the engine of a policy by the type of its row: both modules have one name."""
-    return import_module(f"burstcache_sim.engine.{row.__module__.rpartition('.')[2]}")
+    """Import the engine of a policy by the type of its row: `engine.NAME` for `policies.NAME`."""
+    return import_module(row.__module__.replace(".policies.", ".engine."))
 
 
 def _compiled_as(hook: Callable[..., Any]) -> Callable[[_Function], _Function]:
@@ -59,11 +60,11 @@ def _act(w: Any, p: Any, key: Any, at_us: Any, action: Any) -> Any:
     return engine_of(p.instance_class).act.py_func
 
 
-@_compiled_as(ready)
-def _ready(w: Any, p: Any, node: Any, at_us: Any) -> Any:
-    return engine_of(p.instance_class).ready.py_func
+@_compiled_as(handle_ready)
+def _handle_ready(w: Any, p: Any, node: Any, at_us: Any) -> Any:
+    return engine_of(p.instance_class).handle_ready.py_func
 
 
-@_compiled_as(look)
-def _look(w: Any, p: Any, node: Any, at_us: Any) -> Any:
-    return engine_of(p.instance_class).look.py_func
+@_compiled_as(check_node)
+def _check_node(w: Any, p: Any, node: Any, at_us: Any) -> Any:
+    return engine_of(p.instance_class).check_node.py_func

@@ -1,8 +1,8 @@
-"""Doubly linked lists of keys per node: which keys have a lease, and which object was used least recently.
+"""Doubly linked lists of a node's keys: its leases, and its objects from least to most recently used.
 
-They are chained through the keys' records; a node's record has the ends. -1 ends a chain. Where a policy checks leases,
-those that a check need not look at yet wait in lists of their own, one for each of the checks to come
-(`engine.shared_world`): a key is in one list of leases at most, and all of them use the same links.
+The links are in the keys' records, and the ends are in the node's record. -1 ends a list. Leases that the next checks
+can skip are in separate lists, one per later check (`engine.shared_world`). A key is in at most one list of leases, so
+all these lists share the same links.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from burstcache_sim.engine.books import Records
 from burstcache_sim.engine.compiled import inlined, uncounted
 
-# Places of a list: its first and last key in `ends`, and in `links` the keys before and after. From LATER on there are
-# more lists of leases, each two places after the one before.
+# Offset of a list's first and last key in `ends`, and of the previous and next key in `links`. The lists of leases for
+# later checks start at LATER, two places apart.
 LEASES, USES, LATER = 0, 2, 4
 
 
 @uncounted
 def append(nodes: Records, node: int, keys: Records, key: int, chain: int) -> None:
-    """Add a key that is not in the list."""
+    """Append a key that is not in the list."""
     last, links = nodes[node].ends[chain + 1], _links(chain)
     keys[key].links[links] = last
     keys[key].links[links + 1] = -1
@@ -30,7 +30,7 @@ def append(nodes: Records, node: int, keys: Records, key: int, chain: int) -> No
 
 @uncounted
 def remove(nodes: Records, node: int, keys: Records, key: int, chain: int) -> None:
-    """Take a key that is in the list out of it."""
+    """Remove a key that is in the list."""
     links = _links(chain)
     before, after = keys[key].links[links], keys[key].links[links + 1]
     if before < 0:
@@ -45,13 +45,13 @@ def remove(nodes: Records, node: int, keys: Records, key: int, chain: int) -> No
 
 @uncounted
 def first(nodes: Records, node: int, chain: int) -> int:
-    """Return the list's first key, below 0 if it is empty."""
+    """Return the list's first key, or a number below 0 if the list is empty."""
     return nodes[node].ends[chain]  # type: ignore[no-any-return]
 
 
 @uncounted
 def after(keys: Records, key: int, chain: int) -> int:
-    """Return the next key of the list, below 0 after the last one."""
+    """Return the next key of the list, or a number below 0 after the last one."""
     return keys[key].links[_links(chain) + 1]  # type: ignore[no-any-return]
 
 

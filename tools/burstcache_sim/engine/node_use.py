@@ -1,7 +1,7 @@
-"""Break-even and hazard by the use of nodes, compiled (`policies.node_use` in words), for one key or many.
+"""Compiled node-use policies, break-even and hazard, for one key or many.
 
-`core.node_use` and `core.key_use` in arrays: a use is a row of each, kept by `State`. Held to the readable policy
-request by request by a test.
+The use of a node (`core.node_use`) or key (`core.key_use`) is a row of the arrays in `State`. A test compares this
+engine with the readable policy, request by request.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burstcache.core.batching import MAX_BATCH_AGE_US, MIN_BATCH_AGE_US
 from burstcache.core.boot_loads import DAILY_WITHIN_US, PER_MILLE, SETTLING_US
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.gathering import AT_LEAST_US, AT_MOST_US
 from burstcache.core.hazard import LONGEST_IDLE_US
 from burstcache.core.node_use import (
-    FIRST_LOOK_US,
+    FIRST_CHECK_US,
     LEAST_ARRIVALS,
-    MOST_HITS,
-    MOST_LOADS,
+    MAX_HITS,
+    MAX_LOADS,
     BreakevenUse,
     HazardUse,
 )
-from burstcache.core.seen import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
+from burstcache.core.recency import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
 from burstcache.core.worth import MICRO
 from burstcache_sim.engine.beliefs import RATES, Floats, Tables, Worths, begin, learn, pays_by, pays_until_us, tables_of
 from burstcache_sim.engine.books import FOREVER_US, MAX_TIME_US, Integers, boot, invoke
@@ -52,53 +52,50 @@ _NONE = -1
 
 
 class Uses(NamedTuple):
-    """What is known of the arrivals of several keys or nodes, a row each, and the rule that judges them."""
+    """Arrivals of several keys or nodes, one row each, and the rule for these arrivals."""
 
     is_hazard: bool
     whole: int
-    look_ms: int
+    check_ms: int
     boot_requests: int
     boot_within_us: int
-    # Break-even's rule.
-    idle_us: int
+    idle_us: int  # for break-even
     least_us: int
-    tables: Tables  # hazard's rule
+    tables: Tables  # for hazard
     last_us: Integers
     is_followed: Integers
     part: Integers
-    times_us: Integers  # a ring per row
-    times: Integers  # how many of them count
-    arrivals: Integers  # ever: the place in the ring
-    gaps: Integers  # of hazard: learned; below 0: the belief has not begun
+    times_us: Integers  # ring buffer per row
+    times: Integers  # number of valid times in the ring buffer
+    arrivals: Integers  # number in the whole run, which determines the place in the ring buffer
+    gaps: Integers  # number of gaps learned under hazard (below 0 before the first arrival)
     weights: Floats
     counts: Floats
 
 
 class State(NamedTuple):
-    """The policy's rules, and its memory of all keys and nodes."""
+    """The policy's rules, and its state for all keys and nodes."""
 
     nodes: Uses
     keys: Uses
-    has_lambda: bool  # whether a cache function can ever pay
+    has_lambda: bool  # whether cache functions can pay for themselves at these prices
     load_ratio: int  # `core.boot_loads.LoadRule`
     load_daily_weight: int
-    enough: int  # `core.gathering.GatherRule`
-    weights: Integers  # of each request, keys in order [millionths]
-    hits_us: Integers  # a ring per node
+    enough: int  # `core.batching.BatchRule`
+    weights: Integers  # weight of each request, ordered by key [millionths]
+    hits_us: Integers  # ring buffer per node
     hits_weight: Integers
-    hits: Integers  # noted since the last look
-    left_out_us: (
-        Integers  # of each key: since when the node has run that was loaded without it, though it was seen lately
-    )
-    ran_us: Integers  # when each node last ran
-    seen_us: Integers  # when each key was last noted as seen
-    seen_before: Integers  # keys of a node in the order in which they were seen
+    hits: Integers  # per node: number of hits since the last check
+    left_out_us: Integers  # per key: start of its node's run, if the key was seen but not loaded at the boot
+    ran_us: Integers  # per node: end of its last run
+    seen_us: Integers  # per key: time at which it was last noted as seen
+    seen_before: Integers  # linked list of each node's keys, by the time at which they were noted as seen
     seen_after: Integers
-    seen_last: Integers  # of each node
-    batch: Integers  # of two elements: when the newest batch began, and what has gathered in it
+    seen_last: Integers  # per node: end of the list
+    batch: Integers  # two elements: start and weight of the newest batch
 
 
-def check(row: UseRow, requests: int) -> None:
+def validate(row: UseRow, requests: int) -> None:
     """Raise `InvalidSettingError` if a value is too large to be added to a time."""
     for rule in _rules(row):
         least_us = rule.parameters.redis_least_us
@@ -107,13 +104,13 @@ def check(row: UseRow, requests: int) -> None:
 
 
 def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State:
-    """Return the memory of keys and nodes that nobody has asked for.
+    """Create the state for keys and nodes before the first request.
 
     Args:
         row: The policy.
-        sizes_bytes: The object's size at each request, keys in order.
-        keys: How many there are.
-        nodes: How many there are.
+        sizes_bytes: The object's size at each request, ordered by key [bytes].
+        keys: Number of keys.
+        nodes: Number of nodes.
     """
     rules = row.parameters
     of_nodes, of_keys = _rules(row)
@@ -125,10 +122,10 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
         has_lambda=has_lambda,
         load_ratio=rules.load.ratio,
         load_daily_weight=rules.load.daily_weight,
-        enough=rules.gather.enough,
+        enough=rules.batch.threshold,
         weights=weights_of(rules.worth, sizes)[places],
-        hits_us=np.zeros((nodes, MOST_HITS), np.int64),
-        hits_weight=np.zeros((nodes, MOST_HITS), np.int64),
+        hits_us=np.zeros((nodes, MAX_HITS), np.int64),
+        hits_weight=np.zeros((nodes, MAX_HITS), np.int64),
         hits=np.zeros(nodes, np.int64),
         left_out_us=np.full(keys, _NONE, np.int64),
         ran_us=np.full(nodes, _NONE, np.int64),
@@ -142,13 +139,13 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
 
 @uncounted
 def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
-    """Note a hit of the node; a reader tells any other request, which may be a repeat that boots the node."""
+    """Record a hit on the node, or report another request. A reported repeat may boot the node."""
     k = w.keys[key]
     node, weight = k.home, p.weights[k.seen - 1]
     state = w.nodes[node].state
     is_left_out = state == RUNNING and p.left_out_us[key] == w.nodes[node].since_us
     if tier == REDIS or is_left_out:
-        place = p.hits[node] % MOST_HITS
+        place = p.hits[node] % MAX_HITS
         p.hits_us[node, place], p.hits_weight[node, place] = at_us, weight
         p.hits[node] += 1
         p.left_out_us[key] = _NONE
@@ -156,7 +153,7 @@ def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
         return NOTHING
     seen_us = p.seen_us[key]
     if state == RUNNING:
-        _tell(w, p, key, at_us, SEEN_AGAIN_US)
+        _report(w, p, key, at_us, SEEN_AGAIN_US)
         w.totals[0].fills += 1
         _take_in(w, key)
         put(w, key)
@@ -166,10 +163,10 @@ def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
         _observe(p.nodes, node, at_us, weight)
         if state == OFF and _boots(p.nodes, node, at_us):
             action, is_booting = JOIN, True
-    _tell(w, p, key, at_us, SEEN_AGAIN_AT_BOOT_US if is_booting else SEEN_AGAIN_US)
+    _report(w, p, key, at_us, SEEN_AGAIN_AT_BOOT_US if is_booting else SEEN_AGAIN_US)
     if p.has_lambda:
         if p.keys.is_followed[key] != 0 and p.ran_us[node] > p.keys.last_us[key]:
-            _interrupt(p.keys, key)  # while the node ran nobody told the key's requests
+            _interrupt(p.keys, key)  # requests of the key were not reported while the node ran
         _observe(p.keys, key, at_us, weight)
         if k.ready_us >= 0 or (p.keys.last_us[key] == at_us and _starts(p.keys, key, is_booting)):
             action += START
@@ -178,11 +175,11 @@ def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
 
 @uncounted
 def act(w: World, p: State, key: int, at_us: int, action: int) -> None:
-    """Boot the key's node; start the key's cache function, or let it live as long as it pays."""
+    """Boot the key's node. Start the key's cache function, or extend its life while the function pays for itself."""
     k = w.keys[key]
     if action & JOIN:
         set_node(w, k.home, BOOTING, boot(at_us, w.timings, w.totals[0]))
-        w.totals[0].seeds -= 1  # `boot` counts an object: they are loaded later
+        w.totals[0].seeds -= 1  # `boot` counts an object, but `handle_ready` counts the loads
     if action & START:
         if k.ready_us < 0:
             k.ready_us = invoke(at_us, k.ended_us, w.timings, w.totals[0])
@@ -191,14 +188,14 @@ def act(w: World, p: State, key: int, at_us: int, action: int) -> None:
 
 
 @uncounted
-def ready(w: World, p: State, node: int, at_us: int) -> None:
-    """Load the keys seen lately that pay for it, and end the cache functions of all keys of the node."""
+def handle_ready(w: World, p: State, node: int, at_us: int) -> None:
+    """Load the recently seen keys that are worth a GET. End the cache functions of the node's keys."""
     is_limited, room_bytes = w.capacity_bytes != FOREVER_US, w.capacity_bytes // 2
     run_us = _stop_us(p.nodes, node, at_us) - at_us
     key, oldest, loads = p.seen_last[node], _NONE, 0
     while key >= 0 and at_us - p.seen_us[key] < SEEN_WITHIN_US:
         p.left_out_us[key] = at_us
-        if loads < MOST_LOADS and room_bytes >= 0 and _is_loaded(w, p, key, at_us, run_us):
+        if loads < MAX_LOADS and room_bytes >= 0 and _is_loaded(w, p, key, at_us, run_us):
             room_bytes -= w.keys[key].size_bytes if is_limited else 0
             if room_bytes >= 0:
                 p.left_out_us[key] = _NONE
@@ -206,7 +203,7 @@ def ready(w: World, p: State, node: int, at_us: int) -> None:
         oldest = key
         key = p.seen_before[key]
     key = oldest
-    while key >= 0:  # the engine puts them in this order
+    while key >= 0:  # in the order in which the engine stores the objects
         if p.left_out_us[key] < 0:
             _take_in(w, key)
         key = p.seen_after[key]
@@ -216,12 +213,12 @@ def ready(w: World, p: State, node: int, at_us: int) -> None:
         for key in range(len(w.keys)):
             if w.keys[key].home == node:
                 end_key_lambda(w, key, at_us)
-    set_node(w, node, RUNNING, at_us + FIRST_LOOK_US)
+    set_node(w, node, RUNNING, at_us + FIRST_CHECK_US)
 
 
 @uncounted
-def look(w: World, p: State, node: int, at_us: int) -> None:
-    """Learn what the node has served; stop it, or look again when it would no longer pay."""
+def check_node(w: World, p: State, node: int, at_us: int) -> None:
+    """Learn the node's hits. Stop the node, or schedule the next check for the time when it would no longer pay."""
     w.totals[0].checks += 1
     _learn_hits(p, node)
     since_us = w.nodes[node].since_us
@@ -230,13 +227,13 @@ def look(w: World, p: State, node: int, at_us: int) -> None:
         stop_node(w, node, at_us)
         p.ran_us[node] = at_us
     else:
-        apart_ms = _root(2 * ((at_us - since_us) // 1_000), p.nodes.look_ms)
+        apart_ms = _root(2 * ((at_us - since_us) // 1_000), p.nodes.check_ms)
         set_node(w, node, RUNNING, max(stop_us, at_us + apart_ms * 1_000))
 
 
 @inlined
 def _is_loaded(w: World, p: State, key: int, at_us: int, run_us: int) -> bool:
-    """Return `core.boot_loads.LoadRule.loads`."""
+    """Compute `core.boot_loads.LoadRule.loads`."""
     age_us, weight = at_us - p.seen_us[key], p.weights[w.keys[key].seen - 1]
     at_most_us = min(run_us, SEEN_WITHIN_US)
     paid_us = min(at_most_us * p.load_ratio // PER_MILLE, 2 * SEEN_WITHIN_US + SETTLING_US)
@@ -247,12 +244,12 @@ def _is_loaded(w: World, p: State, key: int, at_us: int, run_us: int) -> bool:
 
 
 @inlined
-def _tell(w: World, p: State, key: int, at_us: int, again_us: int) -> None:
-    """Count a request that its reader tells, and note that its key was seen."""
+def _report(w: World, p: State, key: int, at_us: int, again_us: int) -> None:
+    """Count a reported request, and record its key as seen."""
     counts = w.totals[0]
     counts.told += 1
     age_us = at_us - p.batch[0]
-    if p.batch[0] < 0 or age_us >= AT_MOST_US or (age_us >= AT_LEAST_US and p.batch[1] >= p.enough):
+    if p.batch[0] < 0 or age_us >= MAX_BATCH_AGE_US or (age_us >= MIN_BATCH_AGE_US and p.batch[1] >= p.enough):
         p.batch[0], p.batch[1] = at_us, 0
         counts.told_batches += 1
     p.batch[1] += p.weights[w.keys[key].seen - 1]
@@ -264,7 +261,7 @@ def _tell(w: World, p: State, key: int, at_us: int, again_us: int) -> None:
 
 @uncounted
 def _note_seen(p: State, node: int, key: int) -> None:
-    """Make a key the one that was seen last."""
+    """Move a key to the end of its node's list of seen keys."""
     before, after, last = p.seen_before[key], p.seen_after[key], p.seen_last[node]
     if last == key:
         return
@@ -280,7 +277,7 @@ def _note_seen(p: State, node: int, key: int) -> None:
 
 @inlined
 def _take_in(w: World, key: int) -> None:
-    """Let a key be one whose object its node got in this run."""
+    """Mark a key as stored in its node in this run."""
     if w.keys[key].lease == NO_LEASE:
         put_lease(w, key, LEASES)
         w.nodes[w.keys[key].home].leases += 1
@@ -288,37 +285,38 @@ def _take_in(w: World, key: int) -> None:
 
 @uncounted
 def _learn_hits(p: State, node: int) -> None:
-    """Learn what a node has noted, as `core.node_use.learn_hits`."""
+    """Learn a node's recorded hits, like `core.node_use.learn_hits`."""
     noted, uses = p.hits[node], p.nodes
     p.hits[node] = 0
-    if noted < MOST_HITS:
+    if noted < MAX_HITS:
         for i in range(noted):
             _observe(uses, node, p.hits_us[node, i], p.hits_weight[node, i])
         return
     _interrupt(uses, node)
     weight = p.hits_weight[node].sum()
-    newest_us, oldest_us = p.hits_us[node, (noted - 1) % MOST_HITS], p.hits_us[node, noted % MOST_HITS]
+    newest_us, oldest_us = p.hits_us[node, (noted - 1) % MAX_HITS], p.hits_us[node, noted % MAX_HITS]
     if weight > 0 and weight // LEAST_ARRIVALS < uses.whole:
-        # (newest - oldest) * whole // weight: a remainder is below the weight, that of 256 requests, so below 2**28
+        # Computes (newest - oldest) * whole // weight without overflow. Remainders are below the weight of 256
+        # requests, and thus below 2**28.
         each_us, rest_us = divmod(newest_us - oldest_us, weight)
         each_whole, rest_whole = divmod(uses.whole, weight)
         gap_us = each_us * uses.whole + rest_us * each_whole + rest_us * rest_whole // weight
         for ago in range(LEAST_ARRIVALS - 1, -1, -1):
             _observe(uses, node, newest_us - ago * gap_us, uses.whole)
         return
-    for i in range(noted, noted + MOST_HITS):
-        _observe(uses, node, p.hits_us[node, i % MOST_HITS], p.hits_weight[node, i % MOST_HITS])
+    for i in range(noted, noted + MAX_HITS):
+        _observe(uses, node, p.hits_us[node, i % MAX_HITS], p.hits_weight[node, i % MAX_HITS])
 
 
 @inlined
 def _interrupt(uses: Uses, row: int) -> None:
-    """Let the present gap teach nothing."""
+    """Exclude the current gap from learning."""
     uses.is_followed[row] = uses.part[row] = 0
 
 
 @inlined
 def _observe(uses: Uses, row: int, at_us: int, weight: int) -> None:
-    """Add a weight, and for each whole one an arrival."""
+    """Add a weight to a row, and record an arrival for each `whole` that accumulates."""
     at_us = max(at_us, uses.last_us[row])
     part = uses.part[row] + weight
     while part >= uses.whole:
@@ -347,7 +345,7 @@ def _arrive(uses: Uses, row: int, at_us: int) -> None:
 
 @inlined
 def _time_us(uses: Uses, row: int, ago: int) -> int:
-    """Return when an arrival came; `ago` counts back from the newest one [us]."""
+    """Return the time of the arrival that precedes the newest arrival by `ago` [us]."""
     return uses.times_us[row, (uses.arrivals[row] - ago) % uses.boot_requests]  # type: ignore[no-any-return]
 
 
@@ -386,10 +384,10 @@ def _lives_until_us(uses: Uses, row: int, is_booting: bool) -> int:
 
 @inlined
 def _root(one: int, other: int) -> int:
-    """Return `math.isqrt` of a product up to 2**100.
+    """Compute `math.isqrt` of a product up to 2**100.
 
-    The product may wrap around, without a sign, where that is defined. Its difference from a square next to it does
-    not, because both wrap alike.
+    The unsigned product may wrap around, which is well-defined. Squares close to the product wrap around in the same
+    way, so differences are exact.
     """
     product, root = np.uint64(one) * np.uint64(other), int(math.sqrt(float(one) * float(other)))
     while np.int64(np.uint64(root) * np.uint64(root) - product) > 0:
@@ -400,7 +398,7 @@ def _root(one: int, other: int) -> int:
 
 
 def _rules(row: UseRow) -> tuple[Any, Any]:
-    """Return how arrivals of nodes and of keys are judged."""
+    """Return the rule for arrivals at nodes and the rule for arrivals of keys."""
     key: Any = row.parameters.key
     return row.parameters.node, key.arrivals
 
@@ -414,8 +412,8 @@ def _uses(rule: Any, rows: int) -> Uses:
     boot = rule.least if is_hazard else p
     return Uses(
         is_hazard=is_hazard,
-        whole=rule.whole,
-        look_ms=rule.look_us // 1_000,
+        whole=rule.arrival_weight,
+        check_ms=rule.check_us // 1_000,
         boot_requests=boot.boot_requests,
         boot_within_us=boot.boot_within_us,
         idle_us=0 if is_hazard else p.redis_idle_us,

@@ -1,4 +1,4 @@
-"""The engine of keys that share nodes, for every policy: the requests, and before each of them what is due."""
+"""The shared engine, which replays requests and due events for keys that share nodes, under any policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from burstcache_sim.engine.books import FOREVER_US, Integers, end_redis
 from burstcache_sim.engine.compiled import compiled, uncounted
 from burstcache_sim.engine.due import drop_first, put_first_off
-from burstcache_sim.engine.hooks import act, decide, look, ready
+from burstcache_sim.engine.hooks import act, check_node, decide, handle_ready
 from burstcache_sim.engine.lists import LEASES, after, first
 from burstcache_sim.engine.shared_world import (
     BOOTING,
@@ -33,7 +33,11 @@ Letters = NDArray[np.uint8]
 
 @compiled
 def order_by_key(t: Integers, key_ids: Keys, key_count: int) -> tuple[Integers, Integers]:
-    """Return where each key's requests begin (and at the end how many there are), and their arrivals, keys in order."""
+    """Order arrivals by key.
+
+    Returns:
+        Two arrays: the index of each key's first request followed by the number of requests, and the ordered arrivals.
+    """
     begins = np.zeros(key_count + 1, np.int64)
     for key_id in key_ids:
         begins[key_id + 1] += 1
@@ -54,11 +58,11 @@ def replay(w: World, p: NamedTuple, t: Integers, key_ids: Keys, sizes_bytes: Int
 
     Args:
         w: A new world.
-        p: The policy's row; its type decides which policy it is.
-        t: All arrivals, none after the horizon [us].
-        key_ids: Their keys.
-        sizes_bytes: Their objects' sizes; not looked at without a limit.
-        tiers: Room for the letter of every request's tier, or none.
+        p: The policy's row, whose type selects the policy.
+        t: Arrival time of each request, none after the horizon [us].
+        key_ids: Key of each request.
+        sizes_bytes: Object size of each request, ignored without a capacity limit [bytes].
+        tiers: Output array for the letter of each request's tier, or an empty array.
     """
     i, action = 0, NOTHING
     while i < len(t):
@@ -75,10 +79,10 @@ def replay(w: World, p: NamedTuple, t: Integers, key_ids: Keys, sizes_bytes: Int
 def _serve(
     w: World, p: NamedTuple, i: int, t: Integers, key_ids: Keys, sizes_bytes: Integers, tiers: Letters
 ) -> tuple[int, int]:
-    """Serve requests from the i-th until something is due before one, or one triggers something.
+    """Serve requests from index `i` on, until an event is due or a request triggers an action.
 
     Returns:
-        The next request, and what the one before it triggers.
+        The index of the next request, and the action of the preceding request.
     """
     keys, counts = w.keys, w.totals[0]
     is_limited = w.capacity_bytes != FOREVER_US
@@ -113,7 +117,7 @@ def _serve(
 
 @uncounted
 def _advance(w: World, p: NamedTuple, until_us: int) -> None:
-    """Let everything happen that is due up to and including `until_us`, in the readable world's order."""
+    """Process all events up to and including `until_us`, in the same order as the readable world."""
     while True:
         node = _next_node(w, until_us)
         node_us = w.nodes[node].due_us
@@ -127,7 +131,7 @@ def _advance(w: World, p: NamedTuple, until_us: int) -> None:
 
 @uncounted
 def _next_node(w: World, until_us: int) -> int:
-    """Return the node that is due first, or any one if none is due by then."""
+    """Return the node that is due first, or any node if none is due by `until_us`."""
     first = 0
     if w.nodes_due_us[0] > until_us:
         return first
@@ -141,7 +145,7 @@ def _next_node(w: World, until_us: int) -> int:
 
 @uncounted
 def _time_out(w: World) -> None:
-    """Ask the key of the queue's first entry whether its cache function ends."""
+    """End the cache function of the queue's first entry, or move the entry to its extended deadline."""
     due_us, key = w.queue[1, 0], w.queue[1, 1]
     deadline_us = w.keys[key].deadline_us
     if deadline_us > due_us:
@@ -153,13 +157,13 @@ def _time_out(w: World) -> None:
 
 @uncounted
 def _node_event(w: World, p: NamedTuple, node: int, at_us: int) -> None:
-    """Let a node run, have its policy look at it, or let it be off."""
+    """Process a node's due event: the end of a boot, a check, or the end of a stop."""
     state = w.nodes[node].state
     if state == RUNNING:
-        look(w, p, node, at_us)
+        check_node(w, p, node, at_us)
     elif state == BOOTING:
         w.nodes[node].since_us = at_us
-        ready(w, p, node, at_us)
+        handle_ready(w, p, node, at_us)
         key = first(w.nodes, node, LEASES)
         while key >= 0:
             put(w, key)
@@ -172,7 +176,7 @@ def _node_event(w: World, p: NamedTuple, node: int, at_us: int) -> None:
 
 @uncounted
 def _close(w: World) -> None:
-    """Bill up to the horizon what still runs there; without one only nodes that are always on do."""
+    """Bill running functions and nodes up to the horizon. Without a horizon, only always-on nodes still run."""
     end_us = w.horizon_us
     if end_us == FOREVER_US:
         end_us = w.totals[0].end_us

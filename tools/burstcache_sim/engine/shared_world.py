@@ -1,4 +1,4 @@
-"""Keys that share nodes, compiled: the readable `world.World` as arrays, a record per key and a record per node."""
+"""The compiled world of keys that share nodes: the readable `world.World` as one record per key and per node."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from burstcache_sim.engine.due import set_due
 from burstcache_sim.engine.lists import LATER, LEASES, append, first, remove
 from burstcache_sim.engine.store import drop, hold, overflow
 
-NOTHING, START, JOIN = 0, 1, 2  # what a request triggers; a policy's decision is a sum of these
+NOTHING, START, JOIN = 0, 1, 2  # actions that a request triggers (a policy's decision is a sum of actions)
 S3, EXPRESS, LAMBDA, REDIS = ord("S"), ord("X"), ord("L"), ord("R")
-OFF, BOOTING, STOPPING, RUNNING = 0, 1, 2, 3  # of a node; at equal instants the lower one's end comes first
-NO_LEASE = -1  # else the list that a key's lease is in: LEASES, or one of those that wait for a later check
-LATER_CHECKS = 64  # lists that wait; a lease that could wait for longer is looked at in between
+OFF, BOOTING, STOPPING, RUNNING = 0, 1, 2, 3  # states of a node, in the order of simultaneous events
+NO_LEASE = -1  # any other value is the list of the key's lease: LEASES, or the list of a later check
+LATER_CHECKS = 64  # number of lists of later checks (a lease that could skip more checks gets an extra check)
 
-# A key, in two cache lines: what most requests touch is in the first. An instant below 0: there is none.
+# A key's record fills two cache lines. Most requests touch only the first line. Times below 0 are unset.
 KEY = np.dtype(
     [
-        ("seen", np.int64),  # the place in `World.t` after its newest request
+        ("seen", np.int64),  # index in `World.t` after its newest request
         ("ready_us", np.int64),
         ("deadline_us", np.int64),
-        ("count", np.int64),  # requests since its cache function was started
-        ("is_kept", np.int64),  # its cache function bridges a boot: requests extend it no more
-        ("lease", np.int64),  # the list that it is in, or NO_LEASE
-        ("held_bytes", np.int64),  # below 0: its node does not hold it
+        ("count", np.int64),  # requests since the start of its cache function
+        ("is_kept", np.int64),  # whether its cache function bridges a boot, so that requests no longer extend its life
+        ("lease", np.int64),  # the list of its lease, or NO_LEASE
+        ("held_bytes", np.int64),  # below 0 if not stored in its node
         ("home", np.int64),
         ("ended_us", np.int64),
         ("size_bytes", np.int64),
-        ("was_missing", np.int64),  # a check has found the lease without an entry
-        ("begin", np.int64),  # the place in `World.t` of its first request
+        ("was_missing", np.int64),  # whether the last check found its lease without a stored object
+        ("begin", np.int64),  # index in `World.t` of its first request
         ("links", np.int64, (4,)),  # neighbours in its node's lists (`engine.lists`)
     ],
     align=True,
@@ -54,7 +54,7 @@ NODE = np.dtype(
         ("used_bytes", np.int64),
         ("leases", np.int64),
         ("is_always_on", np.int64),
-        ("checks", np.int64),  # since it was created: says which of the lists that wait is next
+        ("checks", np.int64),  # checks since the start of the run, which determine the list of the next check
         ("ends", np.int64, (LATER + 2 * LATER_CHECKS,)),
     ],
     align=True,
@@ -62,26 +62,26 @@ NODE = np.dtype(
 
 
 class World(NamedTuple):
-    """All keys and nodes of one run."""
+    """All keys and nodes of a run."""
 
-    t: Integers  # arrivals, keys in order
+    t: Integers  # arrivals, ordered by key
     keys: Records
     nodes: Records
     queue: Integers  # due ends of cache functions (`engine.due`)
     places: Integers
-    nodes_due_us: Integers  # one element: no node is due before
+    nodes_due_us: Integers  # one element, a lower bound on the due times of all nodes
     timings: TimingsRow
-    totals: Records  # of one element, the counts
+    totals: Records  # one element, the counts
     spans: Integers
     horizon_us: int
-    capacity_bytes: int  # FOREVER_US: no limit
+    capacity_bytes: int  # FOREVER_US if unlimited
 
 
 def new_world(
     begins: Integers, ordered: Integers, homes: Integers, node_count: int, capacity_bytes: int, horizon_us: int,
     timings: TimingsRow, totals: Records, spans: Integers, always_on: int = 0,
 ) -> World:  # fmt: skip
-    """Return a world in which nothing has happened; key i has its requests from `ordered[begins[i]]` on."""
+    """Create a world before its first request. The requests of key i start at `ordered[begins[i]]`."""
     key_count = len(homes)
     keys, nodes = np.zeros(key_count, KEY), np.zeros(node_count, NODE)
     keys["seen"] = keys["begin"] = begins[:-1]
@@ -110,14 +110,14 @@ def new_world(
 
 @inlined
 def are_within(w: World, key: int, at_us: int, requests: int, within_us: int) -> bool:
-    """Whether the key's newest `requests`, the one at this instant included, are closer together than `within_us`."""
+    """Return whether the key's last `requests` requests, including the current one, span less than `within_us`."""
     oldest = w.keys[key].seen - requests
     return oldest >= w.keys[key].begin and at_us - w.t[oldest] < within_us  # type: ignore[no-any-return]
 
 
 @uncounted
 def start_key_lambda(w: World, key: int, at_us: int, life_us: int) -> None:
-    """Start a key's cache function, which lives for `life_us` from its readiness."""
+    """Start a key's cache function, which ends `life_us` after it is ready."""
     k = w.keys[key]
     k.ready_us = invoke(at_us, k.ended_us, w.timings, w.totals[0])
     k.deadline_us = k.ready_us + life_us
@@ -128,7 +128,7 @@ def start_key_lambda(w: World, key: int, at_us: int, life_us: int) -> None:
 
 @uncounted
 def end_key_lambda(w: World, key: int, at_us: int) -> None:
-    """End the key's cache function if one lives."""
+    """End the key's cache function, if any."""
     k = w.keys[key]
     if k.ready_us >= 0:
         end_lambda(k.ready_us, at_us, w.horizon_us, 0, 0, w.totals[0], w.spans)
@@ -138,7 +138,7 @@ def end_key_lambda(w: World, key: int, at_us: int) -> None:
 
 @uncounted
 def join(w: World, key: int, at_us: int) -> None:
-    """Take a lease for a key: a node that is off boots, a running one serves the key from now on."""
+    """Take a lease for a key. Boot its node if the node is off. A running node serves the key from now on."""
     k = w.keys[key]
     node = k.home
     if k.lease == NO_LEASE:
@@ -155,7 +155,7 @@ def join(w: World, key: int, at_us: int) -> None:
 
 @uncounted
 def put(w: World, key: int) -> None:
-    """Let a key's node hold its object; the next check looks at the leases whose objects leave for it."""
+    """Store a key's object in its node, and move the leases of evicted objects to the next check."""
     node = w.keys[key].home
     hold(w.nodes, node, w.keys, key, w.capacity_bytes)
     leaves = overflow(w.nodes, node, w.capacity_bytes)
@@ -167,7 +167,7 @@ def put(w: World, key: int) -> None:
 
 @uncounted
 def move_lease(w: World, key: int, chain: int) -> None:
-    """Put a key's lease into another list."""
+    """Move a key's lease to another list."""
     if w.keys[key].lease != chain:
         remove(w.nodes, w.keys[key].home, w.keys, key, w.keys[key].lease)
         put_lease(w, key, chain)
@@ -175,13 +175,13 @@ def move_lease(w: World, key: int, chain: int) -> None:
 
 @inlined
 def waiting(w: World, node: int, checks: int) -> int:
-    """Return the list of the leases that this many checks from now look at; 0: the check of this instant."""
+    """Return the list of leases for the check that is `checks` ahead (0 for the current check)."""
     return LATER + 2 * ((w.nodes[node].checks + checks) % LATER_CHECKS)  # type: ignore[no-any-return]
 
 
 @uncounted
 def set_node(w: World, node: int, state: int, due_us: int) -> None:
-    """Let a node be in a state that is due to end, or to be looked at, at that instant."""
+    """Set a node's state, and the time at which the state ends or a check is due."""
     w.nodes[node].state = state
     w.nodes[node].due_us = due_us
     w.nodes_due_us[0] = min(w.nodes_due_us[0], due_us)
@@ -189,7 +189,7 @@ def set_node(w: World, node: int, state: int, due_us: int) -> None:
 
 @uncounted
 def release(w: World, key: int) -> None:
-    """Give a key's lease and entry back: S3 serves it from now on."""
+    """Release a key's lease and drop its object. S3 serves the key from now on."""
     k = w.keys[key]
     k.was_missing = 0
     remove(w.nodes, k.home, w.keys, key, k.lease)
@@ -200,9 +200,9 @@ def release(w: World, key: int) -> None:
 
 @uncounted
 def stop_node(w: World, node: int, at_us: int) -> None:
-    """Stop a running node and release the keys that it still holds, none of which waits for a later check.
+    """Stop a running node and release its keys. No key may be in the list of a later check.
 
-    A node that is always on runs on, and is not looked at before another look is set.
+    An always-on node keeps running, without checks until another check is scheduled.
     """
     if w.nodes[node].is_always_on != 0:
         w.totals[0].end_us = max(w.totals[0].end_us, at_us)
@@ -216,6 +216,6 @@ def stop_node(w: World, node: int, at_us: int) -> None:
 
 @uncounted
 def put_lease(w: World, key: int, chain: int) -> None:
-    """Put a key without a lease into one of the lists of leases."""
+    """Add a key without a lease to one of the lists of leases."""
     w.keys[key].lease = chain
     append(w.nodes, w.keys[key].home, w.keys, key, chain)

@@ -1,12 +1,13 @@
-"""How much memory an LRU cache must have for each request of a trace to be a hit, in one pass.
+"""LRU stack distances of a trace in one pass: the smallest memory with which each request is a hit.
 
-The distance of a request is the size of all objects asked for since the last request for its own, its own included.
-A cache that drops the least recently used objects until a new one fits holds a prefix of the objects in the order of
-their last use; an object is dropped exactly when the sizes up to its own exceed the memory. So a request is a hit if
-and only if its distance is at most the memory, as long as no object is larger than the memory and sizes are constant.
+The stack distance of a request is the total size of the distinct objects requested since the previous request for the
+same object, including that object. An LRU cache contains a prefix of all objects, ordered by most recent use. It
+evicts an object exactly when the cumulative size up to and including the object exceeds the memory. A request is
+therefore a hit if and only if its distance is at most the memory, provided that sizes are constant and no object is
+larger than the memory.
 
 Source:
-    Mattson 1970, "Evaluation techniques for storage hierarchies"; sums of sizes instead of counts.
+    Mattson 1970, "Evaluation techniques for storage hierarchies", with sizes instead of counts.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ Integers = NDArray[Any]
 
 @compiled
 def stack_distances(ids: Integers, sizes_bytes: Integers, is_renewed: Integers) -> tuple[Integers, Integers]:
-    """Return the distance of each request, and of each object's first request when the trace comes a second time.
+    """Return the distance of each request, and of each object's first request when the trace repeats.
 
     Args:
         ids: The object of each request, from 0.
         sizes_bytes: Size of each object [bytes].
-        is_renewed: Whether each object comes under another name in each repetition. Its former copy is never asked
-            for again, and leaves like any other.
+        is_renewed: Whether each object gets a new key in each repetition. The old copy is never requested again and is
+            evicted like any other object.
 
     Returns:
-        Distances in the order of the requests, `NEVER` for first ones [bytes]; then, in the order of their first
-        requests, what these have in every further repetition, `NEVER` if renewed [bytes].
+        Distance of each request, `NEVER` for first requests [bytes]. Distance of each object's first request in every
+        further repetition, in request order, `NEVER` for renewed objects [bytes].
     """
     keys, places = len(sizes_bytes), 2 * (len(sizes_bytes) + is_renewed.sum()) + 1
-    tree = np.zeros(places + 1, np.int64)  # Fenwick's: sums of sizes over places in the order of last use
+    tree = np.zeros(places + 1, np.int64)  # Fenwick tree: prefix sums of sizes, least recently used first
     owners, place_of = np.full(places + 1, -1, np.int64), np.zeros(keys, np.int64)
     distances, wrapped = np.empty(len(ids), np.int64), np.empty(keys, np.int64)
     held_bytes, used, firsts = 0, 0, 0
     for turn in range(2):
         for i in range(len(ids)):
             if turn == 1 and distances[i] != NEVER:
-                continue  # the same as the first time: what was asked for in between lies within the trace
+                continue  # unchanged: the whole reuse interval lies within the trace
             key = ids[i]
             size_bytes, at = sizes_bytes[key], place_of[key]
             distance = NEVER
@@ -61,7 +62,7 @@ def stack_distances(ids: Integers, sizes_bytes: Integers, is_renewed: Integers) 
                     j += j & -j
                 owners[at] = -1
                 held_bytes -= size_bytes
-            if used == places:  # close the gaps
+            if used == places:  # compact
                 used = 0
                 tree[:] = 0
                 for place in range(1, places + 1):
@@ -95,23 +96,23 @@ def stack_distances(ids: Integers, sizes_bytes: Integers, is_renewed: Integers) 
 def confirmed_hits(
     times_us: Integers, ids: Integers, distances: Integers, memory_bytes: int, bound_us: int, keys: int
 ) -> int:
-    """Return how many requests memory answers if S3 must have confirmed the object within a bound.
+    """Count the hits if S3 must have confirmed the object within a staleness bound.
 
     Args:
-        times_us: When each request comes [us].
-        ids: Its object, from 0.
-        distances: Its distance (`stack_distances`) [bytes].
-        memory_bytes: The memory [bytes].
-        bound_us: How long an answer of S3 counts [us].
-        keys: How many objects there are.
+        times_us: Time of each request [us].
+        ids: Object of each request, from 0.
+        distances: Distance of each request (`stack_distances`) [bytes].
+        memory_bytes: Memory of the cache [bytes].
+        bound_us: Time for which a confirmation by S3 is valid [us].
+        keys: Number of objects.
     """
-    asked_us = np.full(keys, -1, np.int64)
+    confirmed_us = np.full(keys, -1, np.int64)
     hits = 0
     for i in range(len(ids)):
         key = ids[i]
         is_held = distances[i] != NEVER and distances[i] <= memory_bytes
-        if is_held and times_us[i] - asked_us[key] <= bound_us:
+        if is_held and times_us[i] - confirmed_us[key] <= bound_us:
             hits += 1
         else:
-            asked_us[key] = times_us[i]
+            confirmed_us[key] = times_us[i]
     return hits

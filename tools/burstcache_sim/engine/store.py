@@ -1,6 +1,6 @@
-"""What a node holds, compiled: objects of keys; the least recently used ones leave if another does not fit.
+"""Compiled LRU store of a node: objects by key.
 
-Without a limit (`FOREVER_US` as the capacity) there is no order of use and nothing leaves.
+Without a capacity limit (`FOREVER_US`), the store tracks no order of use and evicts nothing.
 """
 
 from __future__ import annotations
@@ -11,18 +11,8 @@ from burstcache_sim.engine.lists import USES, append, first, remove
 
 
 @uncounted
-def put(nodes: Records, node: int, keys: Records, key: int, capacity_bytes: int) -> None:
-    """Hold a key's object; the least recently used ones leave if it does not fit."""
-    hold(nodes, node, keys, key, capacity_bytes)
-    leaves = overflow(nodes, node, capacity_bytes)
-    while leaves >= 0:
-        drop(nodes, node, keys, leaves, capacity_bytes)
-        leaves = overflow(nodes, node, capacity_bytes)
-
-
-@uncounted
 def hold(nodes: Records, node: int, keys: Records, key: int, capacity_bytes: int) -> None:
-    """Hold a key's object, and perhaps more than fits; `put` without its second half."""
+    """Store a key's object. The caller must evict objects until `overflow` returns no key."""
     k, n = keys[key], nodes[node]
     if capacity_bytes == FOREVER_US:
         k.held_bytes = 0
@@ -35,13 +25,13 @@ def hold(nodes: Records, node: int, keys: Records, key: int, capacity_bytes: int
 
 @inlined
 def overflow(nodes: Records, node: int, capacity_bytes: int) -> int:
-    """Return the key whose object leaves next, because they do not all fit; below 0 if they do."""
+    """Return the key of the next object to evict, or a number below 0 if all objects fit."""
     return first(nodes, node, USES) if nodes[node].used_bytes > capacity_bytes else -1
 
 
 @uncounted
 def drop(nodes: Records, node: int, keys: Records, key: int, capacity_bytes: int) -> None:
-    """Hold a key's object no longer, if it is held."""
+    """Drop a key's object, if it is stored."""
     held_bytes = keys[key].held_bytes
     if held_bytes >= 0:
         keys[key].held_bytes = -1
@@ -52,7 +42,7 @@ def drop(nodes: Records, node: int, keys: Records, key: int, capacity_bytes: int
 
 @inlined
 def use(nodes: Records, node: int, keys: Records, key: int) -> None:
-    """Make a held object the most recently used one; only with a limit."""
+    """Mark a stored object as the most recently used. Call this only with a capacity limit."""
     if nodes[node].ends[USES + 1] != key:
         remove(nodes, node, keys, key, USES)
         append(nodes, node, keys, key, USES)

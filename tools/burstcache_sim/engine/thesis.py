@@ -1,7 +1,7 @@
-"""The thesis's policy, compiled: over one key a loop per tier instead of a step per event, and over shared nodes.
+"""The compiled thesis policy for one key, with a loop per tier instead of a step per event, and for shared nodes.
 
-Held to the readable policy request by request by a test. A loop of `one_key` ends at the instant at which the tier
-changes, so the events between two requests need no queue.
+A test compares this engine with the readable policy, request by request. Each loop of `one_key` ends when the tier
+changes, so events between two requests need no queue.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from burstcache_sim.engine.shared_world import (
 from burstcache_sim.policies.thesis import ThesisRow
 
 
-def check(p: ThesisRow, requests: int) -> None:
-    """Raise `InvalidSettingError` if a trace of that many requests could overflow, or its checks never end."""
-    books.check(p)
+def validate(p: ThesisRow, requests: int) -> None:
+    """Raise `InvalidSettingError` if a trace of `requests` requests could cause an overflow or endless checks."""
+    books.validate(p)
     if p.tick_us * requests > books.MAX_TIME_US:
         raise InvalidSettingError(
             f"tick_us {p.tick_us} added by {requests} requests: expected a sum of at most {books.MAX_TIME_US} us"
@@ -58,11 +58,11 @@ def check(p: ThesisRow, requests: int) -> None:
 
 @uncounted
 def one_key(t: Integers, horizon_us: int, timings: TimingsRow, p: ThesisRow, totals: Records, spans: Integers) -> None:
-    """Replay the arrivals `t`, none after the horizon, and add to the only element of the totals."""
+    """Replay the arrivals `t`, none of them after the horizon, and update the single record of `totals`."""
     counts = totals[0]
     n = len(t)
     before = p.elements - 1
-    i = before  # the first request that can trigger
+    i = before  # the first request that can trigger an action
     off_at_us = last_end_us = -1
     while True:
         while i < n and t[i] - t[i - before] >= p.threshold_us:
@@ -86,7 +86,7 @@ def one_key(t: Integers, horizon_us: int, timings: TimingsRow, p: ThesisRow, tot
         boots_at_us = -1
         count = 0
         i += 1
-        while i < n and t[i] < ready_us:  # S3 still serves; such a request counts but does not extend
+        while i < n and t[i] < ready_us:  # requests that S3 serves count but do not extend the life
             at_us = t[i]
             i += 1
             count += 1
@@ -122,7 +122,7 @@ def _run_redis(
     t: Integers, i: int, since_us: int, horizon_us: int, timings: TimingsRow, p: ThesisRow, counts: Record,
     spans: Integers,
 ) -> tuple[int, int]:  # fmt: skip
-    """Serve from Redis until a check stops it; return the next request and when the node is off [us]."""
+    """Serve from Redis until a check stops the node. Return the next request's index and the node's off time [us]."""
     n = len(t)
     first = i
     step_us, utilization_us = p.check_us, p.utilization_us
@@ -132,7 +132,8 @@ def _run_redis(
             i += 1
         oldest_us = t[max(0, i - QUEUE_LENGTH)]
         if i == n and check_us - oldest_us <= utilization_us:
-            # Nothing more comes: go to the check that finds it idle, or to the last before the horizon.
+            # No requests are left, so skip to the check that finds the key idle, or to the last check before the
+            # horizon.
             passed = min((oldest_us + utilization_us - check_us) // step_us + 1, (horizon_us - check_us) // step_us + 1)
             counts.checks += max(0, passed)
             check_us += max(0, passed) * step_us
@@ -151,7 +152,7 @@ def _run_redis(
 
 @uncounted
 def decide(w: World, p: ThesisRow, key: int, at_us: int, tier: int) -> int:
-    """Count the request; return what it triggers."""
+    """Count the request and return the action that it triggers."""
     k = w.keys[key]
     state = w.nodes[k.home].state
     if k.ready_us >= 0:
@@ -169,7 +170,7 @@ def decide(w: World, p: ThesisRow, key: int, at_us: int, tier: int) -> int:
 
 @uncounted
 def act(w: World, p: ThesisRow, key: int, at_us: int, action: int) -> None:
-    """Start a cache function, or take a lease and keep the cache function that the key has."""
+    """Start a cache function, or take a lease and keep the key's cache function during the boot."""
     if action == START:
         start_key_lambda(w, key, at_us, p.tick_us)
         return
@@ -178,19 +179,19 @@ def act(w: World, p: ThesisRow, key: int, at_us: int, action: int) -> None:
         k.deadline_us += p.keep_running_us
         k.is_kept = 1
     join(w, key, at_us)
-    if w.nodes[k.home].state == RUNNING and w.nodes[k.home].due_us == FOREVER_US:  # it never stops and had no lease
+    if w.nodes[k.home].state == RUNNING and w.nodes[k.home].due_us == FOREVER_US:  # first lease of an always-on node
         set_node(w, k.home, RUNNING, at_us + p.check_us)
 
 
 @uncounted
-def ready(w: World, p: ThesisRow, node: int, at_us: int) -> None:
-    """Let a node run, and count its checks from now."""
+def handle_ready(w: World, p: ThesisRow, node: int, at_us: int) -> None:
+    """Schedule the first check."""
     set_node(w, node, RUNNING, at_us + p.check_us)
 
 
 @uncounted
-def look(w: World, p: ThesisRow, node: int, at_us: int) -> None:
-    """Release the keys that are idle; a node without a lease stops."""
+def check_node(w: World, p: ThesisRow, node: int, at_us: int) -> None:
+    """Release idle keys. Stop the node if no lease is left."""
     w.totals[0].checks += 1
     w.nodes[node].checks += 1
     _check(w, p, node, LEASES, at_us)
@@ -203,10 +204,10 @@ def look(w: World, p: ThesisRow, node: int, at_us: int) -> None:
 
 @uncounted
 def _check(w: World, p: ThesisRow, node: int, chain: int, at_us: int) -> None:
-    """Release the idle keys of a list; the others wait for the check that may find them idle.
+    """Release the idle keys of a list. Move every other key to the list of the first check that may find it idle.
 
-    Requests only put that check off, so a key that waits is never due before. An object that leaves brings its key back
-    into the list that every check looks at.
+    Requests only postpone that check, so no key is ever due before the check of its list. When a key's object is
+    evicted, the key returns to the list that every check covers.
     """
     key = first(w.nodes, node, chain)
     while key >= 0:
@@ -221,9 +222,9 @@ def _check(w: World, p: ThesisRow, node: int, chain: int, at_us: int) -> None:
 
 @uncounted
 def _next_check(w: World, p: ThesisRow, key: int, at_us: int) -> int:
-    """Return how many checks from now one may release a key that stays as it is; 0: this one does.
+    """Return the number of checks until the key may be released if no request follows (0 to release it now).
 
-    It does if the key is idle, or if its object is missing for the second time.
+    A key is released if it is idle, or if a check finds its object missing for the second time.
     """
     k = w.keys[key]
     if k.held_bytes >= 0:

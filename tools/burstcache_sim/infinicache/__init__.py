@@ -1,1 +1,1 @@
-"""InfiniCache's evaluation, reproduced: formulas, the costs of 50 hours, availability, where its cost overtakes."""
+"""A reproduction of InfiniCache's evaluation: formulas, costs over 50 hours, availability and break-even rate."""

@@ -1,8 +1,8 @@
-"""A synthetic trace in place of the 50 hours of Dallas's Docker registry that InfiniCache was evaluated with.
+"""A synthetic Dallas trace, in place of the 50-hour Docker registry trace in InfiniCache's evaluation.
 
-The trace is not part of the paper. This one has the statistics that the paper gives: requests per hour, bytes of the
-working set, ElastiCache's share of hits (table 1), the share of large objects that are read again within an hour, and
-the hours of high load. How often an object is read, and how sizes spread, is ours.
+The paper does not include the original trace. The synthetic trace has the paper's statistics: requests per hour,
+working set size, ElastiCache's hit ratio (table 1), the share of large objects read again within an hour, and the
+hours of high load. Object popularity and size distribution are this project's assumptions.
 
 Source:
     Wang 2020, table 1, figure 1, section 5.2.
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 HOURS = 50
 LARGE_BYTES = 10_000_000
 _GB = 1_000_000_000
-_BUSY_HOURS = ((15, 20), (34, 42))  # with this much more load (figure 14's spikes)
-_BUSY = 3.0
-_RECENT = 0.2  # of reads that are not the first, 45 % come within an hour of the last one (the paper: 37 to 46)
-_SPREAD = 1.2  # standard deviation of the logarithm of a size
+_BUSY_HOURS = ((15, 20), (34, 42))  # the spikes in figure 14
+_BUSY = 3.0  # load of a busy hour, relative to other hours
+_RECENT = 0.2  # puts 45 % of repeated reads within an hour of the previous read (paper: 37 to 46 %)
+_SPREAD = 1.2  # standard deviation of the size's logarithm
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Requests for objects of one kind."""
+    """The part of the trace for either large or small objects."""
 
     requests: int
     stored_bytes: int
-    new_share: float  # of requests that are the first for their object: it gives ElastiCache its share of hits
+    new_share: float  # share of requests that are an object's first read, which determines ElastiCache's hit ratio
     least_bytes: int
     most_bytes: int
 
@@ -49,12 +49,12 @@ def large_objects(seed: int = 1) -> Trace:
 
 
 def all_objects(seed: int = 1) -> Trace:
-    """Return the requests for all objects; those above 10 MB are `large_objects`."""
+    """Return the requests for all objects. The requests for objects above 10 MB equal `large_objects`."""
     return _joined([_requests(LARGE, seed), _requests(SMALL, seed + 1)])
 
 
 def _requests(part: Part, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return instants [us], objects and the sizes of objects [bytes]."""
+    """Return arrivals [us], each request's object id, and object sizes [bytes]."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -65,29 +65,29 @@ def _requests(part: Part, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int6
     times_us = np.sort(((of_hour + random.random(part.requests)) * 3_600e6).astype(np.int64))
     is_new = random.random(part.requests) < part.new_share
     is_new[0] = True
-    back = random.random(part.requests) ** _RECENT  # how far back, as a power of the number of requests before
+    exponents = random.random(part.requests) ** _RECENT  # the reuse distance is (requests so far) ** exponent
     ids = np.zeros(part.requests, np.int64)
-    known = 0
+    objects = 0
     for i in range(part.requests):
         if is_new[i]:
-            ids[i] = known
-            known += 1
+            ids[i] = objects
+            objects += 1
         else:
-            ids[i] = ids[i - min(i, int(i ** back[i]))]
-    sizes = random.lognormal(0.0, _SPREAD, known)
+            ids[i] = ids[i - min(i, int(i ** exponents[i]))]
+    sizes = random.lognormal(0.0, _SPREAD, objects)
     return times_us, ids, _scaled(sizes, part)
 
 
 def _scaled(sizes: NDArray[np.float64], part: Part) -> NDArray[np.int64]:
-    """Return sizes within the part's bounds that have its sum, by bisection of their median."""
+    """Scale sizes to the part's total within the part's bounds, by a bisection over the median size."""
     import numpy as np
 
     low, high = float(part.least_bytes) / 100, float(part.most_bytes)
     for _ in range(60):
         median = (low * high) ** 0.5
-        found = np.clip(sizes * median, part.least_bytes, part.most_bytes)
-        low, high = (median, high) if found.sum() < part.stored_bytes else (low, median)
-    return np.asarray(found, np.int64)
+        scaled = np.clip(sizes * median, part.least_bytes, part.most_bytes)
+        low, high = (median, high) if scaled.sum() < part.stored_bytes else (low, median)
+    return np.asarray(scaled, np.int64)
 
 
 def _joined(parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]) -> Trace:

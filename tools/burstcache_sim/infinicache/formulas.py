@@ -1,11 +1,11 @@
-"""Formulas 1 to 6 with the paper's configuration, next to what it prints."""
+"""Formulas 1 to 6 under the paper's configuration, next to the paper's values."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
 
-from burstcache.core.pool.availability import chunks_lost, loss_nearly, slice_lost
+from burstcache.core.pool.availability import chunks_lost, loss_approximation, slice_lost
 from burstcache.core.pool.costs import PoolHour
 from burstcache_sim.bill.infinicache import infinicache_hour
 from burstcache_sim.infinicache import published
@@ -13,12 +13,12 @@ from burstcache_sim.pool.reclaims import reclaim_process
 from burstcache_sim.report.table import Table
 from burstcache_terminal.text import number_text
 
-_RECLAIMED = 12  # at once, in the paper's example
-_LARGE_MS = 200  # chunks of more than 1 MB
+_RECLAIMED = 12  # members reclaimed simultaneously in the paper's example
+_LARGE_MS = 200  # billed duration per chunk of more than 1 MB
 
 
 def formulas_table() -> Table:
-    """Return availability and cost by the formulas."""
+    """Return a table of availability and cost according to the formulas."""
     pool = published.PAPER
     members, chunks, parity = pool.functions, pool.chunks, pool.parity_chunks
     three, four = (chunks_lost(i, members=members, reclaimed=_RECLAIMED, chunks=chunks) for i in (3, 4))
@@ -29,7 +29,7 @@ def formulas_table() -> Table:
     ]
     for names, lost_pct, of_hour_pct in ((published.LOW, 0.0039, 99.76), (published.HIGH, 0.11, 93.36)):
         for name in names:
-            lost = loss_nearly(reclaim_process(name, members).minute, chunks=chunks, parity=parity)
+            lost = loss_approximation(reclaim_process(name, members).minute, chunks=chunks, parity=parity)
             rows.append(_row(f"lost in a minute, {name} [%]", 100 * lost, lost_pct))
             rows.append(_row(f"available for an hour, {name} [%]", 100 * (1 - lost) ** 60, of_hour_pct))
     large = hour(Fraction(published.LARGE_GETS_PER_H), serve_ms=_LARGE_MS)
@@ -46,14 +46,14 @@ def formulas_table() -> Table:
         _row("overtakes ElastiCache [GETs/h]", overtakes_gets_per_h(), published.OVERTAKES_GETS_PER_H),
     ]
     note = (
-        "t_bak = 1.85 s is not printed: it is what figure 13's bills with and without backup differ by. Chunks of "
-        "large objects are taken to be billed for 200 ms, those of figure 17 for 100 ms."
+        "t_bak = 1.85 s is fitted to the difference between figure 13's bills with and without backup. Chunks of large "
+        "objects are billed 200 ms, those of figure 17 100 ms."
     )
     return Table("Formulas 1 to 6", ("quantity", "ours", "published", "ratio"), tuple(rows), note)
 
 
 def hour(gets_per_h: Fraction, *, serve_ms: int = 100, billed_in_ms: int = 100, has_backup: bool = True) -> PoolHour:
-    """Return the bill of an hour with the paper's configuration and prices."""
+    """Return the bill for an hour with the paper's configuration and prices."""
     return infinicache_hour(
         replace(published.PAPER, serve_ms=serve_ms, billed_in_ms=billed_in_ms),
         gets_per_h,
@@ -64,10 +64,10 @@ def hour(gets_per_h: Fraction, *, serve_ms: int = 100, billed_in_ms: int = 100, 
 
 
 def overtakes_gets_per_h() -> float:
-    """Return the rate at which InfiniCache costs as much as ElastiCache [1/h]: figure 17."""
+    """Return the GET rate at which InfiniCache costs as much as ElastiCache [1/h], as in figure 17."""
     keeping, one = hour(Fraction(0)).usd, hour(Fraction(1)).serving_usd
     return float((published.ELASTICACHE_USD_PER_H - keeping) / one)
 
 
-def _row(what: str, ours: float, printed: float) -> tuple[str, ...]:
-    return what, number_text(ours), number_text(printed), f"{ours / printed:.3f}"
+def _row(quantity: str, ours: float, printed: float) -> tuple[str, ...]:
+    return quantity, number_text(ours), number_text(printed), f"{ours / printed:.3f}"

@@ -1,4 +1,4 @@
-"""InfiniCache's figures 13, 14 and 17 as pictures."""
+"""Pictures like InfiniCache's figures 13, 14 and 17."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def infinicache_pictures(replays: Sequence[Replay], folder: Path) -> list[Path]:
 
 
 def costs_figure(replays: Sequence[Replay]) -> Figure:
-    """Return the accumulated cost of 50 hours."""
+    """Plot the cumulative cost over 50 hours."""
     with drawing():
         figure = new_figure(9, 4)
         head(figure, "Accumulated cost, as figure 13(a)", _SOURCE)
@@ -52,7 +52,7 @@ def costs_figure(replays: Sequence[Replay]) -> Figure:
 
 
 def parts_figure(replays: Sequence[Replay]) -> Figure:
-    """Return what each hour costs, by part."""
+    """Plot the cost of each hour, split by part."""
     with drawing():
         figure = new_figure(9, 2 * len(replays) + 0.8)
         head(figure, "Cost of each hour by part, as figure 13(b) to (d)", _SOURCE)
@@ -68,7 +68,7 @@ def parts_figure(replays: Sequence[Replay]) -> Figure:
 
 
 def faults_figure(replays: Sequence[Replay]) -> Figure:
-    """Return what each hour lost and repaired."""
+    """Plot the objects lost and repaired in each hour."""
     with drawing():
         figure = new_figure(9, 2 * len(replays) + 0.8)
         head(figure, "Objects repaired and lost in each hour, as figure 14", _SOURCE)
@@ -84,11 +84,11 @@ def faults_figure(replays: Sequence[Replay]) -> Figure:
 
 
 def rates_figure() -> Figure:
-    """Return what an hour costs by the rate of GETs, then and since Lambda bills by the millisecond."""
+    """Plot the hourly cost by GET rate, with billing increments of 100 ms and 1 ms."""
     with drawing():
         figure = new_figure(9, 4)
         overtakes = overtakes_gets_per_h()
-        head(figure, "Cost of an hour by the rate, as figure 17", f"overtakes ElastiCache at {overtakes:,.0f} GETs/h")
+        head(figure, "Cost of an hour by the rate, as figure 17", f"exceeds ElastiCache above {overtakes:,.0f} GETs/h")
         axes = figure.add_axes((0.09, 0.14, 0.88, 0.66))
         rates = range(0, 400_001, 4_000)
         axes.axhline(float(published.ELASTICACHE_USD_PER_H), color="black", label="ElastiCache, cache.r5.24xlarge")

@@ -1,4 +1,4 @@
-"""What InfiniCache's paper prints, as data.
+"""Values published in InfiniCache's paper.
 
 Source:
     Wang 2020, sections 4.3 and 5.2, table 1, figures 13, 14 and 17.
@@ -20,13 +20,13 @@ OVERTAKES_GETS_PER_H = 312_000
 WARM_UP_USD_PER_H = 0.0648  # C_w
 LARGE_GETS_PER_H = 750
 
-# Reclaims of 400 members a minute that give the low and the high end of the printed losses (figure 9).
+# Reclaims per minute among 400 members, at the low and the high end of the printed losses (figure 9).
 LOW, HIGH = ("poisson:2.28", "zipf:3.23"), ("poisson:7.21", "zipf:2.27")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One of the three settings that the paper replays, and what the paper prints for it."""
+    """One of the paper's three settings, with the published results."""
 
     name: str
     is_large_only: bool
@@ -34,7 +34,7 @@ class Setting:
     usd: float
     hit_pct: float  # table 1
     elasticache_hit_pct: float
-    resets: int  # objects that were lost and fetched again
+    resets: int  # lost objects that were fetched again
     availability_pct: float | None = None
 
 

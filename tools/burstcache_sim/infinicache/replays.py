@@ -1,4 +1,4 @@
-"""The three settings of InfiniCache's production workload, simulated, next to what the paper prints."""
+"""Replays of InfiniCache's production workload in its three settings, next to the paper's results."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from burstcache_terminal.text import number_text
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
 
-_WARM_UP_MS, _SERVE_MS = 5, 13  # "a few ms"; about 13 ms more than the transfer
-_BACKUP_MS = 600  # of each of both environments, with what is new then billed as figure 13 shows
-_BYTES_PER_MS = 75_000  # of a function with 1.5 GB
+_WARM_UP_MS, _SERVE_MS = 5, 13  # "a few ms"; about 13 ms in addition to the transfer
+_BACKUP_MS = 600  # in each of the two environments; with the transfer of new data, the bill matches figure 13
+_BYTES_PER_MS = 75_000  # bandwidth of a function with 1.5 GB
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """One setting under one way to lose members."""
+    """The replay of one setting under one reclaim distribution."""
 
     setting: Setting
     reclaims: str
@@ -38,12 +38,12 @@ class Replay:
 
     @property
     def usd(self) -> float:
-        """What members cost in all hours [USD]."""
+        """The members' cost over all hours [USD]."""
         return sum(map(sum, map(hour_usd, self.run.hours)))
 
     @property
     def availability_pct(self) -> float:
-        """The paper's: lost objects against objects found [%]."""
+        """Availability as in the paper: one minus the number of lost objects per found object [%]."""
         total = self.run.total
         return 100 * (1 - total.losses / max(1, total.hits))
 
@@ -74,7 +74,7 @@ def replay(setting: Setting, trace: Trace, reclaims: str) -> Replay:
 
 
 def hour_usd(counts: Counts) -> tuple[float, float, float]:
-    """Return what serving, warm-up and backup cost in an hour, at the paper's prices [USD]."""
+    """Return the hourly costs of serving, warm-up and backup at the paper's prices [USD]."""
     price = MemberPrice(published.PAPER.memory_gb, published.REQUEST_USD, published.GB_S_USD)
 
     def usd(invocations: int, duration_ms: float) -> float:
@@ -89,7 +89,7 @@ def hour_usd(counts: Counts) -> tuple[float, float, float]:
 
 
 def replays_table(replays: Sequence[Replay]) -> Table:
-    """Return what was simulated next to what is printed, a row per quantity."""
+    """Return simulated and published results, one row per quantity."""
     rows: list[tuple[str, ...]] = []
     for one in replays:
         setting, total = one.setting, one.run.total
@@ -105,12 +105,12 @@ def replays_table(replays: Sequence[Replay]) -> Table:
             ("lost and fetched again", total.losses, setting.resets),
             ("availability [%]", one.availability_pct, setting.availability_pct),
         ]
-        for what, ours, printed in quantities:
+        for quantity, ours, printed in quantities:
             cells = ("", "") if printed is None else (number_text(printed), f"{ours / printed:.3f}")
-            rows.append((setting.name, one.reclaims, what, number_text(ours), *cells))
+            rows.append((setting.name, one.reclaims, quantity, number_text(ours), *cells))
     header = ("setting", "reclaims a minute", "quantity", "ours", "published", "ratio")
     note = (
-        "A synthetic trace with the statistics of table 1, since the original is not part of the paper. Which reclaims "
-        "the paper's 50 hours had is not printed: the two are those that give the low end of its losses."
+        "The trace is synthetic, with the statistics of table 1, as the original is not part of the paper. The paper "
+        "does not state the reclaims of its 50 hours: the two distributions give the low end of its losses."
     )
     return Table("50 hours of Dallas, simulated", header, tuple(rows), note, words=3)

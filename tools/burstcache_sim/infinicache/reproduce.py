@@ -1,4 +1,4 @@
-"""InfiniCache's evaluation at once: formulas, simulated hours, tables, pictures."""
+"""Functions that reproduce InfiniCache's evaluation as tables and pictures."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from burstcache_sim.progress import progress
 
 
 def reproduce(folder: Path) -> Iterator[str]:
-    """Reproduce what can be without the original trace; every call gives the same files.
+    """Reproduce the parts that do not need the original trace. Every call writes identical files.
 
     Args:
-        folder: Where `tables.md` and the pictures go; it is created.
+        folder: Folder for `tables.md` and the pictures, created if missing.
 
     Yields:
-        What to print on the way: tables and the names of files.
+        Lines to print: tables and file names.
 
     Raises:
         InvalidSettingError: The folder cannot be written.

@@ -1,1 +1,1 @@
-"""The exact optimum of a trace of one key."""
+"""The exact optimum for a trace of one key."""

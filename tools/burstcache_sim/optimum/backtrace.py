@@ -1,9 +1,10 @@
-"""Traces one optimal plan back through the nodes of `optimum.kernel`: linear in the requests.
+"""The backtrace of an optimal plan through the nodes of `optimum.kernel`, in linear time.
 
-The plan is taken apart from its end. Before the end of the trace, and before each start of Redis, stands a stretch
-without Redis; what it costs from any request on is computed backwards until it and a Redis run's end (or the beginning
-of the trace) add up to the node's exact cost. Then the run's start is sought the same way. Each search ends where the
-plan goes on, so no request is looked at more than twice.
+The plan is reconstructed from its end. A (possibly empty) stretch without Redis precedes each start of Redis and the
+end of the trace. The stretch's cost is computed backwards, request by request. The stretch begins at a Redis run's end
+or the trace's beginning, where this cost plus the cost up to there equals the node's exact cost. The start of the Redis
+run is found in the same way. Each search ends where the next search begins, so that no request is visited more than
+twice.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ BY_S3, BY_LAMBDA, BY_REDIS = 0, 1, 2
 
 @compiled
 def backtrace(t: Integers, p: Prices, nodes: Integers, cost: int, misses: int) -> Integers:
-    """Return the plan's pieces, the last one first: the kind (`BY_…`), the first request, the last one.
+    """Return the plan's pieces, last piece first. A piece has a kind (`BY_…`), a first request and a last request.
 
     Args:
         t: The arrivals, at least one [us].
         p: The prices.
         nodes: From `optimum_and_nodes`.
         cost: The optimum.
-        misses: The fewest misses at it.
+        misses: The minimum number of misses at that cost.
     """
     n = len(t)
     ends = least_run_ends(t, p)
     pieces = np.empty((n, 3), np.int64)
     count = 0
-    after = np.empty(n + 1, np.int64)  # per request the one that its Lambda run no longer serves; -1: a miss
+    after = np.empty(n + 1, np.int64)  # per request, the first later request outside the Lambda run (-1: a miss)
     spent, missed = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     end = n
     while end > 0:
@@ -56,15 +57,16 @@ def _stretch(
     t: Integers, p: Prices, nodes: Integers, ends: Integers, end: int, cost: int, misses: int,
     after: Integers, spent: Integers, missed: Integers,
 ) -> int:  # fmt: skip
-    """Return the first request of the stretch without Redis that ends before `end`, and fill its part of `after`.
+    """Return the first request of the stretch without Redis before `end`, and fill `after` for the stretch.
 
-    `cost` and `misses` are those of everything before `end`. If a run of Redis starts at `end`, the stretch begins so
-    early that the run before has cooled down. `spent` and `missed` are scratch: of the stretch from a request on.
+    `cost` and `misses` cover all requests before `end`. If a Redis run starts at `end`, the stretch begins early
+    enough for the previous Redis run to cool down. `spent` and `missed` are scratch arrays for the stretch's cost and
+    misses from each request on.
     """
     n = len(t)
     spent[end] = missed[end] = 0
-    longer, longer_misses, longer_end = INFINITE, 0, -1  # the best Lambda run beyond the least length …
-    seen = end + 1  # … of those that end before this request or a later one
+    longer, longer_misses, longer_end = INFINITE, 0, -1  # the best Lambda run beyond the minimum length
+    seen = end + 1  # `longer` covers the runs that end before this request or before a later request
     least = p.lambda_start + p.lambda_rate * p.least_lambda_us
     for i in range(end, -1, -1):
         if i < end:
@@ -93,7 +95,7 @@ def _stretch(
 
 @compiled
 def _note_stretch(pieces: Integers, count: int, after: Integers, begin: int, end: int) -> int:
-    """Add a stretch's pieces, the last one first; return how many pieces there are."""
+    """Append a stretch's pieces, last piece first, and return the number of all pieces."""
     first = count
     i = begin
     while i < end:
@@ -108,7 +110,7 @@ def _note_stretch(pieces: Integers, count: int, after: Integers, begin: int, end
 
 @compiled
 def _redis_start(t: Integers, p: Prices, nodes: Integers, after: int) -> int:
-    """Return the request with which the Redis run starts that ends with the request before `after`."""
+    """Return the first request of the Redis run that ends with the request before `after`."""
     for start in range(after - 1, -1, -1):
         run_us = max(p.least_redis_us, t[after - 1] - t[start]) - p.free_redis_us
         run = p.redis_start + p.redis_rate * run_us

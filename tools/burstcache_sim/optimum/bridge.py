@@ -1,17 +1,19 @@
-"""From the end of one Redis run to the start of the next, through the cool-down: the hard part of the optimum.
+"""The bridge from the end of one Redis run to the start of the next, through the cool-down.
 
-The next run may start only `cool_down_us` after the end of the last one, so what a plan costs between depends on when
-that end was. Every end is followed over its own cool-down only. Three rules, each of which exchanges a plan for another
-that costs no more, keep that short; c is what serving without Redis has cost since the end b of the run:
+The next run may not start until `cool_down_us` after the end of the previous run. The cost between the two runs
+therefore depends on that end. The program follows each end only over its own cool-down. Three rules prune this search.
+Each rule replaces a plan with another plan that costs no more. Let b be the end of the previous run, and c the cost of
+serving without Redis since b.
 
-A. If the next run starts at a and c + start >= rate*(a-b), going on with Redis from b to a costs no more.
-B. If c >= rate*(x-b), where x is a later request so served and the next run starts a cool-down after x or later, ending
-   the run at x instead of b costs no more. (In the middle of a Lambda run one more start of Lambda is in the way.)
-   Hence after such an x the next run starts earlier than that: if no request comes in time, the plan ends here, and
-   else rule A needs less.
-C. Whatever the plan, the requests up to the end of the cool-down cost at least the sum of their `floors`: half the
-   Lambda rate times the gap after the request (at most the least Lambda run), or one miss if that is less. A Lambda
-   run of length l pays for l or the least run, and its floors add up to half of both together at most.
+A. If the next run starts at a and c + start >= rate*(a-b), continuing Redis from b to a costs no more.
+B. Let x be a later request served without Redis, and let the next run start at least a cool-down after x. If
+   c >= rate*(x-b), ending the run at x instead of b costs no more. (In the middle of a Lambda run, this takes one more
+   Lambda start.) Hence the next run starts less than a cool-down after such an x. If no request arrives in this time,
+   the branch ends. Otherwise, a lower cost already satisfies rule A.
+C. In any plan, the requests up to the end of the cool-down cost at least the sum of their floors. A request's floor is
+   half the Lambda rate times the following gap (at most the minimum Lambda run), or the price of a miss if that is
+   less. A Lambda run of length l is billed for l or the minimum run, whichever is longer. The floors in a Lambda run
+   add up to at most half the sum of l and the minimum run.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ INFINITE = 1 << 62
 
 
 class Prices(NamedTuple):
-    """What serving costs [cost units, per microsecond where it is a rate], and the rules that go with it."""
+    """Prices of serving [cost units, rates per microsecond], and the durations that apply to Lambda and Redis runs."""
 
     lambda_rate: int
     lambda_start: int
@@ -37,21 +39,21 @@ class Prices(NamedTuple):
     redis_rate: int
     redis_start: int
     least_redis_us: int
-    free_redis_us: int  # of a Redis run, served by the cache function that bridges its boot
-    cool_down_us: int  # from the end of a Redis run to the start of the next
-    miss: int  # INFINITE: not allowed
+    free_redis_us: int  # the part of a Redis run in which a cache function bridges the boot
+    cool_down_us: int  # minimum time from the end of a Redis run to the start of the next
+    miss: int  # INFINITE if misses are not allowed
 
 
 @compiled
 def lower(costs: Integers, misses: Integers, i: int, cost: int, missed: int) -> None:
-    """Keep the lesser of the stored and the offered cost, and of equal ones that with fewer misses."""
+    """Replace the stored cost if the offered one is lower, or equal with fewer misses."""
     if cost < costs[i] or (cost == costs[i] and missed < misses[i]):
         costs[i], misses[i] = cost, missed
 
 
 @compiled
 def least_run_ends(t: Integers, p: Prices) -> Integers:
-    """Return for each request the first one that a least Lambda run from it no longer serves."""
+    """Return, for each request, the first request after a minimum Lambda run that starts with this request."""
     n = len(t)
     ends = np.empty(n, np.int64)
     end = 0
@@ -64,7 +66,7 @@ def least_run_ends(t: Integers, p: Prices) -> Integers:
 
 @compiled
 def summed_floors(t: Integers, p: Prices) -> Integers:
-    """Return the sums of the floors of the requests before each (rule C) [cost units]."""
+    """Return, for each request, the sum of the floors of all earlier requests (rule C) [cost units]."""
     n = len(t)
     sums = np.zeros(n + 1, np.int64)
     for i in range(n):
@@ -82,23 +84,26 @@ def bridge(
     going: Integers, going_misses: Integers,
     free: Integers, free_misses: Integers, lasting: Integers, lasting_misses: Integers,
 ) -> None:  # fmt: skip
-    """Follow the plans from a Redis run that ended with the request before `source` to the end of its cool-down.
+    """Follow the plans from a Redis run, whose last request precedes `source`, to the end of the run's cool-down.
 
     Args:
         t: The arrivals [us].
         p: The prices.
         source: The first request after the run.
-        end: The first request after the cool-down; there is one.
-        cost: What all before `source` costs [cost units]; `missed`: its misses.
+        end: The first request after the cool-down, which must exist.
+        cost: Cost of all requests before `source` [cost units].
+        missed: Misses among these requests.
         ends: From `least_run_ends`.
         sums: From `summed_floors`.
-        near: Scratch, all INFINITE and left so: like `free` within the cool-down, counted from `source`.
-        near_misses: Scratch.
-        going: Scratch, all INFINITE and left so: like `lasting` within the cool-down.
-        going_misses: Scratch.
-        free: Per request what all before it costs if a Redis run may start at it; lowered here from `end` on.
+        near: Scratch array like `free`, but within the cool-down and without `cost`. INFINITE before and after a call.
+        near_misses: Scratch array.
+        going: Scratch array like `lasting`, but within the cool-down and without `cost`. INFINITE before and after a
+            call.
+        going_misses: Scratch array.
+        free: Per request, the cost of all earlier requests if a Redis run may start with this request. This call lowers
+            the costs from `end` on.
         free_misses: The misses of `free`.
-        lasting: The same while a Lambda run beyond its least length still serves the request before.
+        lasting: Like `free`, but the previous request is served by a Lambda run beyond the minimum length.
         lasting_misses: The misses of `lasting`.
     """
     b_us = t[source - 1]
@@ -106,7 +111,7 @@ def bridge(
     least = p.lambda_start + p.lambda_rate * p.least_lambda_us
     cool_down = p.redis_rate * p.cool_down_us
     limit = cool_down + p.redis_rate * p.least_lambda_us + max(cool_down - start, least)
-    begun = p.lambda_rate // 2 * p.least_lambda_us  # what a run in progress may have paid of the floors to come
+    begun = p.lambda_rate // 2 * p.least_lambda_us  # later floors that a Lambda run in progress may have paid
     near[source], near_misses[source] = 0, 0
     reach = source
     i = source

@@ -1,7 +1,7 @@
-"""The exact optimum: the least cost of serving a trace of one key if the future were known.
+"""The exact optimum, which is the minimum cost of serving a trace of one key with perfect foresight.
 
-Every request is served by a cache function, by Redis or, if misses have a price, by S3. Costs are exact integers. The
-program is compiled at first use; importing this module loads neither numpy nor numba.
+Each request is served by a cache function, by Redis or, if misses have a price, by S3. Costs are exact integers. The
+program is compiled on first use. Importing this module loads neither numpy nor numba.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     from burstcache_sim.optimum.bridge import Prices
 
-# 19 years. At Lambda's and Redis's rate together so long a trace costs less than 2**62 units, and no sum exceeds that.
+# 19 years. Even at the combined rates of Lambda and Redis, such a trace costs less than 2**62 units: no sum overflows.
 MAX_SPAN_US = 600_000_000 * US_PER_S
-_DEAREST_PENALTY_UNITS = 10**12  # a cache function for one request costs a thirtieth: beyond this there is no miss
+_DEAREST_PENALTY_UNITS = 10**12  # 30 times the cost of a cache function per request, so that no request misses
 
-_BRIDGE_US = 30 * US_PER_S  # how long a cache function bridges the boot of Redis
+_BRIDGE_US = 30 * US_PER_S  # a cache function bridges the boot of Redis
 
 
 class Variant(Enum):
-    """Rules of the optimum: the least Lambda run [us], and whether a cache function bridges each boot of Redis."""
+    """The optimum's rules: the minimum Lambda run [us], and whether a cache function bridges each Redis boot."""
 
     PLAIN = (5 * US_PER_S, False)
     SHORT_LAMBDA = (1 * US_PER_S, False)
@@ -38,14 +38,14 @@ class Variant(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OptimumResult:
-    """The least cost of a trace in exact cost units, and with a penalty that of the best mixture with misses."""
+    """A trace's minimum cost in exact cost units, and its minimum cost with misses if misses have a penalty."""
 
-    cost_units: int  # no miss allowed
-    cost_units_dmin_1s: int  # the same with a least Lambda run of 1 s
-    cost_units_bridged: int  # the same with a cache function before every Redis run
+    cost_units: int  # without misses
+    cost_units_dmin_1s: int  # `cost_units` with a minimum Lambda run of 1 s
+    cost_units_bridged: int  # `cost_units` with a cache function before every Redis run
     penalty_units: int | None = None
-    objective_units: int | None = None  # cost and the penalties of the misses
-    fewest_misses: int | None = None  # at that objective
+    objective_units: int | None = None  # cost plus the penalties of misses
+    fewest_misses: int | None = None  # minimum number of misses at that objective
 
     @property
     def cost_units_at_fewest_misses(self) -> int | None:
@@ -56,14 +56,14 @@ class OptimumResult:
 
 
 def solve(arrivals_us: Sequence[int] | NDArray[np.int64], penalty_units: int | None = None) -> OptimumResult:
-    """Return the optimum of a trace of one key in all variants.
+    """Compute the optimum for a trace of one key in all variants.
 
     Args:
-        arrivals_us: When the requests come, sorted, repeats allowed, over at most 19 years [us].
-        penalty_units: What a miss costs on top of its S3 GET, at least 0 [cost units]; None forbids misses.
+        arrivals_us: Times of the requests, sorted, repeats allowed, over at most 19 years [us].
+        penalty_units: Price of a miss in addition to the S3 GET, at least 0 [cost units], or None to forbid misses.
 
     Raises:
-        InvalidSettingError: The arrivals are unsorted or span too much, or the penalty is below 0.
+        InvalidSettingError: The arrivals are unsorted or span more than 19 years, or the penalty is below 0.
 
     Source:
         `docs/understand/simulation.md`, "The exact optimum".
@@ -81,11 +81,11 @@ def least_cost(
     *,
     variant: Variant = Variant.PLAIN,
 ) -> tuple[int, int]:
-    """Return the least objective of one variant [cost units] and the fewest misses at it.
+    """Compute a variant's minimum objective [cost units], and the minimum number of misses at that objective.
 
     Args:
         arrivals_us: As in `solve` [us].
-        penalty_units: As in `solve`; several penalties over one trace give its Pareto front [cost units].
+        penalty_units: As in `solve` [cost units]. Solving for several penalties yields the Pareto front.
         variant: The rules.
 
     Raises:
@@ -103,12 +103,12 @@ def least_cost(
 def optimum_input(
     arrivals_us: Sequence[int] | NDArray[np.int64], penalty_units: int | None, variant: Variant
 ) -> tuple[NDArray[np.int64], Prices]:
-    """Return what the compiled program takes: arrivals from zero [us], prices [cost units]; raises as `least_cost`."""
+    """Return arrivals from 0 on [us] and prices [cost units] for the compiled program. Errors: see `least_cost`."""
     return _from_zero(arrivals_us), _prices(penalty_units, variant)
 
 
 def _from_zero(arrivals_us: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the arrivals relative to the first one; a shift in time changes no cost."""
+    """Return the arrivals relative to the first arrival. A shift in time does not change the cost."""
     import numpy as np
 
     if len(arrivals_us) and not 0 <= int(arrivals_us[-1]) - int(arrivals_us[0]) <= MAX_SPAN_US:

@@ -1,14 +1,15 @@
-"""The exact optimum's dynamic program, compiled: near-linear in the requests.
+"""The kernel of the exact optimum, a compiled dynamic program in near-linear time.
 
-Node i: the first i requests are served. Three costs per node, each with its fewest misses:
+At node i, the first i requests have been served. Each node has three costs, each with a minimum number of misses:
 
-* `least`: whatever Redis does;
-* `free`: a Redis run may start with request i (no run yet, or the last one has cooled down);
+* `least`: Redis may be in any state.
+* `free`: a Redis run may start with request i, because there was no run yet or the last run has cooled down.
 * `ended`: a Redis run ends with request i-1.
 
-A Lambda run that serves for its least length goes to the first request that it no longer reaches (fewer never help), or
-beyond, where each further gap costs its length; so one running minimum stands for all starts. A Redis run may usefully
-end within its least length, because the cool-down counts from its end: there the minimum over the starts slides.
+A Lambda run of the minimum length serves all requests in that time, since serving fewer requests never helps. A longer
+Lambda run pays for each further gap, and one running minimum covers all possible starts. It may pay to end a Redis run
+before the minimum billed duration, because the cool-down begins at the run's end. A sliding-window minimum covers the
+possible starts of such runs.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ from burstcache_sim.optimum.bridge import (
 
 @compiled
 def optimum(t: Integers, p: Prices) -> tuple[int, int]:
-    """Return the least cost of serving the arrivals `t` (the first one 0) and the fewest misses at that cost."""
+    """Return the minimum cost of serving the arrivals `t` (from 0), and the minimum number of misses at that cost."""
     nowhere = np.empty((0, 0), np.int64)
     return optimum_and_nodes(t, p, nowhere)
 
 
 @compiled
 def optimum_and_nodes(t: Integers, p: Prices, nodes: Integers) -> tuple[int, int]:
-    """Return what `optimum` returns, and fill the nodes by which a plan can be traced back.
+    """Return the result of `optimum`, and fill the nodes for a backtrace of the plan.
 
     Args:
         t: The arrivals [us].
         p: The prices.
-        nodes: Four rows of one place per node, to be filled: `free`, its misses, `ended`, its misses; or no row.
+        nodes: Four rows to fill, with one column per node: `free`, its misses, `ended`, its misses. An array without
+        rows stays empty.
     """
     n = len(t)
     is_kept = len(nodes) > 0
@@ -51,13 +53,13 @@ def optimum_and_nodes(t: Integers, p: Prices, nodes: Integers) -> tuple[int, int
     least, least_misses = np.full(n + 1, INFINITE, np.int64), np.zeros(n + 1, np.int64)
     free, free_misses = np.full(n + 1, INFINITE, np.int64), np.zeros(n + 1, np.int64)
     lasting, lasting_misses = np.full(n + 2, INFINITE, np.int64), np.zeros(n + 2, np.int64)
-    # Running minima: Lambda beyond its least length (by `least`), Redis beyond its least length.
+    # Running minima: Lambda beyond its minimum length (from `least`), Redis beyond its minimum length.
     beyond, beyond_misses = np.full(2, INFINITE, np.int64), np.zeros(2, np.int64)
-    starts = np.empty(n + 1, np.int64)  # Redis starts that may still be the best within the least length
+    starts = np.empty(n + 1, np.int64)  # Redis starts that may still be the best within the minimum length
     head = tail = 0
-    short = 0  # the first request whose least Lambda run reaches the newest one served
-    brief = 0  # the same for Redis
-    cooled = 0  # the first request after the newest end's cool-down
+    short = 0  # earliest request from which a minimum Lambda run reaches request i-1
+    brief = 0  # earliest request from which a minimum Redis run reaches request i-1
+    cooled = 0  # the first request after the cool-down of a Redis run that ends with request i-1
     lambda_least = p.lambda_start + p.lambda_rate * p.least_lambda_us
     redis_least = p.redis_start + p.redis_rate * (p.least_redis_us - p.free_redis_us)
     least[0] = free[0] = 0

@@ -1,4 +1,4 @@
-"""One plan that costs the exact optimum: what would have run when if the future were known."""
+"""Plans that achieve the exact optimum's cost: the runs of cache functions and Redis with perfect foresight."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What runs from when to when [us, on the trace's clock], and which requests S3 serves.
+    """The spans of cache functions and Redis [us, on the trace's clock], and the requests that S3 serves.
 
-    A span reaches from the first request that it serves to the last one, so it may be empty, and shorter than what is
-    billed. In the bridged variant Redis begins 30 s after the cache function that bridges its boot.
+    A span extends from its first served request to its last. It may have length 0 and be shorter than the billed time.
+    In the bridged variant, Redis begins 30 s after the cache function that bridges the boot.
     """
 
     lambda_spans_us: tuple[Span, ...] = ()
     redis_spans_us: tuple[Span, ...] = ()
-    missed: tuple[int, ...] = ()  # positions in the trace
+    missed: tuple[int, ...] = ()  # indices into the trace
 
     @property
     def misses(self) -> int:
-        """How many requests S3 serves."""
+        """The number of requests that S3 serves."""
         return len(self.missed)
 
 
@@ -39,15 +39,15 @@ def plan(
     *,
     variant: Variant = Variant.PLAIN,
 ) -> Plan:
-    """Return one of the plans that cost what `optimum.exact.least_cost` says, with as few misses as that has.
+    """Return a plan whose cost and number of misses equal the result of `optimum.exact.least_cost`.
 
     Args:
-        arrivals_us: When the requests come, sorted, repeats allowed, over at most 19 years [us].
-        penalty_units: What a miss costs on top of its S3 GET, at least 0 [cost units]; None forbids misses.
-        variant: The rules.
+        arrivals_us: Times of the requests, sorted, repeats allowed, over at most 19 years [us].
+        penalty_units: Price of a miss in addition to the S3 GET, at least 0 [cost units], or None to forbid misses.
+        variant: The minimum Lambda run, and whether a cache function bridges each Redis boot.
 
     Raises:
-        InvalidSettingError: The arrivals are unsorted or span too much, or the penalty is below 0.
+        InvalidSettingError: The arrivals are unsorted or span more than 19 years, or the penalty is below 0.
 
     Source:
         `docs/understand/simulation.md`, "The exact optimum".

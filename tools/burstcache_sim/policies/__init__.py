@@ -1,1 +1,1 @@
-"""The policies, a file each. Nothing outside this package knows them by name."""
+"""Policies, one module each. No other package refers to a policy by name."""

@@ -1,4 +1,4 @@
-"""Break-even and hazard as the live system has them: a node is judged by the use that all its keys make of it."""
+"""The live break-even and hazard policies: a node's use by all of its keys decides when the node boots and stops."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from functools import lru_cache
 from math import lcm
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from burstcache.core.gathering import AT_LEAST_US
+from burstcache.core.batching import MIN_BATCH_AGE_US
 from burstcache.core.key_use import KeyRule, KeyUse
 from burstcache.core.node_use import (
-    FIRST_LOOK_US,
-    MOST_HITS,
+    FIRST_CHECK_US,
+    MAX_HITS,
     NodeUse,
     UseRule,
     interrupted,
@@ -22,7 +22,7 @@ from burstcache.core.node_use import (
 )
 from burstcache.core.policies import POLICIES, UsePolicy
 from burstcache.core.policy import EVENT_LATENESS_US
-from burstcache.core.seen import is_repeat, notes_seen
+from burstcache.core.recency import is_repeat, should_record
 from burstcache.core.worth import MICRO, TierPrices, Worth
 from burstcache_sim.policies.policy import THESIS_PRICES, Options, WorthPolicy
 from burstcache_sim.world.result import Tier
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# A load that has been over for this long when it is reported boots nothing, and starts no cache function.
-_LATENESS_US = AT_LEAST_US + EVENT_LATENESS_US
+# Ignore bursts that ended longer ago than this when they are reported.
+_LATENESS_US = MIN_BATCH_AGE_US + EVENT_LATENESS_US
 _LEAST_RATE = Fraction(1, 50)
-_NEVER_WHOLE = 1 << 62  # a weight that no trace adds up to
+_NEVER_WHOLE = 1 << 62  # a weight that no trace reaches
 
 
 @lru_cache(maxsize=1 << 16)
 def weight_of(worth: Worth, size_bytes: int) -> int:
-    """Return what Redis saves for an object of that size, as a share of what it saves above S3 [millionths]."""
+    """Return the weight of a hit on an object of this size, compared with the tier below Redis [millionths]."""
     return worth.weight_of(size_bytes)
 
 
 def weights_of(worth: Worth, sizes_bytes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return `weight_of` each of many sizes: all amounts of a size are a fixed one and so much per byte."""
+    """Return `weight_of` for each size. Amounts are linear in the size, so their coefficients are computed once."""
     import numpy as np
 
     if not worth.prices.has_express:
         return np.full(len(sizes_bytes), MICRO, np.int64)
 
     def line(amount: Callable[[int], Fraction]) -> tuple[int, int, int]:
-        """Return integers p, q and r, so that an amount is (p + q * size) / r."""
+        """Return the integers p, q and r of an amount (p + q * size) / r."""
         fixed, each = amount(0), amount(1) - amount(0)
         whole = lcm(fixed.denominator, each.denominator)
         return int(fixed * whole), int(each * whole), whole
@@ -62,9 +62,9 @@ def weights_of(worth: Worth, sizes_bytes: NDArray[np.int64]) -> NDArray[np.int64
     return _weights(saved, above, sizes_bytes.tobytes())
 
 
-@lru_cache(maxsize=4)  # stacks that differ in their nodes alone weigh alike
+@lru_cache(maxsize=4)  # stacks that differ only in their nodes have equal weights
 def _weights(saved: tuple[int, int, int], above: tuple[int, int, int], sizes_bytes: bytes) -> NDArray[np.int64]:
-    """Return what Redis saves above Express by size, or above S3 where Express saves nothing [millionths]."""
+    """Return weights by size: of Redis over Express, or over S3 if Express saves nothing [millionths]."""
     import numpy as np
 
     fixed, each, _ = saved
@@ -78,42 +78,42 @@ def _weights(saved: tuple[int, int, int], above: tuple[int, int, int], sizes_byt
 @dataclass(slots=True)
 class _KeyMemory:
     use: KeyUse
-    seen_us: int | None = None  # when it was last noted as seen
+    seen_us: int | None = None  # time at which the key was last recorded as seen
 
 
 @dataclass(slots=True)
 class _NodeMemory:
     use: NodeUse
-    hits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MOST_HITS))  # time [us], weight
-    seen: dict[int, Key] = field(default_factory=dict)  # in the order in which they were noted as seen
-    left_out: set[int] = field(default_factory=set)  # keys seen lately that it runs without
-    ran_us: int = -1  # when it last ran
+    hits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_HITS))  # time [us], weight
+    seen: dict[int, Key] = field(default_factory=dict)  # keys in the order in which they were recorded as seen
+    left_out: set[int] = field(default_factory=set)  # recently seen keys that the boot did not load
+    ran_us: int = -1  # the end of its last run
 
 
 class UseRow(NamedTuple):
-    """The setting, for the compiled engine."""
+    """A policy's parameters for the compiled engine."""
 
     parameters: UsePolicy
     has_relay: bool
 
 
 @dataclass(frozen=True)
-class _ByUse(WorthPolicy):
-    """Repeats of all its keys boot a node; while it runs its keys are guests, and its hits are learned at looks.
+class _NodeUsePolicy(WorthPolicy):
+    """A policy based on node use: repeated requests boot a read-through node, and each check learns the node's hits.
 
     Source:
-        `docs/understand/simulation.md`, "Guests", "The use of a node".
+        `docs/understand/simulation.md`, "The use of nodes and keys" and "Read-through entries".
     """
 
     parameters: UsePolicy
-    has_relay: bool = True  # without one there are no cache functions
+    has_relay: bool = True  # whether there are cache functions
 
     takes_guests: ClassVar[bool] = True
     least_compiled: ClassVar[int] = 10_000
 
     @property
     def window(self) -> int:
-        """One request; uses have their own memory."""
+        """One request, because uses are stored separately."""
         return 1
 
     @property
@@ -125,11 +125,11 @@ class _ByUse(WorthPolicy):
         return self.parameters.key
 
     def memory(self) -> _KeyMemory:
-        """Return the memory of a key that nobody has asked for."""
+        """Return the memory of a key before its first request."""
         return _KeyMemory(self._key_rule.first())
 
-    def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
-        """Note a hit of the node; a reader tells any other request, which may be a repeat that boots the node."""
+    def handle_request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
+        """Record a hit on the node. Report any other request, and boot the node if a repeated request makes it pay."""
         node, memory = key.node, self._memory_of(key.node)
         weight = weight_of(self.parameters.worth, key.size_bytes)
         if tier == "R":
@@ -139,33 +139,33 @@ class _ByUse(WorthPolicy):
             if key.index in memory.left_out:
                 memory.left_out.remove(key.index)
                 memory.hits.append((at_us, weight))
-            self._tell(world, key, at_us)
+            self._report(world, key, at_us)
             world.fill(key)
             return
         if is_repeat(key.memory.seen_us, at_us):
             memory.use = self._node_rule.observe(memory.use, at_us, weight)
             if node.is_off and self._node_rule.boots(memory.use, max(at_us, world.now_us - _LATENESS_US)):
                 world.boot(node, at_us)
-        self._tell(world, key, at_us)
+        self._report(world, key, at_us)
         if self.has_relay and self._key_rule.ever_starts:
             self._keep(world, key, at_us)
 
-    def look(self, world: World, node: Node, at_us: int) -> None:
-        """Learn what the node has served; stop it, or look again when it would no longer pay."""
-        assert node.since_us is not None, "only a running node is looked at"
+    def check_node(self, world: World, node: Node, at_us: int) -> None:
+        """Learn the node's hits. Stop the node, or schedule the next check for the time when it would no longer pay."""
+        assert node.since_us is not None, "only a running node is checked"
         world.checks += 1
         memory = self._memory_of(node)
         memory.use = learn_hits(self._node_rule, memory.use, tuple(memory.hits))
         memory.hits.clear()
-        look_us = self._node_rule.next_look_us(memory.use, since_us=node.since_us, at_us=at_us)
-        if look_us is None:
+        check_us = self._node_rule.next_check_us(memory.use, since_us=node.since_us, at_us=at_us)
+        if check_us is None:
             world.stop_node(node, at_us)
             memory.ran_us = at_us
         else:
-            world.set_look(node, look_us)
+            world.schedule_check(node, check_us)
 
-    def ready(self, world: World, node: Node, at_us: int) -> None:
-        """Load the keys seen lately that pay for it, newest first, and end the cache functions of the node's keys."""
+    def handle_ready(self, world: World, node: Node, at_us: int) -> None:
+        """Load recently seen keys that are worth a GET, newest first. End all cache functions of the node's keys."""
         memory = self._memory_of(node)
         run_us = self._node_rule.stop_us(memory.use, at_us) - at_us
         newest = [key for key in reversed(memory.seen.values()) if is_repeat(key.memory.seen_us, at_us)]
@@ -174,7 +174,7 @@ class _ByUse(WorthPolicy):
         for key in world.keys:
             if key.node is node:
                 world.end_lambda(key, at_us)
-        world.set_look(node, at_us + FIRST_LOOK_US)
+        world.schedule_check(node, at_us + FIRST_CHECK_US)
 
     def _memory_of(self, node: Node) -> _NodeMemory:
         if node.memory is None:
@@ -189,11 +189,11 @@ class _ByUse(WorthPolicy):
             age_us=at_us - seen_us, run_us=run_us, weight=weight
         )
 
-    def _tell(self, world: World, key: Key, at_us: int) -> None:
-        """Tell a request that the node does not serve, and note its key as seen."""
-        is_noted = notes_seen(key.memory.seen_us, at_us, is_booting=key.node.ready_us is not None)
+    def _report(self, world: World, key: Key, at_us: int) -> None:
+        """Report a request that the node does not serve, and record its key as seen."""
+        is_noted = should_record(key.memory.seen_us, at_us, is_booting=key.node.ready_us is not None)
         weight = weight_of(self.parameters.worth, key.size_bytes)
-        world.tell(at_us, weight, self.parameters.gather, is_noted=is_noted)
+        world.report_request(at_us, weight, self.parameters.batch, is_noted=is_noted)
         if is_noted:
             key.memory.seen_us = at_us
             seen = self._memory_of(key.node).seen
@@ -201,10 +201,10 @@ class _ByUse(WorthPolicy):
             seen[key.index] = key
 
     def _keep(self, world: World, key: Key, at_us: int) -> None:
-        """Start a cache function if one pays, and let the key's live as long as it does."""
+        """Start the key's cache function if it pays, and extend its life as long as it pays."""
         rule, use, is_booting = self._key_rule, key.memory.use, key.node.ready_us is not None
         if use.is_followed and key.node.memory.ran_us > use.last_us:
-            use = interrupted(use)  # while the node ran nobody told the key's requests
+            use = interrupted(use)  # requests of the key were not reported while the node ran
         weight = weight_of(self.parameters.worth, key.size_bytes)
         key.memory.use = use = rule.observe(use, at_us, weight)
         is_in_time = use.last_us == at_us and world.now_us - at_us < _LATENESS_US
@@ -214,51 +214,52 @@ class _ByUse(WorthPolicy):
             world.set_deadline(key, max(key.lambda_ready_us, rule.lives_until_us(use, is_booting=is_booting)))
 
     def without_redis(self, requests: int) -> Self:
-        """Return the policy whose nodes never have an arrival."""
+        """Return a variant of the policy that never boots a node."""
         rule: Any = self.parameters.node
-        return replace(self, parameters=replace(self.parameters, node=replace(rule, whole=_NEVER_WHOLE)))
+        return replace(self, parameters=replace(self.parameters, node=replace(rule, arrival_weight=_NEVER_WHOLE)))
 
     def compiled(self) -> UseRow:
-        """Return the rules."""
+        """Return the parameters for the compiled engine."""
         return UseRow(self.parameters, self.has_relay)
 
     def of_sample(self, rate: Fraction) -> Self:
-        """Return the policy for a sample of a log's keys, a share of them: as much less makes an arrival.
+        """Return the policy for a sample of this share of a log's keys.
 
-        A request stands for at most fifty: of a smaller sample a node is used less than of its log.
+        The weight of an arrival is multiplied by the share, but by at least 1/50. A sample of a smaller share therefore
+        uses its node less than the whole log does.
         """
         rule: Any = self.parameters.node
-        whole = max(1, int(rule.whole * max(rate, _LEAST_RATE)))
-        return replace(self, parameters=replace(self.parameters, node=replace(rule, whole=whole)))
+        whole = max(1, int(rule.arrival_weight * max(rate, _LEAST_RATE)))
+        return replace(self, parameters=replace(self.parameters, node=replace(rule, arrival_weight=whole)))
 
     def fields(self) -> dict[str, Any]:
-        """Return what all rules follow from."""
+        """Return the hit value, from which all rules are derived, and whether there is a relay."""
         return {"hit_value_usd": float(self.parameters.worth.wait_usd), "has_relay": self.has_relay}
 
     @classmethod
     def from_options(cls, options: Options, prices: TierPrices) -> Self:
-        """Return the policy for the worth that a person names."""
+        """Build the policy from `--hit-value-usd` and the relay."""
         return replace(super().from_options(options, prices), has_relay=options.has_relay)
 
     @classmethod
     def worth(cls, hit_value_usd: Fraction | str, prices: TierPrices = THESIS_PRICES) -> Self:
-        """Return the policy for which a saved wait for S3 has that worth; raises `InvalidSettingError`."""
+        """Derive the policy from a hit value [USD]. Raises `InvalidSettingError` if the value is invalid."""
         rules = POLICIES[cls.name]
         assert rules is not None, "a policy that weighs"
         return cls(rules(Worth(Fraction(hit_value_usd), prices)))
 
 
 @dataclass(frozen=True)
-class Breakeven(_ByUse):
-    """By the times of the newest arrivals."""
+class Breakeven(_NodeUsePolicy):
+    """The break-even policy, which decides from the times of the newest arrivals."""
 
     name: ClassVar[str] = "breakeven"
     title: ClassVar[str] = "break-even"
 
 
 @dataclass(frozen=True)
-class Hazard(_ByUse):
-    """By a belief about the rate of arrivals."""
+class Hazard(_NodeUsePolicy):
+    """The hazard policy, which decides from a belief about the arrival rate."""
 
     name: ClassVar[str] = "hazard"
     title: ClassVar[str] = "hazard"

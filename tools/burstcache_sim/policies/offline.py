@@ -1,4 +1,4 @@
-"""The thesis's offline endpoint scheduler: it knows the next 90 seconds."""
+"""The thesis's offline scheduler of endpoints, which knows the next 90 seconds of requests."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from dataclasses import dataclass, field
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.units import INVOCATION_UNITS, LAMBDA_UNITS_PER_US, REDIS_UNITS_PER_US, S3_GET_UNITS
 
-_REQUESTS_AHEAD = 9  # this many requests, the current one the first of them …
-_AHEAD_US = 90 * US_PER_S  # … within this much: Redis pays
+_REQUESTS_AHEAD = 9  # Redis pays for this many requests, including the current one, within `_AHEAD_US`
+_AHEAD_US = 90 * US_PER_S  # the look-ahead
 _BRIDGE_US = 30 * US_PER_S  # Lambda serves while Redis boots
-_REDIS_US = 60 * US_PER_S  # a first run, from its readiness
+_REDIS_US = 60 * US_PER_S  # the first run, from readiness
 _LAMBDA_US = 5 * US_PER_S
-_REDIS_GAP_US = 104_600_000  # Redis outlives a gap of this much
+_REDIS_GAP_US = 104_600_000  # the longest gap that Redis bridges
 
 
 @dataclass(frozen=True, slots=True)
 class OfflineResult:
-    """What the algorithm keeps running when [us]; runs may overlap, and count in full."""
+    """Runs that the algorithm schedules [us]. Overlapping runs each count in full."""
 
     lambda_runs_us: tuple[tuple[int, int], ...]
     redis_runs_us: tuple[tuple[int, int], ...]
 
     @property
     def lambda_us(self) -> int:
-        """Sum of the lengths of all cache function runs [us]."""
+        """Total length of all runs of cache functions [us]."""
         return sum(end_us - start_us for start_us, end_us in self.lambda_runs_us)
 
     @property
     def redis_us(self) -> int:
-        """Sum of the lengths of all Redis runs [us]."""
+        """Total length of all runs of Redis [us]."""
         return sum(end_us - start_us for start_us, end_us in self.redis_runs_us)
 
     @property
     def cost_units(self) -> int:
-        """Running time at the thesis's prices; the thesis ignores the price of requests here."""
+        """Cost of running time at the thesis's prices. The thesis ignores the price of requests here."""
         return LAMBDA_UNITS_PER_US * self.lambda_us + REDIS_UNITS_PER_US * self.redis_us
 
     @property
     def cost_units_with_requests(self) -> int:
-        """The same and one invocation per cache function run, one S3 GET per Redis run."""
+        """`cost_units` plus an invocation per run of a cache function and an S3 GET per run of Redis."""
         requests_units = INVOCATION_UNITS * len(self.lambda_runs_us) + S3_GET_UNITS * len(self.redis_runs_us)
         return self.cost_units + requests_units
 
 
 @dataclass(slots=True)
 class _Schedule:
-    """The runs so far: [start, end], the last one may still grow."""
+    """Runs so far, as [start, end]. The last run may still be extended."""
 
     arrivals_us: Sequence[int]
     lambda_runs_us: list[list[int]] = field(default_factory=list)
@@ -73,7 +73,7 @@ class _Schedule:
         self._check_start(index)
 
     def _check_start(self, index: int) -> None:
-        """Start afresh (algorithm 3)."""
+        """Start new runs (algorithm 3)."""
         at_us = self.arrivals_us[index]
         self.is_in_redis = False
         lasts = self._load_lasts(index)
@@ -92,10 +92,10 @@ class _Schedule:
 
 
 def offline(arrivals_us: Sequence[int]) -> OfflineResult:
-    """Return what the offline endpoint scheduler keeps running for a trace of one key.
+    """Schedule cache functions and Redis for a trace of one key.
 
     Args:
-        arrivals_us: When the requests come, sorted, repeats allowed [us].
+        arrivals_us: Times of the requests, sorted, repeats allowed [us].
 
     Source:
         Thesis, appendix A.4, algorithms 2 and 3; `docs/understand/simulation.md`, "The offline algorithm".

@@ -1,4 +1,4 @@
-"""The thesis's scheduler: the live system's decisions (`core.policy`) on simulated time."""
+"""The thesis's policy: the live decisions of `core.policy` on simulated time."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from burstcache_sim.policies.policy import Options, Policy
 from burstcache_sim.world.result import Tier
 from burstcache_sim.world.world import Key, Node, World
 
-SENSITIVITY = 4  # the only one that the thesis uses on all its six workloads
+SENSITIVITY = 4  # the only value that the thesis uses on all of its six workloads
 _SENSITIVITIES = [Fraction(step, 4) for step in range(1, 21)]  # 0.25 to 5
 
 
 @dataclass(slots=True)
 class _Memory:
-    life: LambdaLife | None = None  # of the newest cache function
-    was_missing: bool = False  # a check has found the lease without an entry
+    life: LambdaLife | None = None  # life of the newest cache function
+    was_missing: bool = False  # whether the last check found a lease without an entry
 
 
 class ThesisRow(NamedTuple):
-    """The setting as integers, for the compiled engine."""
+    """The parameters as integers for the compiled engine."""
 
     keep_running_us: int
     tick_us: int
@@ -48,36 +48,36 @@ class ThesisRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Thesis(Policy):
-    """Every key decides as the live scheduler does; a node's check asks all its keys at once.
+    """The thesis's policy. Each key is scheduled as in the live system. One check of a node covers all of its keys.
 
     Source:
         Thesis, section 4.2.3; `docs/understand/simulation.md`, "The thesis policy".
     """
 
     parameters: Parameters
-    has_relay: bool = True  # without one no cache function: a hot key boots its node, and S3 serves it until then
+    has_relay: bool = True  # without cache functions (False), S3 serves a hot key until its node has booted
 
     name: ClassVar[str] = "thesis"
     is_ticked: ClassVar[bool] = True
 
     @property
     def window(self) -> int:
-        """Enough requests for the queue of five and for either threshold."""
+        """The number of requests that the queue of five and both thresholds need."""
         return self.parameters.window_length
 
     def memory(self) -> _Memory:
-        """Return the memory of a key without a cache function."""
+        """Return the memory of a key before its first cache function."""
         return _Memory()
 
-    def request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
-        """Count the request and start what it triggers."""
+    def handle_request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
+        """Count the request, then start a cache function or join the node if due."""
         memory: _Memory = key.memory
         if key.has_lambda and memory.life is not None:
-            # A request that S3 serves while the function starts counts like the others; only what it serves extends.
+            # Requests that S3 serves while the function starts also count. Only hits on the function extend its life.
             is_served = tier == "L"
             life = lambda_serves(memory.life, self.parameters) if is_served else _counted(memory.life)
             self._live(world, key, life)
-            # While the node stops the key stays where it is and asks again at its next request.
+            # While its node stops, the key stays in its tier and retries the promotion at its next request.
             if not key.is_leased and key.node.stopped_us is None and wants_promotion(life, self.parameters):
                 self._live(world, key, promote(life, self.parameters))
                 self._join(world, key, at_us)
@@ -87,30 +87,30 @@ class Thesis(Policy):
             else:
                 self._live(world, key, lambda_ready(world.start_lambda(key, at_us), 0, self.parameters))
 
-    def look(self, world: World, node: Node, at_us: int) -> None:
-        """Release the keys that are idle; a node without a lease stops."""
+    def check_node(self, world: World, node: Node, at_us: int) -> None:
+        """Release idle keys. Stop the node if no lease is left."""
         world.checks += 1
         for key in [key for key in node.leases.values() if self._leaves(key, at_us)]:
             key.memory.was_missing = False
             world.release(key)
         if node.leases:
-            world.set_look(node, at_us + self.parameters.redis_check_us)
+            world.schedule_check(node, at_us + self.parameters.redis_check_us)
         else:
             world.stop_node(node, at_us)
 
     def _join(self, world: World, key: Key, at_us: int) -> None:
-        """Take a lease unless the node stops; one that never stops is looked at while it has any."""
+        """Join the node unless it is stopping. An always-on node is checked while it has leases."""
         if key.node.stopped_us is None:
             world.join(key, at_us)
-            if key.node.since_us is not None and key.node.look_us is None:
-                world.set_look(key.node, at_us + self.parameters.redis_check_us)
+            if key.node.since_us is not None and key.node.check_us is None:
+                world.schedule_check(key.node, at_us + self.parameters.redis_check_us)
 
-    def ready(self, world: World, node: Node, at_us: int) -> None:
-        """Count the checks from now."""
-        world.set_look(node, at_us + self.parameters.redis_check_us)
+    def handle_ready(self, world: World, node: Node, at_us: int) -> None:
+        """Schedule the first check."""
+        world.schedule_check(node, at_us + self.parameters.redis_check_us)
 
     def _leaves(self, key: Key, at_us: int) -> bool:
-        """Whether a check releases a key: it is idle, or its object is missing for the second time."""
+        """Return whether a check releases a key: it is idle, or its object is missing for the second time."""
         memory: _Memory = key.memory
         if key.index in key.node.store:
             memory.was_missing = False
@@ -123,13 +123,13 @@ class Thesis(Policy):
         world.set_deadline(key, life.deadline_us)
 
     def without_redis(self, requests: int) -> Self:
-        """Return the policy with a threshold that no trace of that many requests reaches."""
+        """Return a variant of the policy with a threshold that a trace of this many requests cannot reach."""
         if not self.has_relay:
             return replace(self, parameters=replace(self.parameters, lambda_threshold_us=0))
         return replace(self, parameters=replace(self.parameters, redis_threshold=requests + 1))
 
     def compiled(self) -> ThesisRow:
-        """Return the parameters in the order of their places."""
+        """Return the parameters as a row for the compiled engine."""
         p = self.parameters
         return ThesisRow(
             p.keep_running_us,
@@ -144,41 +144,41 @@ class Thesis(Policy):
 
     @classmethod
     def configured(cls, rate_per_min: Fraction | int | str, sensitivity: Fraction | int | str) -> Self:
-        """Return the policy that the thesis's configurator derives; raises `InvalidSettingError`."""
+        """Derive the policy with the thesis's configurator, or raise an `InvalidSettingError`."""
         return cls(configure(Fraction(rate_per_min), Fraction(sensitivity)))
 
     @classmethod
-    def told(cls, rate_per_min: Fraction | int, sensitivity: int = SENSITIVITY) -> Self:
-        """Return what a live system makes of a rate.
+    def at_rate(cls, rate_per_min: Fraction | int, sensitivity: int = SENSITIVITY) -> Self:
+        """Derive the policy of a live system for a rate.
 
         Args:
-            rate_per_min: Expected rate, > 0 [1/min]. Above 12 times the sensitivity TICK would fall under a second,
-                which the live system refuses, naming the highest rate that it accepts: that one is taken then.
-            sensitivity: Of its configurator, 1 to 5.
+            rate_per_min: Expected rate, > 0 [1/min]. Capped at 12 times the sensitivity. The live system rejects higher
+                rates, at which TICK would be less than a second.
+            sensitivity: Sensitivity of the configurator, 1 to 5.
         """
         return cls.configured(min(Fraction(rate_per_min), Fraction(12 * sensitivity)), sensitivity)
 
     @classmethod
     def from_options(cls, options: Options, prices: TierPrices) -> Self:
-        """Return the configurator's parameters, single ones replaced."""
+        """Build the policy from the configurator's parameters and the overrides."""
         return cls._of(options, options.sensitivity)
 
     @classmethod
-    def described(cls, options: Options) -> str:
-        """Return rate, sensitivity and overrides in words."""
+    def describe(cls, options: Options) -> str:
+        """Describe the policy by rate, sensitivity and overrides."""
         overrides = f", {options.overrides}" if options.overrides else ""
         return f"thesis, rate {options.rate} a minute, sensitivity {options.sensitivity}{overrides}"
 
     @classmethod
     def knob(cls, options: Options, prices: TierPrices) -> tuple[str, Sequence[Self]]:
-        """Return all sensitivities at one rate."""
+        """Return a curve of all sensitivities at one rate."""
         low, high = float(_SENSITIVITIES[0]), float(_SENSITIVITIES[-1])
         settings = [cls._of(options, str(float(sensitivity))) for sensitivity in _SENSITIVITIES]
         return f"thesis, rate {options.rate}, sensitivity {low:g} to {high:g}", settings
 
     @classmethod
     def _of(cls, options: Options, sensitivity: str) -> Self:
-        # A TICK truncated to 0 is of no use in a live system, but the thesis's rules give it a meaning.
+        # The live system rejects a TICK truncated to 0. Under the thesis's rules, it is valid.
         return cls(
             parameters_from_text(
                 rate=options.rate, sensitivity=sensitivity, overrides=options.overrides, least_tick_s=0

@@ -1,1 +1,1 @@
-"""The pool, simulated: members, chunks, reclaims, warm-up, backup; the core decides what lies where and goes first."""
+"""The simulated pool: members, reclaims, warm-ups, backups. `burstcache.core.pool` places and evicts chunks."""

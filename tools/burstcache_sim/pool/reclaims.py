@@ -1,4 +1,4 @@
-"""How members lose their memory: at random one by one or in bursts, as was measured, or never."""
+"""Reclaims of member memory, either random (one by one or in bursts), measured, or none."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from burstcache.core.pool.availability import Reclaims, poisson, zipf
 
 _DAY_MIN = 1_440
 ACCEPTED = "none, poisson:MEAN, zipf:EXPONENT or measured:FILE"
-# The paper's last months: 36 an hour of 400 members that are warmed up each minute (Wang 2020, section 4.1).
+# The rate in the last months of the paper's measurement: 36 reclaims an hour among 400 members, with a warm-up each
+# minute (Wang 2020, section 4.1).
 USUAL_PER_MEMBER_MIN = 36 / 60 / 400
 
 
 @dataclass(frozen=True, slots=True)
 class ReclaimProcess:
-    """Members that lose their memory in a minute, over all members."""
+    """A distribution of the number of members reclaimed in a minute."""
 
     text: str
     minute: Reclaims
 
     def day(self) -> dict[int, int]:
-        """Return in how many minutes of a day how many members are reclaimed, as if that had been measured."""
+        """Return the expected minutes per day by number of reclaimed members, in the format of a measurement."""
         minutes = {count: round(share * _DAY_MIN) for count, share in self.minute.probabilities.items()}
         return {count: times for count, times in minutes.items() if times}
 
-    def drawn(self, random: Random, minutes: int) -> int:
-        """Return how many members are reclaimed in some minutes; the same one at most once."""
+    def draw(self, random: Random, minutes: int) -> int:
+        """Draw the number of distinct members reclaimed within some minutes."""
         counts, weights = zip(*sorted(self.minute.probabilities.items()), strict=True)
-        drawn: list[int] = random.choices(counts, cum_weights=list(accumulate(weights)), k=minutes)
-        return min(sum(drawn), self.minute.members)
+        reclaimed: list[int] = random.choices(counts, cum_weights=list(accumulate(weights)), k=minutes)
+        return min(sum(reclaimed), self.minute.members)
 
 
 def reclaim_process(text: str, members: int) -> ReclaimProcess:
-    """Return what `none`, `poisson:2.28`, `zipf:3.23` or `measured:FILE` stands for.
+    """Parse `none`, `poisson:2.28`, `zipf:3.23` or `measured:FILE`.
 
-    A file has a JSON object: by the number of reclaimed members, how many minutes had that.
+    The file is a JSON object that maps a number of reclaimed members per minute to the number of such minutes.
 
     Raises:
-        InvalidSettingError: It is none of them, or the file does not fit.
+        InvalidSettingError: The text has none of these forms, the file is unreadable, or its numbers do not fit.
     """
     kind, _, of = text.partition(":")
     try:
@@ -61,7 +62,7 @@ def reclaim_process(text: str, members: int) -> ReclaimProcess:
 
 
 def usual(members: int) -> ReclaimProcess:
-    """Return what the paper saw in its last months, for a pool of this size."""
+    """Return the reclaim process in the paper's last months, scaled to a pool of this size."""
     return reclaim_process(f"poisson:{USUAL_PER_MEMBER_MIN * members:.4g}", members)
 
 

@@ -1,4 +1,4 @@
-"""A pool as it is simulated, and what its run adds up to."""
+"""The scenario of a simulated pool, and the counts of a run."""
 
 from __future__ import annotations
 
@@ -6,33 +6,35 @@ import math
 from dataclasses import dataclass, field, fields
 
 from burstcache.core.pool.chunk_store import member_bytes
+from burstcache.core.pool.keep_alive import KeepAlivePrices
 from burstcache.core.pool.redundancy import BACKUP_MS, BYTES_PER_MS, SERVE_MS, WARM_UP_MS
 from burstcache.core.pool.slices import SLICE_BYTES, Redundancy
-from burstcache.core.pool.stay import StayPrices
 from burstcache_sim.pool.reclaims import ReclaimProcess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolScenario:
-    """A pool.
+    """The configuration and environment of a simulated pool.
 
     Attributes:
-        members: How many there are.
-        memory_mb: Of each [MB].
-        redundancy: How slices are coded.
-        warm_s: How often a member that is not there is woken [s].
-        backup_s: How often a member copies what is new to its second environment; 0: never [s].
-        reclaims: How members lose their memory.
-        pays_within_s: How soon a slice must be read again to be stored; None: it is stored at its first read [s].
+        members: Number of members.
+        memory_mb: Memory of a member [MB].
+        redundancy: Erasure code of the slices.
+        warm_s: Interval between warm-ups of a member without a connection [s].
+        backup_s: Interval between backups of new chunks to the second environment, or 0 for no backups [s].
+        reclaims: Process by which members lose their memory.
+        pays_within_s: Maximum gap between two reads after which a slice is stored [s], or None to store slices on the
+            first read.
         whole_objects: Whether an object is one slice, as in InfiniCache.
-        keep_s: How long a pool that nobody reads is kept [s].
-        stay: What a member weighs when it stays; None: it returns at the end of a billed cycle, as InfiniCache's.
-        billed_in_ms: What Lambda rounds a duration up to [ms].
-        serve_ms: Of an invocation, in addition to the chunks' way [ms].
-        warm_up_ms: Of an invocation that only wakes [ms].
-        backup_ms: Of a backup, in addition to the chunks' way [ms].
-        bytes_per_ms: What a member sends [bytes/ms].
-        seed: Of the random numbers.
+        keep_s: Time without reads after which the pool is abandoned [s].
+        stay: Prices that decide how long a member's invocation stays active, or None to end it with a billed cycle,
+            as in InfiniCache.
+        billed_in_ms: Billing increment of Lambda [ms].
+        serve_ms: Duration of an invocation, without the transfer of chunks [ms].
+        warm_up_ms: Duration of a warm-up [ms].
+        backup_ms: Duration of a backup, without the transfer of chunks [ms].
+        bytes_per_ms: Bandwidth of a member [bytes/ms].
+        seed: Seed of the random numbers.
     """
 
     members: int = 16
@@ -44,7 +46,7 @@ class PoolScenario:
     pays_within_s: float | None = math.inf
     whole_objects: bool = False
     keep_s: int = 3_600
-    stay: StayPrices | None = None
+    stay: KeepAlivePrices | None = None
     billed_in_ms: int = 1
     serve_ms: float = SERVE_MS
     warm_up_ms: float = WARM_UP_MS
@@ -54,63 +56,63 @@ class PoolScenario:
 
     @property
     def capacity_bytes(self) -> int:
-        """What a member may store [bytes]."""
+        """The capacity of a member [bytes]."""
         return member_bytes(self.memory_mb)
 
     @property
     def usable_bytes(self) -> float:
-        """What all members store without parity [bytes]."""
+        """The capacity of all members without parity [bytes]."""
         return self.members * self.capacity_bytes * self.redundancy.data / self.redundancy.chunks
 
     @property
     def slice_bytes(self) -> int | None:
-        """The longest slice; None: an object is one [bytes]."""
+        """The maximum slice size [bytes], or None if an object is one slice."""
         return None if self.whole_objects else SLICE_BYTES
 
 
 @dataclass(slots=True)
 class Counts:
-    """What happened in an hour, or in a whole run."""
+    """Counts over an hour or a whole run."""
 
     requests: int = 0
-    hits: int = 0  # requests of which every slice came from the pool
+    hits: int = 0  # requests served entirely from the pool
     read_bytes: int = 0
     hit_bytes: int = 0
     slice_reads: int = 0
     slice_hits: int = 0
-    slice_losses: int = 0  # stored once, and lost with the members that had it
-    slice_evictions: int = 0  # stored once, and dropped for others
+    slice_losses: int = 0  # slice reads that missed because members lost the slice
+    slice_evictions: int = 0  # slice reads that missed because the slice was evicted
     slice_writes: int = 0
-    repaired_slices: int = 0  # read although chunks were lost, and completed again
-    losses: int = 0  # requests that were no hit since a slice was lost
-    reclaimed: int = 0  # environments that lost their memory, second ones not counted
-    environments: int = 0  # made
+    repaired_slices: int = 0  # slices read despite missing chunks, which were then rewritten
+    losses: int = 0  # requests that missed because of a lost slice
+    reclaimed: int = 0  # reclaimed environments, not counting second environments
+    environments: int = 0  # created environments
     serve_invocations: int = 0
     serve_ms: float = 0.0
     warm_ups: int = 0
     warm_up_ms: float = 0.0
-    backups: int = 0  # invocations: two of a member
+    backups: int = 0  # invocations, two per member
     backup_ms: float = 0.0
-    ticks: int = 0  # of the control function
+    ticks: int = 0  # runs of the control function
 
     def add(self, other: Counts) -> None:
-        """Add another one's numbers."""
+        """Add the counts of another hour."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
 
 @dataclass(slots=True)
 class PoolRun:
-    """A trace through a pool."""
+    """The results of simulating a pool with a trace."""
 
     scenario: PoolScenario
     hours: list[Counts] = field(default_factory=list)
     period_us: int = 0
-    stored_bytes: int = 0  # at the end, parity included
+    stored_bytes: int = 0  # at the end, including parity
 
     @property
     def total(self) -> Counts:
-        """All hours together."""
+        """The sum of all hours."""
         total = Counts()
         for hour in self.hours:
             total.add(hour)
@@ -118,13 +120,13 @@ class PoolRun:
 
     @property
     def hit_share(self) -> float:
-        """Share of requests that the pool answered whole (0 to 1)."""
+        """Share of requests that were served entirely from the pool (0 to 1)."""
         total = self.total
         return total.hits / max(1, total.requests)
 
     @property
     def availability(self) -> float:
-        """Share of the reads of what was stored that found it: the paper's (0 to 1)."""
+        """Availability as in the paper, which is the hit ratio of reads of stored objects (0 to 1)."""
         total = self.total
-        found = total.hits + total.losses
-        return total.hits / found if found else 1.0
+        reads = total.hits + total.losses
+        return total.hits / reads if reads else 1.0

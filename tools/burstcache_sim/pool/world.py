@@ -1,7 +1,7 @@
-"""A trace through a pool: which slices are found, what is lost, how long members are billed.
+"""The simulated world of a pool, in which requests read slices, and members lose chunks and are billed.
 
-Slices, their holders and what a member drops are decided by `burstcache.core.pool`, as in the live system. A request
-reads its object from the start, as many bytes as its answer had.
+`burstcache.core.pool` decides on slices, the slices' members, and evictions, as in the live system. A request reads as
+many bytes from the start of its object as its response had.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.pool.admission import SliceAdmission
 from burstcache.core.pool.chunk_store import Chunk
-from burstcache.core.pool.heat import SliceHeat
 from burstcache.core.pool.placement import holders
-from burstcache.core.pool.slices import PooledObject, Slice
+from burstcache.core.pool.slices import CodedSlice, PooledObject
 from burstcache_sim.pool.members import SimulatedMember
 from burstcache_sim.pool.scenario import Counts, PoolRun, PoolScenario
 
@@ -25,15 +25,15 @@ _MS_PER_H = 3_600_000
 
 
 def simulate_pool(trace: Trace, scenario: PoolScenario, *, object_bytes: int) -> PoolRun:
-    """Return a trace's run through a pool.
+    """Simulate a pool with a trace.
 
     Args:
-        trace: Requests, at least one.
+        trace: The trace, with at least one request.
         scenario: The pool.
-        object_bytes: Size of an object whose size is not known [bytes].
+        object_bytes: Size of objects without a known size [bytes].
 
     Raises:
-        InvalidSettingError: The trace is empty or a sample, or there are fewer members than chunks of a slice.
+        InvalidSettingError: The trace is empty or a sample, or a slice has more chunks than there are members.
     """
     if not len(trace):
         raise InvalidSettingError("the trace is empty: expected at least one request")
@@ -54,10 +54,10 @@ class _World:
         self._names = list(self._members)
         self._holders: dict[bytes, list[SimulatedMember]] = {}
         within_s = scenario.pays_within_s
-        self._heat = None if within_s is None else SliceHeat(pays_within_s=within_s)
-        self._stored: set[bytes] = set()  # slices, at any time
+        self._heat = None if within_s is None else SliceAdmission(pays_within_s=within_s)
+        self._stored: set[bytes] = set()  # slices that were ever stored
         longest = largest_bytes if scenario.whole_objects else min(largest_bytes, scenario.slice_bytes or 0)
-        self._nothing = memoryview(bytes(longest + 64))  # what chunks point into: only lengths count
+        self._nothing = memoryview(bytes(longest + 64))  # the payload of all chunks; only the length matters
         self._run = PoolRun(scenario)
         self._next_tick_ms = 0.0
         self._last_read_ms = 0.0
@@ -87,13 +87,13 @@ class _World:
             if self._is_kept:
                 self._tick(self._next_tick_ms)
                 self._next_tick_ms += warm_ms
-            else:  # nothing is stored, so nobody counts the time
+            else:  # an empty pool has no ticks
                 self._next_tick_ms = (now_ms // warm_ms + 1) * warm_ms
 
     def _tick(self, now_ms: float) -> None:
         scenario, counts = self._scenario, self._counts(now_ms)
         if now_ms - self._last_read_ms > scenario.keep_s * 1000:
-            self._is_kept = False  # members that nobody wakes lose their memory before anybody reads again
+            self._is_kept = False  # members without warm-ups lose their memory before the next read
             for member in self._members.values():
                 member.has_copy = False
                 member.lose(now_ms)
@@ -108,8 +108,8 @@ class _World:
                 member.back_up(counts)
 
     def _reclaim(self, now_ms: float, counts: Counts) -> None:
-        """Take as many second environments as first ones: what takes memory away does not know them apart."""
-        number = self._scenario.reclaims.drawn(self._random, max(1, self._scenario.warm_s // 60))
+        """Reclaim equal numbers of first and second environments, since Lambda does not distinguish the two."""
+        number = self._scenario.reclaims.draw(self._random, max(1, self._scenario.warm_s // 60))
         if not number:
             return
         first, second = (self._random.sample(self._names, number) for _ in range(2))
@@ -124,57 +124,57 @@ class _World:
         counts.requests += 1
         counts.read_bytes += size_bytes
         self._last_read_ms = now_ms
-        found = [self._read_slice(now_ms, one, counts) for one in self._slices(key, size_bytes)]
-        counts.hits += all(was == "found" for was in found)
-        counts.losses += "lost" in found
+        outcomes = [self._read_slice(now_ms, slice_, counts) for slice_ in self._slices(key, size_bytes)]
+        counts.hits += all(outcome == "found" for outcome in outcomes)
+        counts.losses += "lost" in outcomes
 
-    def _slices(self, key: int, size_bytes: int) -> Iterator[Slice]:
+    def _slices(self, key: int, size_bytes: int) -> Iterator[CodedSlice]:
         redundancy = self._scenario.redundancy
         if self._scenario.whole_objects:
-            yield Slice(str(key).encode(), 0, size_bytes, redundancy)
+            yield CodedSlice(str(key).encode(), 0, size_bytes, redundancy)
         else:
             yield from PooledObject(str(key), "", size_bytes, redundancy).slices()
 
-    def _read_slice(self, now_ms: float, one: Slice, counts: Counts) -> str:
-        """Return `found`, `lost`, or `absent`: of a slice that was never stored, or was dropped for others."""
-        name, redundancy = one.name, one.redundancy
+    def _read_slice(self, now_ms: float, slice_: CodedSlice, counts: Counts) -> str:
+        """Read a slice, and return `found`, `lost`, or `absent` if the slice was never stored or was evicted."""
+        name, redundancy = slice_.name, slice_.redundancy
         counts.slice_reads += 1
-        belongs = self._heat is None or self._heat.ask(name, at_s=now_ms / 1000)
+        belongs = self._heat is None or self._heat.admit(name, at_s=now_ms / 1000)
         if name not in self._stored:
             if belongs:
-                self._store(now_ms, one, counts)
+                self._store(now_ms, slice_, counts)
             return "absent"
         members = self._holders[name]
         having = [member for member in members if member.store.get(name)]
         for member in members:
-            member.serve(now_ms, one.chunk_bytes if member in having else 0, counts)
+            member.serve(now_ms, slice_.chunk_bytes if member in having else 0, counts)
         if len(having) >= redundancy.data:
             counts.slice_hits += 1
-            counts.hit_bytes += one.size_bytes
+            counts.hit_bytes += slice_.size_bytes
             if len(having) < len(members):
                 counts.repaired_slices += 1
-                self._put(now_ms, one, [member for member in members if member not in having], counts)
+                self._put(now_ms, slice_, [member for member in members if member not in having], counts)
             return "found"
         is_lost = len(having) + sum(name in member.lost for member in members) >= redundancy.data
         counts.slice_losses += is_lost
         counts.slice_evictions += not is_lost
         if belongs:
-            self._store(now_ms, one, counts)
+            self._store(now_ms, slice_, counts)
         return "lost" if is_lost else "absent"
 
-    def _store(self, now_ms: float, one: Slice, counts: Counts) -> None:
-        name = one.name
+    def _store(self, now_ms: float, slice_: CodedSlice, counts: Counts) -> None:
+        name = slice_.name
         if name not in self._holders:
-            names = holders(name, self._names, one.redundancy.chunks)
+            names = holders(name, self._names, slice_.redundancy.chunks)
             self._holders[name] = [self._members[member] for member in names]
         counts.slice_writes += 1
         self._is_kept = True
-        self._put(now_ms, one, self._holders[name], counts)
+        self._put(now_ms, slice_, self._holders[name], counts)
 
-    def _put(self, now_ms: float, one: Slice, members: list[SimulatedMember], counts: Counts) -> None:
-        self._stored.add(one.name)
+    def _put(self, now_ms: float, slice_: CodedSlice, members: list[SimulatedMember], counts: Counts) -> None:
+        self._stored.add(slice_.name)
         for number, member in enumerate(members):
-            member.put(one.name, Chunk(number, 0, self._nothing[: one.chunk_bytes]), now_ms, counts)
+            member.put(slice_.name, Chunk(number, 0, self._nothing[: slice_.chunk_bytes]), now_ms, counts)
 
 
 def _largest_bytes(trace: Trace, object_bytes: int) -> int:

@@ -1,1 +1,1 @@
-"""What a person sees of a simulation: tables, pictures, a page."""
+"""Reports on a simulation: tables, pictures and a page."""

@@ -1,4 +1,4 @@
-"""Bills and comparisons as tables for a terminal, and as fields for JSON."""
+"""Bills and comparisons as terminal tables and JSON fields."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Any
 
 from burstcache.core.prices import UNCHECKED
 from burstcache_sim.bill.breakeven_frequency import BurstFrequency
-from burstcache_sim.bill.comparison import Compared
+from burstcache_sim.bill.comparison import ComparedSystem
 from burstcache_sim.bill.cost import Bill
 from burstcache_terminal.text import WIDTH, fixed_text, footnotes, number_text, table_text, wrapped_text
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows
-BILL_NUMBERS, COMPARISON_NUMBERS = (1, 3, 4), (1, 2, 3)  # columns aligned to the right
+BILL_NUMBERS, COMPARISON_NUMBERS = (1, 3, 4), (1, 2, 3)  # right-aligned columns
 
 
 def bill_table(billed: Bill, month: Bill) -> str:
-    """Return a bill with its sum and the names of its unchecked prices, if any.
+    """Return a bill as a table with its sum, and a note on unchecked prices.
 
     Args:
-        billed: The bill of a period.
-        month: The bill of a month of such periods.
+        billed: Bill of one period.
+        month: Bill of a month that repeats this period.
     """
     table = table_text(*bill_rows(billed, month), right=BILL_NUMBERS, most=WIDTH)
     return "\n".join(filter(None, (table, wrapped_text(unchecked_note(billed)))))
 
 
 def bill_rows(billed: Bill, month: Bill) -> Table:
-    """Return a bill as header and rows; the last row is the sum."""
-    decimals = 2 + _decimals(billed.usd)  # the thesis's items are parts of a cent
+    """Return a bill as a header and rows, with the sum in the last row."""
+    decimals = 2 + _decimals(billed.usd)  # the thesis's items cost fractions of a cent
 
     def row(text: str, quantity: str, unit: str, usd: float, month_usd: float) -> tuple[str, ...]:
         return text, quantity, unit, fixed_text(usd, decimals), fixed_text(month_usd, 2)
@@ -42,13 +42,13 @@ def bill_rows(billed: Bill, month: Bill) -> Table:
 
 
 def unchecked_note(billed: Bill) -> str:
-    """Return a note of the items with unchecked prices; empty if there are none."""
+    """Return a note that lists the items with unchecked prices, or an empty string."""
     unchecked = [line.text for line in billed.lines if UNCHECKED in line.source]
     return f"prices {UNCHECKED}: {'; '.join(unchecked)}" if unchecked else ""
 
 
-def comparison_table(compared: Sequence[Compared]) -> str:
-    """Return a line per system, and what the last column and the marks say."""
+def comparison_table(compared: Sequence[ComparedSystem]) -> str:
+    """Return a table of systems with footnotes and an explanation of its last column."""
     header, rows = comparison_rows(compared)
     marks, notes = footnotes(row[-1] for row in rows)
     marked = [(f"{name}{mark}", *cells) for (name, *cells, _), mark in zip(rows, marks, strict=True)]
@@ -56,8 +56,8 @@ def comparison_table(compared: Sequence[Compared]) -> str:
     return "\n".join([table, "", wrapped_text(cheaper_note(compared)), *notes])
 
 
-def comparison_rows(compared: Sequence[Compared]) -> Table:
-    """Return a comparison as header and rows; the last cell of a row is a note."""
+def comparison_rows(compared: Sequence[ComparedSystem]) -> Table:
+    """Return a comparison as a header and rows. The last cell of a row is its note."""
     decimals = _decimals(max(system.usd for system in compared))
     rows: list[tuple[str, ...]] = [
         (
@@ -73,16 +73,18 @@ def comparison_rows(compared: Sequence[Compared]) -> Table:
     return ("system", "USD", "a month", "memory %", "ours cheaper", "note"), rows
 
 
-def cheaper_note(compared: Sequence[Compared]) -> str:
-    """Return what the column `ours cheaper` counts."""
+def cheaper_note(compared: Sequence[ComparedSystem]) -> str:
+    """Return an explanation of the column `ours cheaper`."""
     at = compared[-1].cheaper_at
-    window = "an hour" if at is None or at.window_h == 1 else "a month"
-    share = "in parentheses the share of that time that it then takes"
-    return f"ours cheaper: how often the trace may come in {window} for Burstcache to cost less; {share}."
+    window = "hour" if at is None or at.window_h == 1 else "month"
+    return (
+        f"ours cheaper: repetitions of the trace per {window} at which Burstcache costs less (in parentheses: their"
+        f" share of the {window})."
+    )
 
 
 def _times_text(at: BurstFrequency) -> str:
-    """Return at how many repetitions ours is cheaper; more than fit one after the other are any number."""
+    """Describe the repetition counts at which Burstcache is cheaper. A limit beyond the window reads `always`."""
     if at.most is None:
         return "always" if at.least <= 1 else f"from {at.least:,} times"
     if at.most == 0:
@@ -92,7 +94,7 @@ def _times_text(at: BurstFrequency) -> str:
 
 
 def _decimals(most_usd: float) -> int:
-    """Return how many decimals amounts up to this one need."""
+    """Return the number of decimals to print if the largest amount is `most_usd`."""
     return 5 if most_usd < 1 else 2
 
 
@@ -111,7 +113,7 @@ def bill_lines(billed: Bill) -> list[dict[str, Any]]:
     ]
 
 
-def compared_fields(system: Compared) -> dict[str, Any]:
+def compared_fields(system: ComparedSystem) -> dict[str, Any]:
     """Return one system of a comparison for JSON."""
     at = system.cheaper_at
     return {

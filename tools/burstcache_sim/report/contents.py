@@ -1,4 +1,4 @@
-"""The contents of a report, gathered once for the terminal, the page and the pictures."""
+"""The contents of a report, computed once for terminal, page and pictures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from burstcache.core.prices import THESIS, PriceSheet
-from burstcache_sim.bill.clock import Clock
-from burstcache_sim.bill.comparison import OURS, Billing, Compared, compare
+from burstcache_sim.bill.comparison import OURS, Billing, ComparedSystem, compare
 from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand
-from burstcache_sim.bill.sampled import of_whole_log
+from burstcache_sim.bill.latency_model import LatencyModel
+from burstcache_sim.bill.sampled import scale_to_log
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import offline_usage
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB
@@ -29,77 +29,77 @@ if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
     from burstcache_sim.world.result import RunResult
 
-OPTIMUM_PRICES = THESIS  # the optimum's integers are this sheet's …
-_OPTIMUM_SETUP = ("t2.micro", THESIS_MEMORY_MB)  # … for this node and this much memory of the cache function
+OPTIMUM_PRICES = THESIS  # the optimum's integer costs are exact only for this price sheet
+_OPTIMUM_SETUP = ("t2.micro", THESIS_MEMORY_MB)  # and for this node type and cache function memory
 Knob = Mapping[str, Sequence[Policy]]
 Point = tuple[float, float]  # share from memory [%], cost [USD]
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What could have run if the future were known; costs of the cache alone [USD]."""
+    """Clairvoyant plans for a trace, with their cache-only costs [USD]."""
 
     offline: OfflineResult
     offline_usd: float
     optimum: Plan
-    optimum_usd: float | None  # None: the sheet is not the optimum's
+    optimum_usd: float | None  # None if the optimum's costs do not apply to this sheet and setup
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything in a report."""
+    """All results in a report."""
 
     trace: Trace
-    result: RunResult  # of the trace: with a sample of a log's keys, of the sample
-    whole: RunResult  # its counts for the whole log; the same without a sample
+    result: RunResult  # run of the trace, which may be a sample of a log's keys
+    whole: RunResult  # scaled to the whole log; equals `result` unless the trace is a sample
     demand: Demand
     bill: Bill
     month: Bill  # the trace repeated for a month
-    cache_usd: float  # cache function, node and S3 alone
+    cache_usd: float  # cost of cache function, node and S3 only
     latency: LatencySummary
-    latency_without: LatencySummary  # S3 read directly
-    compared: tuple[Compared, ...]
-    fronts: Mapping[str, tuple[Point, ...]]  # by policy; costs as in `bill`
-    plans: Plans | None  # of one key only
+    latency_without: LatencySummary  # latencies of direct reads from S3
+    compared: tuple[ComparedSystem, ...]
+    fronts: Mapping[str, tuple[Point, ...]]  # points by policy, with costs as in `bill`
+    plans: Plans | None  # None if the trace has several keys
 
     @property
-    def ours(self) -> Compared:
-        """This system among the compared ones."""
+    def ours(self) -> ComparedSystem:
+        """Burstcache's entry in the comparison."""
         return next(system for system in self.compared if system.name == OURS)
 
 
-def gather(
+def build_report(
     policy: Policy,
     trace: Trace,
     billing: Billing,
     *,
-    clock: Clock,
+    clock: LatencyModel,
     knobs: Knob,
     penalty_units: int | None = None,
 ) -> Report:
-    """Simulate, bill, compare, plan.
+    """Simulate and bill a run, compare it with competitors, and plan the optimum.
 
     Args:
-        policy: What decides.
+        policy: Policy of the run.
         trace: Requests, at least one.
-        billing: How they are billed.
-        clock: How long requests take.
-        knobs: Per policy the settings to try for the Pareto plot.
-        penalty_units: What a miss costs the optimum; None if it serves everything from memory [cost units].
+        billing: Prices, deployment and period.
+        clock: Latencies.
+        knobs: Settings to try per policy, for the Pareto plot.
+        penalty_units: Cost of a miss in the optimum [cost units]. If None, no request misses.
 
     Raises:
         InvalidSettingError: The trace is empty.
-        PriceMissingError: The sheet has no price for this system.
+        PriceMissingError: The sheet lacks a price that Burstcache needs.
     """
     scenario = Scenario(trace, billing.setup.nodes)
     result = replay(policy, scenario)
     demand = billing.demand(trace)
-    whole = of_whole_log(result, trace, demand.requests)
-    clock = clock.of_log(trace, object_bytes=billing.setup.object_bytes)
+    whole = scale_to_log(result, trace, demand.requests)
+    clock = clock.for_log(trace, object_bytes=billing.setup.object_bytes)
 
     def point(run: RunResult) -> Point:
-        tried = of_whole_log(run, trace, demand.requests)
-        return tried.in_memory_pct, billing.bill(tried, demand).usd
+        scaled = scale_to_log(run, trace, demand.requests)
+        return scaled.in_memory_pct, billing.bill(scaled, demand).usd
 
     return Report(
         trace=trace,
@@ -121,13 +121,13 @@ def gather(
 
 
 def _plans(trace: Trace, prices: PriceSheet, setup: Setup, penalty_units: int | None) -> Plans:
-    found = offline(trace.arrivals_us.tolist())
+    offline_run = offline(trace.arrivals_us.tolist())
     optimum = plan(trace.arrivals_us, penalty_units)
     objective_units, misses = least_cost(trace.arrivals_us, penalty_units)
     is_priced = prices.name == OPTIMUM_PRICES and (setup.instance_type, setup.cache_memory_mb) == _OPTIMUM_SETUP
     return Plans(
-        offline=found,
-        offline_usd=bill(offline_usage(found, setup), prices, only_cache=True).usd,
+        offline=offline_run,
+        offline_usd=bill(offline_usage(offline_run, setup), prices, only_cache=True).usd,
         optimum=optimum,
         optimum_usd=usd(objective_units - misses * (penalty_units or 0)) if is_priced else None,
     )

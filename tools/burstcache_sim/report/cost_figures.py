@@ -1,4 +1,4 @@
-"""A picture of cost against the share served from memory."""
+"""Figures of cost against the share served from memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PARETO_NOTE = (
-    "Lower and further to the right is better. The axis of cost is logarithmic where amounts are far apart, so equal"
-    " distances are equal factors. What has no knob is one point."
+    "Lower and further to the right is better. The cost axis is logarithmic if amounts are far apart: equal distances"
+    " are equal factors. A system without a knob is one point."
 )
 _SIZE_IN = (9.0, 4.9)
-_PLACE = (0.1, 0.12, 0.64, 0.64)  # room for labels on the right and two rows of names above
-_NAMES_X = 1.03  # where they begin, in widths of the plot
-_LOGARITHMIC_FROM = 30.0  # times between the least and the most
+_PLACE = (0.1, 0.12, 0.64, 0.64)  # room for labels on the right and a legend of two rows above
+_NAMES_X = 1.03  # left edge of the labels, in widths of the plot
+_LOGARITHMIC_FROM = 30.0  # larger ratios of highest to lowest cost get a logarithmic axis
 
 
 def pareto_figure(
@@ -31,14 +31,14 @@ def pareto_figure(
     subtitle: str = "",
     cost_label: str = "cost [USD]",
 ) -> Figure:
-    """Draw the cost and the share from memory at each step of a knob.
+    """Plot cost against the share from memory for each knob setting.
 
     Args:
-        fronts: Per policy the outcomes of its knob, in any order: share from memory [%], cost [USD].
-        points: Systems without a knob, named in the picture.
-        title: Of the picture.
-        subtitle: Below the title.
-        cost_label: What the cost is for.
+        fronts: Share from memory [%] and cost [USD] of each knob setting, per policy, in any order.
+        points: Systems without a knob, labelled by name.
+        title: Title of the picture.
+        subtitle: Line below the title.
+        cost_label: Label of the cost axis.
     """
     singles = points or {}
     with drawing():
@@ -60,11 +60,11 @@ def pareto_figure(
 
 
 def _set_cost(axes: Axes, usd: Sequence[float], label: str) -> None:
-    some = [amount for amount in usd if amount > 0]
-    if some and len(some) == len(usd) and max(some) > _LOGARITHMIC_FROM * min(some):
+    positive = [amount for amount in usd if amount > 0]
+    if positive and len(positive) == len(usd) and max(positive) > _LOGARITHMIC_FROM * min(positive):
         ticks_1_2_5(axes)
     else:
-        axes.set_ylim(0, 1.1 * max(some, default=1.0))
+        axes.set_ylim(0, 1.1 * max(positive, default=1.0))
     axes.set_ylabel(label)
     _grid(axes)
 

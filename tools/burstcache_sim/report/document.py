@@ -1,4 +1,4 @@
-"""A report as text for a terminal, as JSON, as a page, and request by request as CSV."""
+"""The document of a report: text for a terminal, JSON, a page, and CSV with a line per request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.bill.comparison import OURS, Compared
+from burstcache_sim.bill.comparison import OURS, ComparedSystem
 from burstcache_sim.latency import LatencySummary
 from burstcache_sim.report import html
 from burstcache_sim.report.bills import (
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 _SERVED = ("served by", "requests", "share %")
 _LATENCY = ("", "mean ms", "50 % within", "90 %", "95 %", "99 %")
-_STEPS = 12  # of the run in numbers
-_LONG_MS = 100_000  # from which on nobody counts hundredths
-# What the picture shows, for readers who cannot see it; the tables have the numbers.
+_STEPS = 12  # maximum number of time steps in the table of a run
+_LONG_MS = 100_000  # longer latencies are printed without hundredths
+# Alt text of the picture. The tables contain the numbers.
 _PARETO = (
     "Cost of each setting of all policies against the share of requests that it serves from memory, and one point"
     " for each competitor"
@@ -51,9 +51,9 @@ def as_text(report: Report, *, instance_type: str, replayed: str) -> str:
     """Return the report for a terminal, with one competitor of each kind.
 
     Args:
-        report: What was gathered.
-        instance_type: This system's node.
-        replayed: Which policy and setup were replayed, for a person.
+        report: The report.
+        instance_type: Type of Burstcache's node.
+        replayed: Description of the policy and setup that were replayed.
     """
     return "\n\n".join(
         (
@@ -96,12 +96,12 @@ def as_page(
     """Return the report as a self-contained page.
 
     Args:
-        report: What was gathered.
-        money: What it has been billed by some instants, and others.
-        figures: From `pictures`.
-        title: The trace's name.
-        replayed: Which policy and setup were replayed, for a person.
-        instance_type: This system's node.
+        report: The report.
+        money: Bills of Burstcache and competitors over time.
+        figures: The pictures, from `pictures`.
+        title: Name of the trace.
+        replayed: Description of the policy and setup that were replayed.
+        instance_type: Type of Burstcache's node.
     """
     result = report.whole
     sections = [
@@ -117,7 +117,7 @@ def as_page(
             ),
         ),
         html.Section(
-            "What it is billed",
+            "The bill",
             (
                 html.table(
                     *bill_rows(report.bill, report.month),
@@ -128,7 +128,7 @@ def as_page(
                 *map(html.text, filter(None, [unchecked_note(report.bill)])),
             ),
         ),
-        html.Section("What else one could buy", _compared_parts(report, instance_type)),
+        html.Section("Competitors", _compared_parts(report, instance_type)),
         html.Section(
             "Cost against the share served from memory",
             (
@@ -142,7 +142,7 @@ def as_page(
 
 
 def csv_lines(report: Report) -> Iterator[str]:
-    """Return a line per request of the run: arrival, key (if there are many), tier."""
+    """Yield a CSV header, then a line per request: arrival, key (if the trace has keys), tier."""
     trace, tiers = report.trace, report.result.tiers
     names = {"S": "s3", "L": "lambda", "R": "redis"}
     has_keys = trace.key_ids is not None
@@ -159,7 +159,7 @@ def _lead(report: Report) -> str:
     lasts = duration_text(report.demand.period_us / US_PER_S)
     return (
         f"{count_text(result.n, 'request')}{objects} in {lasts}, {result.in_memory_pct:.2f} % from memory,"
-        f" {number_text(report.bill.usd)} USD with the prices {report.bill.sheet}."
+        f" {number_text(report.bill.usd)} USD at the prices of {report.bill.sheet}."
     )
 
 
@@ -169,12 +169,13 @@ def _served_rows(result: RunResult) -> list[tuple[str, ...]]:
 
 
 def _run_table(report: Report, money: Money) -> str:
-    """Return a table of a run's time in a dozen steps: requests, shares, money."""
+    """Return a table of requests, tier shares and bills in at most twelve time steps."""
     first_us, lasts_us = money.at_us[0], money.at_us[-1] - money.at_us[0]
     step_us = step_s(lasts_us, most=_STEPS) * US_PER_S
     since_us = report.trace.arrivals_us[: report.result.n] - first_us
     shares = shares_of(since_us, report.result.tiers, step_us // US_PER_S)
-    header = ("from", "requests", "S3 %", "Lambda %", "Redis %", *(f"{one.name}, USD" for one in money.accounts))
+    accounts = (f"{account.name}, USD" for account in money.accounts)
+    header = ("from", "requests", "S3 %", "Lambda %", "Redis %", *accounts)
     rows = []
     for i in range(-(-lasts_us // step_us)):
         redis, cache_function, s3 = shares.served[:, i].tolist() if i < len(shares.counts) else (0, 0, 0)
@@ -183,15 +184,15 @@ def _run_table(report: Report, money: Money) -> str:
         last = bisect_right(money.at_us, first_us + (i + 1) * step_us) - 1
         billed = [number_text(account.usd[last]) for account in money.accounts]
         rows.append((duration_text(i * step_us / US_PER_S), f"{count:,}", *pct, *billed))
-    caption = "Requests and who served them, and what has been billed by the end of each step"
+    caption = "Requests, shares of the tiers, and bills so far at the end of each step"
     return html.table(header, rows, right=range(1, len(header)), caption=caption)
 
 
 def _compared_parts(report: Report, instance_type: str) -> tuple[str, ...]:
-    """Return one competitor of each kind, all of them folded, and how often the trace may come."""
+    """Return a table with one competitor of each kind, a folded table of all systems, and the break-even note."""
     shown = representative(report.compared, instance_type)
 
-    def table_of(systems: Sequence[Compared], caption: str) -> str:
+    def table_of(systems: Sequence[ComparedSystem], caption: str) -> str:
         ours = [i for i, system in enumerate(systems) if system.name == OURS]
         return html.table(*comparison_rows(systems), right=COMPARISON_NUMBERS, strong=ours, caption=caption)
 
@@ -203,7 +204,7 @@ def _compared_parts(report: Report, instance_type: str) -> tuple[str, ...]:
 
 
 def _front_tables(report: Report) -> list[str]:
-    """Return a table per policy: what each setting of its knob gives."""
+    """Return a table per policy, with a row for each setting of its knob."""
     header = ("memory %", "USD")
     return [
         html.table(header, [(f"{pct:.2f}", number_text(usd)) for pct, usd in front], right=(0, 1), caption=name)
@@ -213,12 +214,12 @@ def _front_tables(report: Report) -> list[str]:
 
 def _alternative(result: RunResult) -> str:
     shares = ", ".join(f"{name} {share} %" for name, _, share in _served_rows(result))
-    return f"Requests over time, the share of each tier ({shares} in all), what ran when, and what was billed so far"
+    return f"Requests over time, the share of each tier ({shares} in total), run times of caches, and bills so far"
 
 
 def _latency_rows(report: Report) -> list[tuple[str, ...]]:
-    def row(name: str, found: LatencySummary) -> tuple[str, ...]:
-        values = (found.mean_ms, found.p50_ms, found.p90_ms, found.p95_ms, found.p99_ms)
+    def row(name: str, latency: LatencySummary) -> tuple[str, ...]:
+        values = (latency.mean_ms, latency.p50_ms, latency.p90_ms, latency.p95_ms, latency.p99_ms)
         return (name, *(f"{ms:.2f}" if ms < _LONG_MS else f"{ms:,.0f}" for ms in values))
 
     return [row("with Burstcache", report.latency), row("S3 alone", report.latency_without)]
@@ -226,20 +227,20 @@ def _latency_rows(report: Report) -> list[tuple[str, ...]]:
 
 def _about_latency(report: Report) -> str:
     return (
-        "Latencies are assumed, not simulated: each tier has a mean to its first byte and a bandwidth"
-        f" (S3 alone {report.latency_without.mean_ms:.3g} ms), and requests spread around it."
+        "Latencies are assumed, not simulated: each tier has a mean time to the first byte and a bandwidth"
+        f" (S3 alone {report.latency_without.mean_ms:.3g} ms), and requests spread around the mean."
     )
 
 
 def _about_plans(report: Report) -> str:
     if report.plans is None:
-        return "Many objects: the lanes show how many cache functions and nodes ran at once."
-    costs = "Amounts next to the lanes cover the cache alone (function, node, S3), all others the whole bill."
+        return "With many objects, the lanes show how many cache functions and nodes ran at once."
+    costs = "Amounts next to the lanes cover the cache alone (function, node, S3). All others cover the whole bill."
     if report.plans.optimum_usd is None:
-        return f"{costs} The optimum is planned with the prices {OPTIMUM_PRICES}, so it has no amount here."
+        return f"{costs} The optimum is planned at the prices of {OPTIMUM_PRICES}, so it has no amount here."
     return f"{costs} The offline algorithm pays for no request, the optimum does."
 
 
 def _quoted(key: str) -> str:
-    """Return a key as a cell of CSV."""
+    """Return a key as a CSV cell."""
     return '"' + key.replace('"', '""') + '"' if any(mark in key for mark in '",\r\n') else key

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, sizes, and how a figure becomes bytes. The same figure gives the same bytes."""
+"""Drawing of all figures: colours, sizes, and deterministic output as SVG or PNG."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Distinguishable for the colour-blind; at least 3 : 1 against white and against a page's dark ground. Text is INK.
+# Colour-blind safe, with a contrast of at least 3:1 on white and on a page's dark background. Text is INK.
 TIER_COLOURS = {"S": "#7a7f87", "L": "#cf7d00", "R": "#2f7abf"}
 TIER_NAMES = {"S": "S3", "L": "Lambda", "R": "Redis"}
 LINE_COLOURS = ("#0f8b6d", "#b0457b", "#8c6d31", "#5b5fc7", "#3fa0b0", "#a04a3a", "#6d8f1f", "#7d5a9e")
-INK = "#1f2328"  # text and axes; a page replaces it by its own colour of text
+INK = "#1f2328"  # colour of text and axes; pages replace it with their own
 FORMATS = (".svg", ".png")
 _DPI = 150
-_TITLE, _LINE = 70, 120  # characters that fit a figure of 9 inches
+_TITLE, _LINE = 70, 120  # characters that fit into 9 inches
 _SETTINGS: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
-    "font.family": "DejaVu Sans",  # part of matplotlib: the same everywhere
+    "font.family": "DejaVu Sans",  # bundled with matplotlib, so identical on every machine
     "font.size": 9.0,
     "legend.frameon": False,
     "svg.fonttype": "path",
     "svg.hashsalt": "burstcache",
     "text.color": INK,
-    "text.parse_math": False,  # a dollar sign is a dollar sign
+    "text.parse_math": False,  # no mathtext, because labels contain dollar signs
     "xtick.color": INK,
     "ytick.color": INK,
 }
 
 
 def plain(value: float) -> str:
-    """Return a number with few digits, with an exponent only where zeros would need much room: `0.00005`, `5e-7`."""
+    """Format a number in its shortest form, with an exponent only below 1e-5: `0.00005`, `5e-7`."""
     if 0 < value < 1e-5:
         return f"{value:.0e}".replace("e-0", "e-")
     return f"{value:.10f}".rstrip("0").rstrip(".")
@@ -50,17 +50,17 @@ def plain(value: float) -> str:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Set matplotlib up as for all our pictures."""
+    """Apply this project's matplotlib style within a `with` block."""
     import matplotlib as mpl
 
     with mpl.rc_context():
-        mpl.rcdefaults()  # a user's own settings do not change our bytes
+        mpl.rcdefaults()  # the user's matplotlibrc must not affect the output
         mpl.rcParams.update(_SETTINGS)
         yield
 
 
 def new_figure(width_in: float, height_in: float) -> Figure:
-    """Return an empty figure without a window or global state."""
+    """Return an empty figure, independent of pyplot's windows and global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -70,7 +70,7 @@ def new_figure(width_in: float, height_in: float) -> Figure:
 
 
 def head(figure: Figure, title: str, *lines: str) -> None:
-    """Write a title and lines below it into the figure's upper left corner, cut at the figure's edge."""
+    """Add a title and subtitle lines in the figure's upper left corner, truncated to the figure's width."""
     width_in, height_in = figure.get_size_inches()
     left, top_in = 0.12 / width_in, height_in - 0.12
     figure.text(left, top_in / height_in, _cut(title, _TITLE), fontsize=12, fontweight="bold", va="top")
@@ -84,7 +84,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def ticks_1_2_5(axes: Axes) -> None:
-    """Make the y axis logarithmic, with short numbers at 1, 2 and 5 of each decade."""
+    """Make the y axis logarithmic, with ticks at 1, 2 and 5 in each decade."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes.set_yscale("log")
@@ -94,10 +94,10 @@ def ticks_1_2_5(axes: Axes) -> None:
 
 
 def image_bytes(figure: Figure, suffix: str = ".svg") -> bytes:
-    """Return a figure as SVG or PNG, without a date."""
+    """Render a figure as SVG or PNG, without a timestamp."""
     buffer = io.BytesIO()
     with drawing(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in a script the font lacks
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # for names in scripts that the font lacks
         if suffix == ".svg":
             figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
         else:
@@ -106,10 +106,10 @@ def image_bytes(figure: Figure, suffix: str = ".svg") -> bytes:
 
 
 def write_image(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG or PNG, by the file's name.
+    """Save a figure as SVG or PNG, depending on the file's suffix.
 
     Raises:
-        InvalidSettingError: The file is of another kind or cannot be written.
+        InvalidSettingError: The file has another suffix or cannot be written.
     """
     if path.suffix not in FORMATS:
         raise InvalidSettingError(f"{path}: expected a name that ends in {' or '.join(FORMATS)}")

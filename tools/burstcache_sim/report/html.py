@@ -1,4 +1,4 @@
-"""A self-contained page: pictures inside, no script, nothing from a network, readable in dark and light mode."""
+"""Self-contained HTML pages: embedded pictures, no script, no network, readable in dark and light mode."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _NOTHING_FROM_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it: pieces of HTML as `text`, `table` and `picture` make them."""
+    """A heading and the HTML fragments below it, built by `text`, `table`, `folded` or `picture`."""
 
     heading: str
     parts: tuple[str, ...]
@@ -63,7 +63,7 @@ def page(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
 
     Args:
         title: Plain text.
-        sections: What the page has.
+        sections: Sections of the page.
         lead: Plain text below the title.
     """
     body = [f"<h1>{escape(title)}</h1>"]
@@ -98,7 +98,7 @@ def text(paragraph: str) -> str:
 
 
 def folded(summary: str, *parts: str) -> str:
-    """Return pieces of HTML that stay folded until a reader asks for them; `summary` is plain text."""
+    """Return HTML fragments in a section that is collapsed at first. `summary` is plain text."""
     return f"<details>\n<summary>{escape(summary)}</summary>\n{chr(10).join(parts)}\n</details>"
 
 
@@ -110,14 +110,14 @@ def table(
     right: Collection[int] = (),
     strong: Collection[int] = (),
 ) -> str:
-    """Return a table whose first column names its rows.
+    """Return an HTML table with row names in the first column.
 
     Args:
-        header: The columns' names.
+        header: Column names.
         rows: Cells, one per column in each row.
-        caption: What the table shows, in plain text.
-        right: Columns of numbers.
-        strong: Rows that stand out: the sum, this system.
+        caption: Caption in plain text.
+        right: Indexes of right-aligned number columns.
+        strong: Indexes of bold rows, such as a sum.
     """
     kinds = [' class="number"' if i in right else "" for i in range(len(header))]
 
@@ -130,7 +130,7 @@ def table(
     head = row(header, ['th scope="col"'] * len(header))
     tags = ['th scope="row"', *["td"] * (len(header) - 1)]
     body = "\n".join(row(cells, tags, ' class="strong"' if i in strong else "") for i, cells in enumerate(rows))
-    name = escape(caption)  # a scrollable part can be reached by keyboard and has a name
+    name = escape(caption)  # scrollable parts need a name and keyboard focus
     return (
         f'<div class="table" tabindex="0" role="region" aria-label="{name}"><table>\n<caption>{name}</caption>\n'
         f"<thead>{head}</thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
@@ -138,12 +138,12 @@ def table(
 
 
 def picture(figure: Figure, *, name: str, alternative: str) -> str:
-    """Return a figure as part of the page, with text and background in the page's colours.
+    """Return a figure as inline SVG, with text and background in the page's colours.
 
     Args:
-        figure: What to show.
-        name: A word, unique on the page; it keeps the ids of the pictures' parts apart.
-        alternative: What the picture shows, for readers who cannot see it.
+        figure: The figure.
+        name: A word that is unique on the page. It prefixes the ids inside the SVG.
+        alternative: Alternative text for readers who cannot see the picture.
     """
     svg = image_bytes(figure, ".svg").decode("utf-8")
     svg = svg[svg.index("<svg ") :].replace(INK, "currentColor").replace("#ffffff", "var(--page)")

@@ -1,4 +1,4 @@
-"""Labels next to what they name, without covering each other."""
+"""Labels of the points in a figure, placed without overlaps."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.float64]  # rows of x and y
 
-Point = tuple[float, float]  # in the data's units
-_FAR_RIGHT = 0.75  # of the width: points from here on are labelled next to the plot
+Point = tuple[float, float]  # in data coordinates
+_FAR_RIGHT = 0.75  # share of the width beyond which points are labelled next to the plot
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 Offset = tuple[int, int, str]
 _OFFSETS_PT: tuple[Offset, ...] = (
@@ -29,29 +29,29 @@ _OFFSETS_PT: tuple[Offset, ...] = (
     (0, 26, "center"),
     (0, -26, "center"),
 )
-_WIDE_PT, _HIGH_PT = 4.8, 11.0  # of a character and of a line at this size of type
-_NEAR_PT = 12  # a text further up or down than this has a line to its point
+_WIDE_PT, _HIGH_PT = 4.8, 11.0  # width of a character and height of a line, at a font size of 8.5
+_NEAR_PT = 12  # labels with a larger vertical offset get a leader line
 _LEADER = {"arrowstyle": "-", "color": INK, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
-_GROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}  # lines do not strike a text through
+_GROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}  # fades lines behind a label
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text for a point of a picture, whose place is in the data's units."""
+    """The label of a point, in data coordinates."""
 
     x: float
     y: float
     text: str
-    colour: str  # of the line to it
+    colour: str  # of the leader line
 
 
 def label_ends(axes: Axes, labels: Sequence[Label], *, x: float) -> None:
-    """Write texts at `x`, each as near to its own height as the others allow, with a line to its point.
+    """Write labels at `x`, close to their points' heights and without overlaps, each with a leader line.
 
     Args:
-        axes: Where; its limits are final.
-        labels: What to write.
-        x: Where the texts begin, in widths of the axes.
+        axes: Axes with final limits.
+        labels: Labels to write.
+        x: Left edge of the labels, in axes widths.
     """
     box = axes.get_window_extent()
     pt_per_pixel = 72 / axes.figure.dpi
@@ -73,7 +73,7 @@ def label_ends(axes: Axes, labels: Sequence[Label], *, x: float) -> None:
 
 
 def spread(heights: Sequence[float], *, least: float, most: float) -> list[float]:
-    """Return ascending heights moved at least `least` apart, none above `most` if there is room."""
+    """Return ascending heights spread at least `least` apart, and below `most` if there is room."""
     placed: list[float] = []
     for height in heights:
         placed.append(max(height, placed[-1] + least) if placed else height)
@@ -85,12 +85,12 @@ def spread(heights: Sequence[float], *, least: float, most: float) -> list[float
 
 
 def label_points(axes: Axes, points: Mapping[str, Point], *, x: float) -> None:
-    """Label each point: at `x` if it lies far on the right, else next to it where the least is in the way.
+    """Label points that are far to the right at `x`, and all other points nearby with the least overlap.
 
     Args:
-        axes: Where; its limits are final.
-        points: By their names.
-        x: Where the texts next to the plot begin, in widths of the axes.
+        axes: Axes with final limits.
+        points: Points by name.
+        x: Left edge of the labels next to the plot, in axes widths.
     """
     low, high = axes.get_xlim()
     far = low + _FAR_RIGHT * (high - low)
@@ -100,7 +100,7 @@ def label_points(axes: Axes, points: Mapping[str, Point], *, x: float) -> None:
 
 
 def _label_nearby(axes: Axes, texts: Sequence[tuple[str, Point]]) -> None:
-    """Write each text close to its point, inside the plot, where the fewest lines and texts are in the way."""
+    """Write each label close to its point, inside the plot, where it overlaps the fewest lines and labels."""
     import numpy as np
 
     scale = 72 / axes.figure.dpi
@@ -110,7 +110,7 @@ def _label_nearby(axes: Axes, texts: Sequence[tuple[str, Point]]) -> None:
     for text, point in texts:
         at_pt = axes.transData.transform(point) * scale
         boxes = [_box(at_pt, text, offset) for offset in _OFFSETS_PT]
-        _, chosen = min((_in_the_way(box, plot_pt, taken), i) for i, box in enumerate(boxes))
+        _, chosen = min((_overlap(box, plot_pt, taken), i) for i, box in enumerate(boxes))
         dx, dy, side = _OFFSETS_PT[chosen]
         axes.annotate(
             text,
@@ -128,7 +128,7 @@ def _label_nearby(axes: Axes, texts: Sequence[tuple[str, Point]]) -> None:
 
 
 def _box(at_pt: NDArray[np.float64], text: str, offset: Offset) -> Box:
-    """Return the box of a text written at this distance from a place [points]."""
+    """Return the bounding box of a label at this offset from a point [pt]."""
     dx, dy, side = offset
     wide_pt = _WIDE_PT * len(text)
     left = float(at_pt[0]) + dx - {"left": 0.0, "center": wide_pt / 2, "right": wide_pt}[side]
@@ -136,8 +136,8 @@ def _box(at_pt: NDArray[np.float64], text: str, offset: Offset) -> Box:
     return left, bottom, left + wide_pt, bottom + _HIGH_PT
 
 
-def _in_the_way(box: Box, plot_pt: Box, taken: Places) -> tuple[bool, int]:
-    """Return whether a box leaves the plot, and how much of the drawing it would cover."""
+def _overlap(box: Box, plot_pt: Box, taken: Places) -> tuple[bool, int]:
+    """Return whether a box extends beyond the plot, and the number of occupied positions inside the box."""
     import numpy as np
 
     left, bottom, right, top = box
@@ -147,7 +147,7 @@ def _in_the_way(box: Box, plot_pt: Box, taken: Places) -> tuple[bool, int]:
 
 
 def _drawn_pt(axes: Axes) -> Places:
-    """Return places along all lines, close together, and along the horizontal axis [points]."""
+    """Return densely spaced positions along all lines and along the horizontal axis [pt]."""
     import numpy as np
 
     pt_per_pixel = 72 / axes.figure.dpi

@@ -1,4 +1,4 @@
-"""Strips of time: what runs when, one lane per tier."""
+"""Lanes of a run over time: the spans in which cache functions and nodes run, one lane per tier."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
 
 Span = tuple[int, int]
-_COLUMNS = 2_000  # more edges are drawn in this many columns: no picture is wider
-_VECTOR_LINES = 300  # more are drawn as an image inside the picture
-_LEAST_LAMBDA_US, _LEAST_REDIS_US = 5 * US_PER_S, 60 * US_PER_S  # the least that the optimum pays for
+_COLUMNS = 2_000  # more edges than this are merged, because no picture has more pixel columns
+_VECTOR_LINES = 300  # more lines than this are drawn as a bitmap inside the picture
+_LEAST_LAMBDA_US, _LEAST_REDIS_US = 5 * US_PER_S, 60 * US_PER_S  # minimum billed runs in the optimum
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """What one system runs [us], and the instants that S3 serves by choice."""
+    """One system's runs of cache functions and nodes [us], and the requests deliberately left to S3."""
 
     name: str
     lambda_spans_us: Sequence[Span]
@@ -36,17 +36,17 @@ class Strip:
 
 
 def strip_of_run(result: RunResult, usd: float | None) -> Strip:
-    """Return what a simulated run kept running."""
+    """Return the strip of a simulated run."""
     return Strip("This run", result.lambda_spans_us, result.redis_spans_us, usd=usd)
 
 
 def strip_of_offline(offline: OfflineResult, usd: float | None) -> Strip:
-    """Return what the thesis's offline algorithm keeps running."""
+    """Return the strip of the thesis's offline algorithm."""
     return Strip("Offline", offline.lambda_runs_us, offline.redis_runs_us, usd=usd)
 
 
 def strip_of_plan(plan: Plan, arrivals_us: Sequence[int] | NDArray[np.int64], usd: float | None) -> Strip:
-    """Return an optimal plan, each span as long as it is paid for."""
+    """Return the strip of an optimal plan, with spans extended to their billed length."""
     return Strip(
         "Optimum",
         [(begin, max(end, begin + _LEAST_LAMBDA_US)) for begin, end in plan.lambda_spans_us],
@@ -57,7 +57,7 @@ def strip_of_plan(plan: Plan, arrivals_us: Sequence[int] | NDArray[np.int64], us
 
 
 def draw_strip(axes: Axes, strip: Strip, *, from_us: int, to_us: int, us_per_unit: int) -> None:
-    """Draw a strip: Lambda above, Redis below; the height shows how many run at once."""
+    """Draw a strip, with Lambda above Redis. Heights show the number of concurrent runs."""
     axes.set(ylim=(0, 2), yticks=[])
     axes.spines[["left", "right", "bottom"]].set_visible(False)
     axes.axhspan(0, 2, color=INK, alpha=0.05, linewidth=0)
@@ -74,15 +74,15 @@ def draw_strip(axes: Axes, strip: Strip, *, from_us: int, to_us: int, us_per_uni
 
 
 def running(spans_us: Sequence[Span], from_us: int, to_us: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many of the spans run: instants [us], and the number from each instant on.
+    """Return the number of concurrent spans over time: instants [us], and the count from each instant on.
 
-    With very many edges the time is cut into columns, each with its largest number.
+    More than `_COLUMNS` edges are merged into columns of time, each with its largest count.
     """
     import numpy as np
 
     begins, ends = np.asarray(spans_us, np.int64).reshape(-1, 2).clip(from_us, to_us).T
     edges, changes = np.concatenate([begins, ends]), np.repeat([1, -1], len(begins))
-    order = np.lexsort((changes, edges))  # what ends at an instant makes room for what begins at it
+    order = np.lexsort((changes, edges))  # at the same instant, ends come before starts
     edges, counts = edges[order], np.cumsum(changes[order])
     if len(edges) <= _COLUMNS:
         return edges, counts
@@ -90,14 +90,14 @@ def running(spans_us: Sequence[Span], from_us: int, to_us: int) -> tuple[NDArray
     first = np.searchsorted(edges, columns)
     most = np.maximum.reduceat(counts, np.minimum(first, len(counts) - 1))
     is_empty = np.diff(np.append(first, len(edges))) == 0
-    before = np.where(first > 0, counts[first - 1], 0)  # what runs when a column begins
+    before = np.where(first > 0, counts[first - 1], 0)  # count at the start of each column
     return columns, np.where(is_empty, before, np.maximum(most, before))
 
 
 def _draw_lane(
     axes: Axes, spans_us: Sequence[Span], colour: str, floor: float, window_us: Span, us_per_unit: int
 ) -> int:
-    """Draw one tier's lane of height 0.92; return the largest number that ran at once."""
+    """Draw one tier's lane with a height of 0.92, and return its largest count."""
     if not spans_us:
         return 0
     import numpy as np
@@ -110,12 +110,12 @@ def _draw_lane(
     left, right = edges[:-1][is_shown], edges[1:][is_shown]
     bottom, top = np.full(len(left), floor), floor + 0.92 * counts[is_shown] / max(most, 1)
     corners = np.stack([left, bottom, left, top, right, top, right, bottom], axis=1).reshape(-1, 4, 2)
-    # The thin edge keeps a run visible that is narrower than the picture's finest line.
+    # The thin edge keeps very short runs visible.
     axes.add_collection(PolyCollection(list(corners), facecolor=colour, edgecolor=colour, linewidth=0.4), autolim=False)
     return most
 
 
 def _note(axes: Axes, x: float, y: float, text: str, **how: Any) -> None:
-    """Write next to the strip: x in widths of the axes, y in lanes."""
+    """Write a note next to the strip: x in axes widths, y in lanes."""
     style = {"fontsize": 9, "va": "center", **how}
     axes.text(x, y, text, transform=axes.get_yaxis_transform(), **style)

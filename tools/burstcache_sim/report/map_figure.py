@@ -1,4 +1,4 @@
-"""A picture of a map: a panel per rate and value of a hit, a field per load, its colour what Burstcache does there."""
+"""The map figure: a panel per request rate and hit value, and a cell per load, coloured by Burstcache's outcome."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Won, tied, lost: told apart without colour by their letter, too.
+# Colours of a win, a tie and a loss. Without colour, bold letters still mark wins.
 COLOURS = {"wins": "#8fc9b0", "ties": "#e4e4df", "loses": "#e8a58c"}
 _SIZE_IN = (9.0, 7.8)
 _LEFT, _BOTTOM, _WIDTH, _HEIGHT, _GAP = 0.1, 0.07, 0.87, 0.79, 0.045
 
-Field = tuple[str, str]  # what Burstcache does, and a letter for what is the best buy
+Field = tuple[str, str]  # Burstcache's outcome, letter of the best buy
 
 
 def map_figure(
@@ -29,16 +29,16 @@ def map_figure(
     title: str,
     lines: Sequence[str],
 ) -> Figure:
-    """Draw a map.
+    """Draw a map as a grid of panels.
 
     Args:
-        panels: By requests a second and value of a hit: rows of fields, the first row at the bottom.
+        panels: Cell rows from bottom to top, keyed by requests per second and hit value.
         columns: Working sets [GB].
-        rows: Parts of the day with requests.
-        panel_columns: Requests a second.
-        panel_rows: Values of a hit [USD per million].
-        title: Of the picture.
-        lines: Below the title.
+        rows: Share of the day with requests (0 to 1).
+        panel_columns: Requests per second.
+        panel_rows: Hit values [USD per million].
+        title: Title of the picture.
+        lines: Subtitle lines.
     """
     with drawing():
         figure = new_figure(*_SIZE_IN)
@@ -49,7 +49,7 @@ def map_figure(
                 place = (_LEFT + i * (width + _GAP), _BOTTOM + j * (height + _GAP), width, height)
                 axes = figure.add_axes(place)
                 _panel(axes, panels[per_s, value], columns, rows)
-                axes.set_title(f"{plain(per_s)}/s, a hit {plain(value)} USD per million", fontsize=8.5, pad=3)
+                axes.set_title(f"{plain(per_s)}/s, {plain(value)} USD per million hits", fontsize=8.5, pad=3)
                 if i == 0:
                     axes.set_ylabel("part of the day [%]", fontsize=8)
                 else:

@@ -1,4 +1,4 @@
-"""What a run and what else one could buy have been billed by some instants: each bill is made anew for each of them."""
+"""Money over time: the cumulative bills of a run and its competitors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from burstcache.core.errors import PriceMissingError
 from burstcache_sim.bill.comparison import OURS, Billing
-from burstcache_sim.bill.competitors import offers
-from burstcache_sim.bill.sampled import of_whole_log
+from burstcache_sim.bill.competitors import quotes
+from burstcache_sim.bill.sampled import scale_to_log
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.progress import progress
 from burstcache_sim.replay import replay
@@ -25,7 +25,7 @@ _STEPS = 24
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What one system has been billed by each of the instants [USD]."""
+    """One system's cumulative bill at each instant [USD]."""
 
     name: str
     usd: tuple[float, ...]
@@ -33,7 +33,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """What systems have been billed by some instants, ours first."""
+    """Cumulative bills of several systems at each instant, Burstcache first."""
 
     at_us: tuple[int, ...]
     accounts: tuple[Account, ...]
@@ -42,18 +42,19 @@ class Money:
 def money_over_time(
     policy: Policy, trace: Trace, billing: Billing, result: RunResult, names: Sequence[str] = ()
 ) -> Money:
-    """Return what is billed as if everything ended at each of 25 instants, from the first request to the run's end.
+    """Bill the run and its competitors up to each of 25 instants from the first request to the run's end.
 
     Args:
-        policy: This system's.
+        policy: Policy of Burstcache.
         trace: Requests, at least one.
-        billing: How they are billed; we pay hourly prices up to each instant, others up to the last request.
+        billing: Prices and deployment. Burstcache pays hourly prices up to each instant, and
+            competitors pay them up to the last request.
         result: The whole run.
-        names: What to compare with; without a price in the sheet it is left out.
+        names: Competitors. A competitor without a price in the sheet is left out.
 
     Raises:
-        InvalidSettingError: A name is no competitor's.
-        PriceMissingError: The sheet has no price for this system.
+        InvalidSettingError: A name is not a competitor.
+        PriceMissingError: The sheet lacks a price that Burstcache needs.
     """
     first_us, last_us = int(trace.arrivals_us[0]), max(result.end_us, int(trace.arrivals_us[0]) + 1)
     at_us = sorted({first_us + (last_us - first_us) * step // _STEPS for step in range(1, _STEPS + 1)})
@@ -63,12 +64,12 @@ def money_over_time(
     def ours_usd(part: Trace, until_us: int) -> float:
         run = replay(policy, Scenario(part, billing.setup.nodes, until_us=until_us))
         demand = so_far.demand(part)
-        return so_far.bill(of_whole_log(run, part, demand.requests), demand).usd
+        return so_far.bill(scale_to_log(run, part, demand.requests), demand).usd
 
     def rival_usd(name: str, part: Trace, until_us: int) -> float:
-        # Nobody else pays for what of ours outlasts the last request.
+        # Competitors do not pay for Burstcache's parts that outlast the last request.
         period_us = min(until_us, int(trace.arrivals_us[-1])) - first_us
-        (offer,) = offers(replace(billing, period_us=period_us).market(part), names=(name,))
+        (offer,) = quotes(replace(billing, period_us=period_us).market(part), names=(name,))
         return offer.bill.usd
 
     accounts = [Account(OURS, tuple(map(ours_usd, progress(parts, text="money over time"), at_us)))]
@@ -85,6 +86,6 @@ def _up_to(trace: Trace, until_us: int) -> Trace:
     """Return the requests up to and including an instant."""
     n = int(trace.arrivals_us.searchsorted(until_us, side="right"))
     sample = trace.sample
-    if sample is not None:  # as many of the whole log's requests have come as of the sample's
+    if sample is not None:  # scale the whole log's request count like the sample's
         sample = replace(sample, requests=-(-sample.requests * n // len(trace)))
     return replace(trace.part(slice(n)), sample=sample)

@@ -1,13 +1,13 @@
-"""A report's pictures."""
+"""The pictures of a report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from burstcache_sim.bill.comparison import OURS, Compared
+from burstcache_sim.bill.comparison import OURS, ComparedSystem
 from burstcache_sim.report.cost_figures import pareto_figure
-from burstcache_sim.report.run_figure import run_figure, told
+from burstcache_sim.report.run_figure import run_figure, run_summary
 from burstcache_terminal.text import number_text, shortened_text
 
 if TYPE_CHECKING:
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from burstcache_sim.report.contents import Report
     from burstcache_sim.report.money import Money
 
-_LONGEST = 45  # characters of a title that leave room behind it
+_LONGEST = 45  # maximum characters of a title, so that more text fits
 _OTHERS = ("s3-only", "s3-express", "lambda-only", "serverless-valkey", "cloudfront")
-# One of each, the first kind that is present: this system's size, or the cheapest.
+# One system per group: the first with Burstcache's instance type, otherwise the cheapest.
 _SIZED = (("reader-memory:",), ("ec2:",), ("elasticache-valkey:", "elasticache-redis:"))
 
 
 def pictures(report: Report, money: Money, *, title: str, instance_type: str) -> dict[str, Figure]:
-    """Return the run and the Pareto plot, by the names of their files.
+    """Return the figures of the run and the Pareto plot, keyed by file name.
 
     Args:
-        report: What was gathered.
-        money: What it has been billed by some instants, and others.
-        title: The trace's name.
-        instance_type: This system's node; the competitors' nodes in the plots are of the same type if possible.
+        report: The report.
+        money: Bills of Burstcache and competitors over time.
+        title: Name of the trace.
+        instance_type: Type of Burstcache's node. Competitors' nodes in the plots have the same type if possible.
     """
     trace = shortened_text(title, _LONGEST)
     plans, billed = report.plans, f"{number_text(report.bill.usd)} USD in all"
@@ -41,7 +41,7 @@ def pictures(report: Report, money: Money, *, title: str, instance_type: str) ->
             offline=plans.offline if plans else None,
             money=money,
             title=title,
-            subtitle=told(report.whole, report.latency, report.latency_without, billed),
+            subtitle=run_summary(report.whole, report.latency, report.latency_without, billed),
             usd=report.cache_usd,
             optimum_usd=plans.optimum_usd if plans else None,
             offline_usd=plans.offline_usd if plans else None,
@@ -58,8 +58,8 @@ def pictures(report: Report, money: Money, *, title: str, instance_type: str) ->
     }
 
 
-def representative(compared: Sequence[Compared], instance_type: str) -> list[Compared]:
-    """Return this system and one competitor of each kind that is really for sale."""
+def representative(compared: Sequence[ComparedSystem], instance_type: str) -> list[ComparedSystem]:
+    """Return Burstcache and one available competitor of each kind."""
     by_name = {system.name: system for system in compared}
     chosen = [by_name[OURS], *(by_name[name] for name in _OTHERS if name in by_name)]
     for kinds in _SIZED:
@@ -70,5 +70,5 @@ def representative(compared: Sequence[Compared], instance_type: str) -> list[Com
     return chosen
 
 
-def _name(system: Compared) -> str:
+def _name(system: ComparedSystem) -> str:
     return "Burstcache (this run)" if system.name == OURS else system.name

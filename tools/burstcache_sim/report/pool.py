@@ -1,4 +1,4 @@
-"""A pool's run as text for a terminal, and as fields for JSON."""
+"""The report on a pool run, as text and JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from burstcache.core.pool.slices import Redundancy
 from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.cost import Bill
-from burstcache_sim.bill.market import Offer
+from burstcache_sim.bill.market import Quote
 from burstcache_sim.pool.scenario import PoolRun
 from burstcache_sim.report.bills import bill_lines, bill_table
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
@@ -18,32 +18,32 @@ from burstcache_terminal.text import WIDTH, duration_text, each_usd_text, footno
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """A run, what it costs, what else one could buy, and why the data were kept as they were."""
+    """A pool run with its bill, its competitors and the reasons for its redundancy."""
 
     run: PoolRun
     bill: Bill
-    rivals: tuple[Offer, ...]
+    rivals: tuple[Quote, ...]
     reasons: tuple[str, ...] = ()
 
     @property
     def hours(self) -> Fraction:
-        """How long the run took [h]."""
+        """The length of the run [h]."""
         return Fraction(max(self.run.period_us, 1), US_PER_H)
 
     @property
     def usd_per_gb_h(self) -> float:
-        """What a GB costs that could be kept, without a read [USD/h]."""
+        """The hourly cost of a usable GB, without reads [USD/h]."""
         return float(self.bill.fixed_usd_exact / self.hours) / (self.run.scenario.usable_bytes / BYTES_PER_GB)
 
     @property
     def usd_per_found(self) -> float:
-        """What serving costs per slice that was found [USD]."""
+        """The serving cost per slice hit [USD]."""
         serving = sum(line.usd for line in self.bill.lines if line.text.startswith("members, serving"))
         return serving / max(1, self.run.total.slice_hits)
 
 
 def pool_fields(pooled: Pooled) -> dict[str, Any]:
-    """Return a run for JSON."""
+    """Return a pool run for JSON."""
     run, scenario = pooled.run, pooled.run.scenario
     return {
         "members": scenario.members,
@@ -69,19 +69,19 @@ def pool_fields(pooled: Pooled) -> dict[str, Any]:
 
 
 def pool_text(pooled: Pooled) -> str:
-    """Return a run for a terminal: what was found and lost, the bill, what else one could buy."""
+    """Return a pool run as terminal text: hits and losses, the bill, and competitors."""
     repeats = HOURS_PER_MONTH / pooled.hours
     month = pooled.bill.month(periods=repeats, repeats=repeats)
-    parts = ["\n".join(_told(pooled)), bill_table(pooled.bill, month), _rivals_text(pooled)]
+    parts = ["\n".join(_run_lines(pooled)), bill_table(pooled.bill, month), _rivals_text(pooled)]
     return "\n\n".join(parts)
 
 
 def code_text(redundancy: Redundancy) -> str:
-    """Return chunks of data and parity: `10+2`."""
+    """Return the numbers of data and parity chunks, such as `10+2`."""
     return f"{redundancy.data}+{redundancy.parity}"
 
 
-def _told(pooled: Pooled) -> list[str]:
+def _run_lines(pooled: Pooled) -> list[str]:
     run, scenario, total = pooled.run, pooled.run.scenario, pooled.run.total
     backup = f"backup every {scenario.backup_s} s" if scenario.backup_s else "no backup"
     lines = [
@@ -89,10 +89,10 @@ def _told(pooled: Pooled) -> list[str]:
         f"warm-up every {scenario.warm_s} s, {backup}; reclaims a minute: {scenario.reclaims.text}.",
         f"{total.requests:,} requests in {duration_text(run.period_us / 1e6)}: {100 * run.hit_share:.2f} % of them "
         f"and {100 * total.hit_bytes / max(1, total.read_bytes):.2f} % of the bytes from the pool.",
-        f"Of what was stored {100 * run.availability:.2f} % was found; {total.reclaimed:,} members were reclaimed. "
+        f"Availability of stored slices: {100 * run.availability:.2f} %; {total.reclaimed:,} members were reclaimed. "
         f"Slices: {total.slice_reads:,} read, {total.repaired_slices:,} repaired, {total.slice_losses:,} lost, "
-        f"{total.slice_evictions:,} dropped for others.",
-        f"A GB kept for an hour costs {each_usd_text(pooled.usd_per_gb_h)}, a slice found "
+        f"{total.slice_evictions:,} evicted.",
+        f"A GB for an hour costs {each_usd_text(pooled.usd_per_gb_h)}, a slice found "
         f"{each_usd_text(pooled.usd_per_found)}.",
     ]
     return [*map(wrapped_text, lines), *(wrapped_text(f"- {reason}", indent="  ") for reason in pooled.reasons)]
@@ -101,7 +101,7 @@ def _told(pooled: Pooled) -> list[str]:
 def _rivals_text(pooled: Pooled) -> str:
     has_hub = any(line.text.startswith("hub") for line in pooled.bill.lines)
     note = f"its hub {'is billed' if has_hub else 'is in the reader'}"
-    offers = [*pooled.rivals, Offer("pool", pooled.bill, 100 * pooled.run.hit_share, note)]
+    offers = [*pooled.rivals, Quote("pool", pooled.bill, 100 * pooled.run.hit_share, note)]
     offers.sort(key=lambda offer: offer.bill.usd)
     marks, notes = footnotes(offer.note for offer in offers)
     per_month = float(HOURS_PER_MONTH / pooled.hours)

@@ -1,9 +1,9 @@
-"""A run as a picture: requests, their tiers' shares, what runs when in lanes, and what it costs so far.
+"""The figure of a run: requests, tier shares, lanes of running caches, and cumulative bills.
 
-Everything in it was counted or billed by the simulator; nothing is drawn from an assumed distribution.
+Every mark is a simulated count or bill. Nothing is drawn from an assumed distribution.
 
 Source:
-    Thesis, figures 5.3 to 5.14, which have the lanes.
+    Thesis, figures 5.3 to 5.14 (lanes).
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ if TYPE_CHECKING:
 _WIDTH_IN, _LEFT_IN, _RIGHT_IN = 9.0, 0.95, 1.75
 _HEAD_IN, _FOOT_IN, _GAP_IN = 1.0, 0.55, 0.14
 _COUNTS_IN, _SHARES_IN, _STRIP_IN, _MONEY_IN = 0.7, 1.2, 0.36, 1.5
-_BUCKETS, _TICKS = 60, 12  # at most
-_COUNTED = ((1_000_000, "million"), (1_000, "thousand"), (1, "requests"))  # little room for digits
-_STACKED = "RLS"  # tiers from the bottom
+_BUCKETS, _TICKS = 60, 12  # maximum numbers of time buckets and ticks
+_COUNTED = ((1_000_000, "million"), (1_000, "thousand"), (1, "requests"))  # units that keep the axis labels short
+_STACKED = "RLS"  # tiers from bottom to top
 _NAMES = {OURS: "Burstcache", "s3-only": "S3 alone"}
-_NAMES_X = 1.02  # where names begin, in widths of the plot
+_NAMES_X = 1.02  # left edge of names, in plot widths
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How many requests each tier served in each bucket of time: rows of Redis, cache function, S3."""
+    """Requests per tier and time bucket, in rows for Redis, cache functions and S3."""
 
-    edges_us: Times  # since the beginning of the picture; one more than there are buckets
+    edges_us: Times  # bucket boundaries since the start of the picture
     served: Times
 
     @property
     def counts(self) -> Times:
         """Requests in each bucket."""
-        found: Times = self.served.sum(axis=0)
-        return found
+        counts: Times = self.served.sum(axis=0)
+        return counts
 
 
 def run_figure(
@@ -71,19 +71,19 @@ def run_figure(
     optimum_usd: float | None = None,
     offline_usd: float | None = None,
 ) -> Figure:
-    """Draw a run.
+    """Draw a run over time.
 
     Args:
-        arrivals_us: The trace's requests, at least as many as the run served [us].
+        arrivals_us: Arrivals of the trace, at least as many as the run served [us].
         result: The run, with tiers and spans.
-        optimum: A plan to draw below, or None.
-        offline: The offline algorithm's runs to draw below, or None.
-        money: What systems have been billed by some instants, or None.
-        title: Of the picture.
-        subtitle: Below the title.
-        usd: What the cache alone costs in the run, for the lanes [USD].
-        optimum_usd: What it costs in the optimum [USD].
-        offline_usd: What it costs with the offline algorithm [USD].
+        optimum: Plan to draw below the run, if any.
+        offline: Runs of the offline algorithm to draw below the run, if any.
+        money: Cumulative bills to draw, if any.
+        title: Title of the picture.
+        subtitle: Line below the title.
+        usd: Cache-only cost of the run, for the lanes [USD].
+        optimum_usd: Cache-only cost of the optimum [USD].
+        offline_usd: Cache-only cost of the offline algorithm [USD].
     """
     import numpy as np
 
@@ -113,14 +113,14 @@ def run_figure(
     return figure
 
 
-def told(result: RunResult, latency: LatencySummary, without: LatencySummary, billed: str) -> str:
-    """Return a run in a line: its requests, how many come from memory, how long they take, what is billed.
+def run_summary(result: RunResult, latency: LatencySummary, without: LatencySummary, billed: str) -> str:
+    """Return a run in one line: requests, share from memory, mean latency, bill.
 
     Args:
         result: The run.
-        latency: How long its requests take.
-        without: How long they take if S3 is read directly.
-        billed: What is billed, and for what.
+        latency: Latencies of the run.
+        without: Latencies of direct reads from S3.
+        billed: The amount and its scope, as text.
     """
     return " · ".join(
         (
@@ -133,12 +133,12 @@ def told(result: RunResult, latency: LatencySummary, without: LatencySummary, bi
 
 
 def shares_of(since_us: Times, tiers: str, bucket_s: int) -> Shares:
-    """Return how many requests each tier served in each bucket.
+    """Return the number of requests that each tier served in each bucket.
 
     Args:
-        since_us: The requests, sorted, since the beginning of the picture [us].
-        tiers: A letter for each.
-        bucket_s: How long a bucket lasts [s].
+        since_us: Sorted arrivals since the start of the picture [us].
+        tiers: One tier letter per request.
+        bucket_s: Length of a bucket [s].
     """
     import numpy as np
 
@@ -162,7 +162,7 @@ def _canvas(heights_in: Sequence[float]) -> tuple[Figure, list[Axes]]:
 
 
 def _window_us(times_us: Times, strips: Sequence[Strip], money: Money | None) -> tuple[int, int]:
-    """Return the time that is drawn [us]: the requests, and what still runs and is billed after them."""
+    """Return the time window to draw [us]. The window covers requests, and runs and bills that end later."""
     if not len(times_us):
         return 0, US_PER_S
     ends_us = [
@@ -175,7 +175,7 @@ def _window_us(times_us: Times, strips: Sequence[Strip], money: Money | None) ->
 
 
 def _draw_counts(axes: Axes, shares: Shares, us_per_unit: int) -> None:
-    """Draw how many requests came per bucket."""
+    """Draw the number of requests per bucket."""
     from matplotlib.ticker import MaxNLocator
 
     counts = shares.counts
@@ -189,7 +189,7 @@ def _draw_counts(axes: Axes, shares: Shares, us_per_unit: int) -> None:
 
 
 def _draw_shares(axes: Axes, shares: Shares, us_per_unit: int, result: RunResult) -> None:
-    """Draw which share of each bucket's requests each tier served, one above the other; empty without requests."""
+    """Draw the tier shares of each bucket, stacked. A bucket without requests is empty."""
     import numpy as np
 
     counts, edges = shares.counts, shares.edges_us / us_per_unit
@@ -206,7 +206,7 @@ def _draw_shares(axes: Axes, shares: Shares, us_per_unit: int, result: RunResult
 
 
 def _name_tiers(above: Axes, axes: Axes) -> None:
-    """Write the names of the tiers above all parts, S3 first."""
+    """Write a legend of the tiers above all parts, S3 first."""
     handles, labels = axes.get_legend_handles_labels()
     above.legend(
         handles=handles[::-1],
@@ -220,7 +220,7 @@ def _name_tiers(above: Axes, axes: Axes) -> None:
 
 
 def _draw_money(axes: Axes, money: Money, from_us: int, us_per_unit: int) -> None:
-    """Draw what each system has been billed so far; the bill of an instant holds from the one before."""
+    """Draw each system's cumulative bill, interpolated between instants."""
     at = [(at_us - from_us) / us_per_unit for at_us in money.at_us]
     for account, colour in _coloured(money):
         width = 2.2 if account.name == OURS else 1.4
@@ -232,7 +232,7 @@ def _draw_money(axes: Axes, money: Money, from_us: int, us_per_unit: int) -> Non
 
 
 def _name_accounts(axes: Axes, money: Money, from_us: int, us_per_unit: int) -> None:
-    """Write name and last amount next to each line's end; the axis is final."""
+    """Write each system's name and last amount next to the end of its line. The axis limits must be final."""
     at = (money.at_us[-1] - from_us) / us_per_unit
     ends = []
     for account, colour in _coloured(money):
@@ -250,7 +250,7 @@ def _share(name: str, n: int, of: int) -> str:
 
 
 def percent(n: int, of: int) -> str:
-    """Return a share with one decimal; a few of many are not shown as 0, nor all but a few as 100."""
+    """Return a share with one decimal. Small shares never round to 0, and large shares never round to 100."""
     share = 100 * n / of if of else 0.0
     if 0 < share < 0.1:
         return "< 0.1"

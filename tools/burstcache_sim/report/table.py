@@ -1,4 +1,4 @@
-"""A table of the reproduction: for a terminal, as Markdown, as CSV."""
+"""A table of reproduced results, as text, Markdown or CSV."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from burstcache_terminal.text import table_text
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a title; every column but the first `words` ones holds numbers."""
+    """A titled table of `words` text columns, followed by number columns."""
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-    words: int = 1  # columns of text at the left
+    words: int = 1  # text columns on the left
 
     def text(self) -> str:
         """Return the table for a terminal."""
@@ -26,7 +26,7 @@ class Table:
         return "\n".join(filter(None, (self.title, self.note, table_text(self.header, self.rows, right=right))))
 
     def markdown(self) -> str:
-        """Return the table with a heading."""
+        """Return the table as Markdown, with a heading."""
         rules = ["---"] * self.words + ["---:"] * (len(self.header) - self.words)
         lines = "\n".join(f"| {' | '.join(row)} |" for row in (self.header, rules, *self.rows))
         return "\n\n".join(filter(None, (f"## {self.title}", self.note, lines)))

@@ -1,4 +1,4 @@
-"""Round numbers for axes of time: units, distances between ticks, widths of buckets."""
+"""The timescale of a figure: time units, tick distances and bucket widths."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from burstcache.core.parameters import US_PER_S
 
-_UNITS = (("s", 1, 600), ("min", 60, 5 * 3600), ("h", 3600, 3 * 86_400), ("d", 86_400, 0))  # name, seconds, used up to
+_UNITS = (("s", 1, 600), ("min", 60, 5 * 3600), ("h", 3600, 3 * 86_400), ("d", 86_400, 0))  # name, seconds, span limit
 _STEPS_S = (
     *(1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200),
     *(86_400 * days for days in (1, 2, 7, 14, 28, 91, 182, 364)),
@@ -15,14 +15,14 @@ _STEPS_S = (
 
 @dataclass(frozen=True, slots=True)
 class TimeUnit:
-    """A unit and how long it is [s]."""
+    """A time unit and its length [s]."""
 
     name: str
     seconds: int
 
 
 def unit_for(span_us: int) -> TimeUnit:
-    """Return the unit for a span of time."""
+    """Return the unit that suits a time span."""
     name, seconds, _ = next((row for row in _UNITS if row[2] and span_us <= row[2] * US_PER_S), _UNITS[-1])
     return TimeUnit(name, seconds)
 

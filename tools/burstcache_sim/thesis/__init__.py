@@ -1,1 +1,1 @@
-"""The thesis's evaluation, reproduced: what it published, what the simulator gives for the same workloads."""
+"""A reproduction of the thesis's evaluation: published values next to the simulator's for the same workloads."""

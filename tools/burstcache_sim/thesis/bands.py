@@ -1,4 +1,4 @@
-"""Where a published value lies among the values of many random traces."""
+"""Bands of a quantity over many random traces, and the percentile of a published value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Band:
     p5: float
     p50: float
     p95: float
-    standard_error: float  # of the mean: how far another set of as many seeds would lie
+    standard_error: float  # of the mean
 
     def text(self, decimals: int) -> str:
         """Return mean and band as `12.3 (4.5 - 67.8)`."""
@@ -27,7 +27,7 @@ class Band:
 
 
 def band(values: Sequence[float] | NDArray[np.float64]) -> Band:
-    """Return the band of at least one value, quantiles interpolated linearly."""
+    """Return the band of at least one value, with linearly interpolated quantiles."""
     import numpy as np
 
     p5, p50, p95 = np.quantile(values, (0.05, 0.5, 0.95))
@@ -36,10 +36,10 @@ def band(values: Sequence[float] | NDArray[np.float64]) -> Band:
 
 
 def percentile(values: Sequence[float] | NDArray[np.float64], of: float) -> float:
-    """Return the share of values below `of`, and half of those equal to it [%]."""
+    """Return the share of values below `of`, plus half of the values equal to it [%]."""
     import numpy as np
 
-    found = np.asarray(values)
-    tolerance = 1e-9 * max(1.0, abs(of))  # 17.073170 and 14/82 are the same
-    below, upto = np.mean(found < of - tolerance), np.mean(found <= of + tolerance)
+    array = np.asarray(values)
+    tolerance = 1e-9 * max(1.0, abs(of))  # 17.073170 equals 14/82 in percent
+    below, upto = np.mean(array < of - tolerance), np.mean(array <= of + tolerance)
     return float(50 * (below + upto))

@@ -1,4 +1,4 @@
-"""What the thesis says of its spikes and what a known future would save, next to the simulator's results."""
+"""Tables on bursts: the thesis's claims about spikes, and costs with perfect foresight, next to simulated values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from burstcache_sim.thesis.tables import workload_text
 
 
 def table_5_2(fixed: Mapping[Workload, Samples]) -> Table:
-    """Return the number of spikes an hour up to which a node costs more: printed, from printed counts, over traces."""
+    """Return the spikes per hour up to which a node costs more: printed, from printed counts, and over traces."""
     rows = []
     for row in TABLE_5_2:
         costs = _costs(row.figure, fixed)
@@ -28,17 +28,17 @@ def table_5_2(fixed: Mapping[Workload, Samples]) -> Table:
 
 
 def spikes(fixed: Mapping[Workload, Samples]) -> Table:
-    """Return what the thesis, section 5.5, says of the spikes next to the bands."""
+    """Return the thesis's numbers on spikes (section 5.5) next to their bands."""
     rows = []
     for row in TABLE_5_2:
-        theirs, ours = published_costs(TABLE_A1[row.figure], row.duration_s), _costs(row.figure, fixed)
+        published, ours = published_costs(TABLE_A1[row.figure], row.duration_s), _costs(row.figure, fixed)
         low, high = LAMBDA_SHARE_PCT[row.figure]
-        said = f"{low}" if low == high else f"{low} - {high}"
+        lambda_share = f"{low}" if low == high else f"{low} - {high}"
         pairs = (
             (f"{row.duration_s}", band(ours.duration_s).text(0)),
-            (f"{float(theirs.to_perfect[0]):.2f}", band(ours.to_perfect).text(2)),
-            (said, band(ours.lambda_share_pct).text(0)),
-            (f"{float(theirs.running_pct[0]):.0f}", band(ours.running_pct).text(0)),
+            (f"{float(published.to_perfect[0]):.2f}", band(ours.to_perfect).text(2)),
+            (lambda_share, band(ours.lambda_share_pct).text(0)),
+            (f"{float(published.running_pct[0]):.0f}", band(ours.running_pct).text(0)),
         )
         rows.append((row.figure, *(cell for pair in pairs for cell in pair)))
     named = ("duration [s]", "cost / perfect automation", "Lambda's share of the cost [%]", "layers run [% of it]")
@@ -47,7 +47,7 @@ def spikes(fixed: Mapping[Workload, Samples]) -> Table:
 
 
 def claims(fixed: Mapping[Workload, Samples]) -> Table:
-    """Return in how many traces the introduction's claim holds: about 95 % from memory for less than a node hour."""
+    """Return the share of traces that confirm the introduction's claim: about 95 % hits for less than a node hour."""
     rows = []
     for row in TABLE_5_2:
         costs = _costs(row.figure, fixed)
@@ -59,7 +59,7 @@ def claims(fixed: Mapping[Workload, Samples]) -> Table:
 
 
 def clairvoyants(found: Mapping[Workload, Clairvoyant], fixed: Mapping[Workload, Samples]) -> Table:
-    """Return what a known future would save: the offline endpoint scheduler and the exact optimum."""
+    """Return the costs with perfect foresight, for the offline endpoint scheduler and for the exact optimum."""
     rows = []
     for workload, costs in found.items():
         figures = [experiment.figure for experiment in by_workload()[workload]]

@@ -1,4 +1,4 @@
-"""Spikes compared with what else could serve them: an always-on node, ElastiCache, perfect automation, a known future.
+"""Costs of bursts, compared with an always-on node, ElastiCache, perfect automation and perfect foresight.
 
 Source:
     Thesis, sections 5.1.3 (offline endpoint scheduler), 5.1.4 (perfect automation process), 5.5, table 5.2.
@@ -42,19 +42,19 @@ _LAMBDA_USD_PER_S = usd(LAMBDA_UNITS_PER_US * US_PER_S)
 
 @dataclass(frozen=True, slots=True)
 class SpikeCosts:
-    """What the spikes of one figure took, one value per trace."""
+    """The costs of one figure's spikes, one value per trace."""
 
     duration_s: NDArray[np.float64]
-    to_perfect: NDArray[np.float64]  # cost as a multiple of the perfect automation process's
-    lambda_share_pct: NDArray[np.float64]  # billed Lambda duration, of the total cost
-    running_pct: NDArray[np.float64]  # both layers' billed time, of the spike's duration
-    spikes_self_hosted: NDArray[np.float64]  # an hour, up to which a node always on costs more
-    spikes_elasticache: NDArray[np.float64]
+    to_perfect: NDArray[np.float64]  # cost relative to the perfect automation process
+    lambda_share_pct: NDArray[np.float64]  # cost of the billed Lambda duration, relative to the total cost
+    running_pct: NDArray[np.float64]  # billed time of both layers, relative to the spike's duration
+    spikes_self_hosted: NDArray[np.float64]  # spikes per hour up to which an always-on node costs more
+    spikes_elasticache: NDArray[np.float64]  # the same for ElastiCache
     in_memory_pct: NDArray[np.float64]
 
 
 def spike_costs(values: NDArray[np.float64], spans_us: NDArray[np.int64]) -> SpikeCosts:
-    """Return a figure's runs compared with the systems of the thesis, section 5.5."""
+    """Compare a figure's runs with the systems in the thesis's section 5.5."""
     import numpy as np
 
     duration_s = spans_us / US_PER_S
@@ -72,7 +72,7 @@ def spike_costs(values: NDArray[np.float64], spans_us: NDArray[np.int64]) -> Spi
 
 
 def published_costs(row: Row, duration_s: int) -> SpikeCosts:
-    """Return the same for the thesis's own run of a spike."""
+    """Return the costs of a spike in the thesis's own run."""
     import numpy as np
 
     values = np.array([[quantity.of_row(row) for quantity in QUANTITIES]])
@@ -80,7 +80,7 @@ def published_costs(row: Row, duration_s: int) -> SpikeCosts:
 
 
 def perfect_usd(duration_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cost of a node that runs from the first request to the last [USD]."""
+    """Return the cost of a node that runs from the first to the last request [USD]."""
     import numpy as np
 
     billed_s = np.maximum(_LEAST_NODE_S, np.ceil(duration_s))
@@ -88,7 +88,7 @@ def perfect_usd(duration_s: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def row_bill(row: Row) -> Bill:
-    """Return the bill of the counts in a row of table A.1."""
+    """Return the bill for the counts in a row of table A.1."""
     run = RunResult(
         n=row.n,
         n_s3=row.s3_requests - row.cold_starts - row.redis_starts,
@@ -108,23 +108,23 @@ def row_bill(row: Row) -> Bill:
 
 
 def table_5_2_row(row: BurstRow, spike: Row) -> tuple[BurstFrequency, BurstFrequency]:
-    """Return up to how many spikes an hour the system is cheaper than an always-on node, and than ElastiCache."""
+    """Return the spikes per hour up to which the system is cheaper than an always-on node, and than ElastiCache."""
     ours = HourlyCost(Fraction(0), row_bill(spike).usd_exact)
-    against = [HourlyCost(PRICES.usd(item), Fraction(0)) for item in (SELF_HOSTED, ELASTICACHE)]
-    self_hosted, elasticache = (burst_frequency(ours, it, burst_us=row.duration_s * US_PER_S) for it in against)
+    rivals = [HourlyCost(PRICES.usd(item), Fraction(0)) for item in (SELF_HOSTED, ELASTICACHE)]
+    self_hosted, elasticache = (burst_frequency(ours, rival, burst_us=row.duration_s * US_PER_S) for rival in rivals)
     return self_hosted, elasticache
 
 
 @dataclass(frozen=True, slots=True)
 class Clairvoyant:
-    """What serving every request from memory costs when the future is known, one value per trace [USD]."""
+    """The cost of serving all requests from memory with perfect foresight, one value per trace [USD]."""
 
     offline_usd: NDArray[np.float64]
     optimum_usd: NDArray[np.float64]
 
 
 def clairvoyant(workload: Workload, seeds: Sequence[int]) -> Clairvoyant:
-    """Return the thesis's offline endpoint scheduler and the exact optimum, over the traces of `samples.sample`."""
+    """Return the costs of the thesis's offline endpoint scheduler and of the exact optimum, over random traces."""
     import numpy as np
 
     traces_us = [arrivals_us(workload, seed, requests_of(workload)) for seed in seeds]

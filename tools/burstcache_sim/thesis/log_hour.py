@@ -1,4 +1,4 @@
-"""The hour of a web server's log that stands in for the thesis's own (figures 5.3 to 5.6)."""
+"""An hour of a web server log, in place of the thesis's own log (figures 5.3 to 5.6)."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ LOG_SOURCE = "https://ita.ee.lbl.gov/html/contrib/NASA-HTTP.html"
 
 @dataclass(frozen=True, slots=True)
 class LogHour:
-    """The requests for the most requested object in one hour of a log, counted from the start of the hour [us]."""
+    """The requests for a log's most requested object in one hour, with times from the start of the hour [us]."""
 
-    number: int  # of the hour, from 1
+    number: int  # of the hour in the log, from 1
     key: str
-    rate_per_min: int  # what the administrator "knows from the past": the object's mean over the whole log
+    rate_per_min: int  # the object's mean rate over the whole log, which an administrator "knows from the past"
     arrivals_us: tuple[int, ...]
 
     def run(self, sensitivity: int) -> RunResult:
         """Replay the hour under the thesis's policy."""
-        policy = Thesis.told(self.rate_per_min, sensitivity)
+        policy = Thesis.at_rate(self.rate_per_min, sensitivity)
         return replay(policy, Scenario(Trace.of_times(self.arrivals_us), until_us=US_PER_H))
 
     def runs(self) -> dict[str, RunResult]:
-        """Replay it with the sensitivities of the thesis's figures."""
+        """Replay the hour with the sensitivities of the thesis's figures."""
         return {figure: self.run(sensitivity) for figure, sensitivity in LOG_SENSITIVITIES.items()}
 
 
 def log_hours(log: str) -> list[LogHour]:
-    """Return the log's first hour, as in the thesis, and the full hour whose load is closest to the thesis's.
+    """Return the log's first hour, as in the thesis, and the full hour with the load closest to the thesis's.
 
     Args:
-        log: File, folder or glob, of a format that `sim inspect` reads.
+        log: File, folder or glob in a format that `sim inspect` reads.
 
     Raises:
         BadLogError: The log cannot be read.
@@ -54,10 +54,10 @@ def log_hours(log: str) -> list[LogHour]:
     chosen = of_rank(trace, 1)
     origin_us, end_us = int(trace.arrivals_us[0]), int(trace.arrivals_us[-1])
     hours = _by_hour(chosen.arrivals_us.tolist(), origin_us, (end_us - origin_us) // US_PER_H + 1)
-    whole = range(max(1, len(hours) - 1))  # the last one ends with the log
-    like = min(whole, key=lambda number: abs(len(hours[number]) - S3_ONLY_REQUESTS))
+    whole = range(max(1, len(hours) - 1))  # the last hour may be incomplete
+    closest = min(whole, key=lambda number: abs(len(hours[number]) - S3_ONLY_REQUESTS))
     rate_per_min = max(1, round(len(chosen) * US_PER_MIN / max(end_us - origin_us, 1)))
-    numbers = [number for number in dict.fromkeys((0, like)) if hours[number]]
+    numbers = [number for number in dict.fromkeys((0, closest)) if hours[number]]
     if not numbers:
         raise InvalidSettingError(f"{log}: expected an hour with requests for its most requested object")
     key = chosen.keys[0] if chosen.keys else ""

@@ -1,4 +1,4 @@
-"""The hour of a log as a table: the reactive system and what the thesis compares it with in figure 5.6."""
+"""Tables for an hour of a log: the reactive system next to the comparison systems in the thesis's figure 5.6."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADER = (
 
 
 def published_table() -> Table:
-    """Return what the thesis measured with its own log."""
+    """Return the thesis's measurements for its own log."""
     rows = [(f"figure {figure}, sensitivity {s}", *_printed(figure)) for figure, s in LOG_SENSITIVITIES.items()]
     rows.append(("figure 5.6a, S3 only", "0.00", "", "", "", "", str(S3_ONLY_REQUESTS), f"{S3_ONLY_USD:.5f}", ""))
     rows.append(("figure 5.6b, ElastiCache", "99.43", "", "", "", "", "1", "0.01900", "24.03"))
@@ -30,7 +30,7 @@ def published_table() -> Table:
 
 
 def log_table(hour: LogHour) -> Table:
-    """Return one hour of a log under the thesis's policy, next to the comparison systems and a known future."""
+    """Compare the thesis's policy with the comparison systems and perfect foresight, over one hour of a log."""
     n, trace_us = len(hour.arrivals_us), hour.arrivals_us
     runs = hour.runs()
     rows = [(f"as figure {figure}, sensitivity {LOG_SENSITIVITIES[figure]}", *_run(runs[figure])) for figure in runs]
@@ -42,9 +42,9 @@ def log_table(hour: LogHour) -> Table:
         _other("offline endpoint scheduler", n, n, usd(offline(trace_us).cost_units)),
         _other("exact optimum, no miss", n, n, usd(least_cost(trace_us)[0])),
     ]
-    given = f"the configurator is given rate {hour.rate_per_min}, the mean over the whole log"
-    told = f"{hour.key or 'one key'}: {n} requests; {given}."
-    return Table(f"In the place of figures 5.3 to 5.6: hour {hour.number} of the log", _HEADER, tuple(rows), told)
+    rate = f"the configurator gets rate {hour.rate_per_min}, the mean over the whole log"
+    note = f"{hour.key or 'one key'}: {n} requests; {rate}."
+    return Table(f"In place of figures 5.3 to 5.6: hour {hour.number} of the log", _HEADER, tuple(rows), note)
 
 
 def _printed(figure: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""The thesis's own runs on AWS: its traces replayed, and held against what its system did.
+"""The thesis's own runs on AWS, for a comparison with replays of the same traces in the simulator.
 
-The author published traces, the tier and latency of each request, and the bills (GitHub, bunert/caching-system,
-`code/evaluation`, 2022). They carry no licence, so the project has none of them; a user names the folder.
+The author published traces, each request's tier and latency, and the bills (GitHub, bunert/caching-system,
+`code/evaluation`, 2022). The files have no licence and are not part of this project, so users pass the folder.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _SPIKES |= {150: "16-spike-simple-150-300", 300: "38-spike-simple-300-600"}
 
 @dataclass(frozen=True, slots=True)
 class OwnRun:
-    """One figure's run: when each request came, which tier answered it, and what the configurator was given."""
+    """One figure's run: each request's arrival and tier, and the policy derived by the configurator."""
 
     figure: str
     policy: Thesis
     arrivals_us: tuple[int, ...]
     tiers: str  # S, L or R per request
     latencies_ms: tuple[float, ...]  # at the client
-    until_us: int | None  # end of the run; None for a spike, which ends when nothing is left to happen
+    until_us: int | None  # end of the run (None: a spike, which ends after its last event)
 
     def replay(self, timings: Timings = THESIS_TIMINGS) -> RunResult:
         """Replay the run's trace in the simulator."""
         return replay(self.policy, Scenario(Trace.of_times(self.arrivals_us), until_us=self.until_us, timings=timings))
 
     def differing(self, result: RunResult) -> int:
-        """Return how many requests another tier answered in a replay."""
-        return sum(theirs != ours for theirs, ours in zip(self.tiers, result.tiers, strict=True))
+        """Return the number of requests that another tier answered in the replay."""
+        return sum(tier != replayed for tier, replayed in zip(self.tiers, result.tiers, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def own_runs(folder: str) -> list[OwnRun]:
     """Return the runs of figures 5.3 to 5.14.
 
     Args:
-        folder: The evaluation of the thesis, with `traces` and `simulation` in it.
+        folder: The thesis's evaluation, with the folders `traces` and `simulation`.
 
     Raises:
         InvalidSettingError: A file is missing or has a line that cannot be read.
@@ -69,14 +69,14 @@ def own_runs(folder: str) -> list[OwnRun]:
 
 
 def slow_stops(run: OwnRun, *, boot_s: int, stops_s: Sequence[int]) -> list[tuple[int, RunResult]]:
-    """Replay one run with instances that take this long to stop."""
+    """Replay a run once for each time that instances may take to stop."""
     timings = replace(THESIS_TIMINGS, redis_boot_us=boot_s * US_PER_S)
     return [(stop_s, run.replay(replace(timings, redis_stop_us=stop_s * US_PER_S))) for stop_s in stops_s]
 
 
 def _files() -> list[_Files]:
     log, system = "60-1-ec2log", "simulation/simulations/system"
-    found = [
+    files = [
         _Files(figure, log, f"{system}-{log}-final-3.0-{sensitivity}", _LOG_RATE_PER_MIN, sensitivity, False)
         for figure, sensitivity in LOG_SENSITIVITIES.items()
     ]
@@ -88,8 +88,8 @@ def _files() -> list[_Files]:
         else:
             trace = f"30-poisson-{rate}"
             run = f"{system}-{trace}-final-{sensitivity}"
-        found.append(_Files(each.figure, trace, run, rate, sensitivity, isinstance(each.workload, Spike)))
-    return found
+        files.append(_Files(each.figure, trace, run, rate, sensitivity, isinstance(each.workload, Spike)))
+    return files
 
 
 def _own_run(folder: Path, files: _Files) -> OwnRun:
@@ -114,7 +114,7 @@ def _own_run(folder: Path, files: _Files) -> OwnRun:
 
 
 def _rows(path: Path, *, columns: int, first_columns: int | None = None) -> list[list[str]]:
-    """Return a file's rows, fields apart by tabs."""
+    """Return a file's rows, split at tabs."""
     try:
         rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as problem:
@@ -122,7 +122,7 @@ def _rows(path: Path, *, columns: int, first_columns: int | None = None) -> list
     for number, row in enumerate(rows, 1):
         expected = first_columns if first_columns and number == 1 else columns
         if len(row) != expected:
-            raise InvalidSettingError(f"{path}:{number}: expected {expected} fields apart by tabs, not {len(row)}")
+            raise InvalidSettingError(f"{path}:{number}: expected {expected} fields separated by tabs, not {len(row)}")
     if not rows:
-        raise InvalidSettingError(f"{path}: expected rows, the file is empty")
+        raise InvalidSettingError(f"{path}: expected rows, but the file is empty")
     return rows

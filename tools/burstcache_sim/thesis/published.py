@@ -1,7 +1,7 @@
-"""What the thesis published, as printed: tables 5.1, 5.2 and A.1, and what its text and figures say.
+"""The thesis's published values, as printed in tables 5.1, 5.2 and A.1, in the text and in figures.
 
 Source:
-    Buner 2022, chapter 5 and appendix A.3; its prices are those of eu-central-1 in 2022.
+    Buner 2022, chapter 5 and appendix A.3. Prices are for eu-central-1 in 2022.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of table A.1. A cost of None is a cell that contradicts the count next to it; the totals do not."""
+    """One row of table A.1. A cost is None if it contradicts the printed count. No total does."""
 
-    n: int  # requests, from the percentages in text and figures
+    n: int  # number of requests, derived from percentages in text and figures
     lambda_ms: int
     invocations: int
     cold_starts: int
     redis_s: int
     redis_starts: int
-    s3_requests: int  # served by S3, cold starts, starts of Redis
+    s3_requests: int  # requests served by S3, plus cold starts and Redis starts
     lambda_usd: float
     invocations_usd: float
     redis_usd: float | None
@@ -28,11 +28,11 @@ class Row:
 
     @property
     def in_memory_pct(self) -> float:
-        """Share of requests that a cache served [%]."""
+        """Share of requests served by a cache [%]."""
         return 100 * (1 - (self.s3_requests - self.cold_starts - self.redis_starts) / self.n)
 
 
-# 5.9a: the 76 S3 requests fit the printed cost and the 37.29 % of the figure.
+# 5.9a: 76 S3 requests match the printed cost and the figure's 37.29 %.
 TABLE_A1 = {
     "5.3": Row(175, 556_170, 36, 3, 1020, 1, 81, 0.00929, 0.0000072, None, 0.0000348, 0.0131),
     "5.4": Row(175, 393_809, 10, 4, 2040, 2, 31, 0.00657, 0.0000020, 0.00759, 0.0000133, 0.0142),
@@ -52,7 +52,7 @@ TABLE_A1 = {
 }
 S3_ONLY_REQUESTS, S3_ONLY_USD = 175, 0.0000753  # figure 5.6a
 
-# Rate per minute and sensitivity of the configurator: TICK, lambdaThreshold, redisUtilization [s].
+# The configurator's parameters TICK, lambdaThreshold and redisUtilization [s], by rate per minute and sensitivity.
 TABLE_5_1 = {
     (3, 2): (8, 16, 140),
     (3, 3): (12, 24, 160),
@@ -69,7 +69,7 @@ TABLE_5_1 = {
 
 @dataclass(frozen=True, slots=True)
 class BurstRow:
-    """One row of table 5.2: up to how many spikes an hour it is cheaper, and the share of the hour that they span."""
+    """One row of table 5.2: the spikes per hour up to which the system is cheaper, and their share of the hour."""
 
     figure: str
     duration_s: int
@@ -87,7 +87,7 @@ TABLE_5_2 = (
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
-    """Half an hour of random requests (`poisson`, thesis, section 5.1.2), all sensitivities over one trace."""
+    """Half an hour of random requests (`poisson`, thesis, section 5.1.2). All sensitivities share one trace."""
 
     rate_per_min: int
     duration_s: int = 1800
@@ -95,7 +95,7 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """Arrivals around one instant, normally distributed (`spike-simple`, thesis, section 5.1.2)."""
+    """Normally distributed arrivals around one instant (`spike-simple`, thesis, section 5.1.2)."""
 
     std_s: int
 
@@ -105,7 +105,7 @@ Workload = Poisson | Spike
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One figure: a workload, and what the configurator gets."""
+    """The experiment of one figure: a workload and the configurator's input."""
 
     figure: str
     workload: Workload
@@ -114,7 +114,7 @@ class Experiment:
 
     @property
     def published(self) -> Row:
-        """What the thesis measured."""
+        """The thesis's measurements."""
         return TABLE_A1[self.figure]
 
 
@@ -125,9 +125,9 @@ EXPERIMENTS = (
 )
 LOG_SENSITIVITIES = {"5.3": 2, "5.4": 3, "5.5": 4}  # one hour of a web server's log, rate 3
 
-# What the figures print next to the plots, as far as the thesis's text has it: mean latency end to end [ms] (5.5
-# from the text of 5.3), cost of the offline endpoint scheduler's plan [USD].
+# Numbers printed next to the plots and repeated in the thesis's text: mean end-to-end latency [ms] (5.5 from the text
+# on 5.3), and cost of the offline endpoint scheduler's plan [USD].
 MEAN_LATENCY_MS = {"5.5": 28.19, "5.7b": 49.47, "5.9b": 46.31, "5.10b": 27.16}
 OFFLINE_USD = {"5.7b": 0.00704, "5.9b": 0.00703, "5.10b": 0.00703}
-# Section 5.5: billed Lambda duration as a share of the total cost, from and to [%].
+# Section 5.5: lower and upper bound for the share of billed Lambda duration in the total cost [%].
 LAMBDA_SHARE_PCT = {"5.11": (53, 53), "5.12": (33, 36), "5.13": (33, 36), "5.14": (33, 36)}

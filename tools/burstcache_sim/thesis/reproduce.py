@@ -1,4 +1,4 @@
-"""The whole evaluation at once: samples, tables, pictures, files."""
+"""Functions that reproduce the whole evaluation as tables, pictures and files."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from burstcache_sim.thesis.published import EXPERIMENTS, Poisson, Workload
 from burstcache_sim.thesis.samples import Samples, by_workload, sample
 
 RUNS_SOURCE = "github.com/bunert/caching-system, code/evaluation"
-_KNOWN_FUTURES = 10  # one trace in this many: the offline algorithm is slower than the engine
+_KNOWN_FUTURES = 10  # only every tenth trace, because the offline algorithm is slower than the engine
 
 
 def reproduce(folder: Path, *, seeds: int, log: str | None = None, runs: str | None = None) -> Iterator[str]:
-    """Reproduce the evaluation; the same arguments give the same files.
+    """Reproduce the evaluation. The same arguments produce the same files.
 
     Args:
-        folder: Where `tables.md`, `bands.csv` and the pictures go; it is created.
-        seeds: Random traces per workload, from seed 1 on.
-        log: A log that stands in for the thesis's in figures 5.3 to 5.6; without one they are left out.
-        runs: Folder of the thesis's own traces and runs; without one its runs are not replayed.
+        folder: Folder for `tables.md`, `bands.csv` and the pictures, created if missing.
+        seeds: Number of random traces per workload, with seeds from 1.
+        log: A log that replaces the thesis's own log in figures 5.3 to 5.6, or None to skip these figures.
+        runs: Folder of the thesis's own traces and runs, or None to skip their replay.
 
     Yields:
-        What to print on the way: tables and the names of files.
+        Lines to print: tables and file names.
 
     Raises:
         BadLogError: The log cannot be read.
         InvalidSettingError: The folder cannot be written, the log has no request to simulate, or a run cannot be read.
     """
-    hours = log_hours(log) if log else []  # before the long work: a wrong name is reported at once
+    hours = log_hours(log) if log else []  # first, to fail on a wrong name before the long simulations
     own = own_runs(runs) if runs else []
     made_folder("--out", folder)
     fixed, random = _samples(seeds, is_n_fixed=True), _samples(seeds, is_n_fixed=False)
-    futures = progress(by_workload(), text="the future known")
-    known = {workload: clairvoyant(workload, range(1, max(1, seeds // _KNOWN_FUTURES) + 1)) for workload in futures}
+    workloads = progress(by_workload(), text="known futures")
+    futures = {workload: clairvoyant(workload, range(1, max(1, seeds // _KNOWN_FUTURES) + 1)) for workload in workloads}
     short = [
         tables.table_5_1(),
         tables.table_a1_costs(),
@@ -52,7 +52,7 @@ def reproduce(folder: Path, *, seeds: int, log: str | None = None, runs: str | N
         burst_tables.table_5_2(fixed),
         burst_tables.spikes(fixed),
         burst_tables.claims(fixed),
-        burst_tables.clairvoyants(known, fixed),
+        burst_tables.clairvoyants(futures, fixed),
         tables.latencies(),
         *([side_by_side(own), slow_stop_table(own)] if own else []),
         delays_table(),
@@ -62,11 +62,11 @@ def reproduce(folder: Path, *, seeds: int, log: str | None = None, runs: str | N
     for table in short:
         yield f"{table.text()}\n"
     if not log:
-        yield f"No log stands in for figures 5.3 to 5.6: give one; NASA's of August 1995 is at {LOG_SOURCE}\n"
+        yield f"Figures 5.3 to 5.6 need a log (--log), such as NASA's of August 1995: {LOG_SOURCE}\n"
     if own:
         write_lines("--out", str(folder / "runs.csv"), [runs_csv(own)])
     else:
-        yield f"The thesis's own runs are not replayed: give their folder, from {RUNS_SOURCE}\n"
+        yield f"A replay of the thesis's own runs needs their folder (--runs), from {RUNS_SOURCE}\n"
     in_full = [tables.bands(each, fixed[each.workload], random.get(each.workload)) for each in EXPERIMENTS]
     markdown = "\n\n".join(table.markdown() for table in [*short, *in_full])
     write_lines("--out", str(folder / "tables.md"), [markdown, "\n"])
@@ -76,13 +76,13 @@ def reproduce(folder: Path, *, seeds: int, log: str | None = None, runs: str | N
 
 
 def _samples(seeds: int, *, is_n_fixed: bool) -> dict[Workload, Samples]:
-    """Return the runs of all workloads; the number of requests of a spike is part of it and never random."""
+    """Sample all workloads. A spike's number of requests is fixed by definition."""
     workloads = [workload for workload in by_workload() if is_n_fixed or isinstance(workload, Poisson)]
-    found = {}
+    samples = {}
     for workload in workloads:
         shown = progress(range(1, seeds + 1), text=tables.workload_text(workload))
-        found[workload] = sample(workload, shown, is_n_fixed=is_n_fixed)
-    return found
+        samples[workload] = sample(workload, shown, is_n_fixed=is_n_fixed)
+    return samples
 
 
 def _bands_csv(fixed: Mapping[Workload, Samples], random: Mapping[Workload, Samples]) -> str:

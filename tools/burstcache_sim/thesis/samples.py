@@ -1,4 +1,4 @@
-"""Many runs of one experiment: the results of each random trace, as columns."""
+"""Samples of an experiment: the results for many random traces, as columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One column of table A.1: how to print it, and how to take it from a run and from the thesis."""
+    """One column of table A.1, with a format, and functions that return the value in a run and in the thesis."""
 
     text: str
     decimals: int
@@ -46,26 +46,26 @@ QUANTITIES = (
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The runs of one workload, one random trace after the other."""
+    """The runs of one workload, in the order of the random traces."""
 
     seeds: tuple[int, ...]
     spans_us: NDArray[np.int64]  # from a trace's first request to its last
-    by_figure: dict[str, NDArray[np.float64]]  # a row per trace, a column per quantity
+    by_figure: dict[str, NDArray[np.float64]]  # one row per trace, one column per quantity
 
 
 def policy_of(experiment: Experiment) -> Thesis:
-    """Return what the configurator gives for an experiment."""
+    """Return an experiment's policy, derived by the configurator."""
     return Thesis.configured(experiment.rate_per_min, experiment.sensitivity)
 
 
 def arrivals_us(workload: Workload, seed: int, n: int | None) -> list[int]:
-    """Return one random trace of a workload [us].
+    """Return the arrivals of one random trace of a workload [us].
 
     Args:
-        workload: What the thesis generated.
+        workload: Workload of the thesis.
         seed: Seed of the random numbers.
-        n: Number of requests, as in the thesis's own trace: given that a Poisson process has n of them, they are spread
-            uniformly at random. None leaves the number to the process; a spike has its own number anyway.
+        n: Number of requests. The n requests of a Poisson process are uniformly distributed. If None, the process
+        determines the number, and a spike has as many requests as in the thesis.
     """
     if isinstance(workload, Spike):
         return spike(seed, workload.std_s, n or requests_of(workload))
@@ -76,12 +76,12 @@ def arrivals_us(workload: Workload, seed: int, n: int | None) -> list[int]:
 
 
 def horizon_us(workload: Workload) -> int | None:
-    """Return when the runs of a workload end [us]; None if they end when nothing is left to happen."""
+    """Return the end of a workload's runs [us], or None if a run ends after its last event."""
     return workload.duration_s * US_PER_S if isinstance(workload, Poisson) else None
 
 
 def by_workload() -> dict[Workload, list[Experiment]]:
-    """Return the experiments that share their traces."""
+    """Return the experiments by workload. Experiments with the same workload share the traces."""
     groups: dict[Workload, list[Experiment]] = {}
     for experiment in EXPERIMENTS:
         groups.setdefault(experiment.workload, []).append(experiment)
@@ -89,7 +89,7 @@ def by_workload() -> dict[Workload, list[Experiment]]:
 
 
 def requests_of(workload: Workload) -> int:
-    """Return how many requests the thesis's trace of a workload has."""
+    """Return the number of requests in the thesis's trace of a workload."""
     return TABLE_A1[by_workload()[workload][0].figure].n
 
 
@@ -97,9 +97,9 @@ def sample(workload: Workload, seeds: Iterable[int], *, is_n_fixed: bool = True)
     """Replay one random trace per seed for every experiment of a workload.
 
     Args:
-        workload: What the thesis generated.
-        seeds: One trace each.
-        is_n_fixed: Whether every trace has the number of requests of the thesis's own.
+        workload: Workload of the thesis.
+        seeds: Seeds of the traces.
+        is_n_fixed: Whether every trace has as many requests as the thesis's own.
     """
     import numpy as np
 
@@ -119,7 +119,7 @@ def sample(workload: Workload, seeds: Iterable[int], *, is_n_fixed: bool = True)
 
 
 def most_alike(values: NDArray[np.float64], published: Row) -> int:
-    """Return the row of a figure's values that lies nearest to the published one, in standard deviations."""
+    """Return the index of the run closest to the published row, with distances in standard deviations."""
     import numpy as np
 
     spread = values.std(axis=0)

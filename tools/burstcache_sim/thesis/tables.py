@@ -1,4 +1,4 @@
-"""Tables 5.1 and A.1 next to the simulator's results, and the latencies."""
+"""Tables 5.1 and A.1 and the mean latencies, next to the simulator's results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from burstcache_sim.thesis.published import (
 )
 from burstcache_sim.thesis.samples import QUANTITIES, Samples
 
-BAND_NOTE = "mean (5 - 95 %); percentile: share of the traces below the published value, half of the equal ones"
+BAND_NOTE = "mean (5 - 95 %); percentile: share of the traces below the published value, plus half of the equal ones"
 CSV_HEADER = ("figure", "requests", "quantity", "published", "mean", "p5", "p50", "p95", "percentile", "traces")
 FIXED, RANDOM = "n as published", "n random"
 
 
 def table_5_1() -> Table:
-    """Return the configurator's parameters."""
+    """Return table 5.1, with the configurator's parameters next to the printed parameters."""
     rows = []
     for (rate, sensitivity), printed_s in TABLE_5_1.items():
         p = configure(Fraction(rate), Fraction(sensitivity))
@@ -38,7 +38,7 @@ def table_5_1() -> Table:
 
 
 def table_a1_costs() -> Table:
-    """Return table A.1's totals, priced from its own counts."""
+    """Return table A.1's totals next to the prices of the table's counts."""
     rows = tuple((name, f"{row.total_usd:g}", f"{row_bill(row).usd:.6f}") for name, row in TABLE_A1.items())
     return Table("Table A.1: total cost from the printed counts", ("figure", "printed [USD]", "priced [USD]"), rows)
 
@@ -54,23 +54,22 @@ def bands(experiment: Experiment, fixed: Samples, random: Samples | None) -> Tab
             row += [band(values).text(quantity.decimals), f"{percentile(values, published):.1f}"]
         rows.append(tuple(row))
     header = ["", "published", FIXED, "percentile", *([RANDOM, "percentile"] if random else [])]
-    given = f"rate {experiment.rate_per_min}, sensitivity {experiment.sensitivity}"
-    title = (
-        f"Figure {experiment.figure}: {workload_text(experiment.workload)}, {experiment.published.n} requests, {given}"
-    )
+    setting = f"rate {experiment.rate_per_min}, sensitivity {experiment.sensitivity}"
+    workload = f"{workload_text(experiment.workload)}, {experiment.published.n} requests"
+    title = f"Figure {experiment.figure}: {workload}, {setting}"
     return Table(title, tuple(header), tuple(rows))
 
 
 def overview(fixed: Mapping[Workload, Samples]) -> Table:
-    """Return share from memory and cost of all figures, and which of the other quantities lie outside their band."""
+    """Return each figure's cost and share of requests served from memory, and the quantities outside their bands."""
     rows = []
     for experiment in EXPERIMENTS:
         columns = fixed[experiment.workload].by_figure[experiment.figure].T
         row, outside = [experiment.figure], []
         for quantity, values in zip(QUANTITIES, columns, strict=True):
-            published, found = quantity.of_row(experiment.published), band(values)
+            published = quantity.of_row(experiment.published)
             if quantity in (QUANTITIES[0], QUANTITIES[-1]):
-                row += [f"{published:.{quantity.decimals}f}", found.text(quantity.decimals)]
+                row += [f"{published:.{quantity.decimals}f}", band(values).text(quantity.decimals)]
             if not 5 <= percentile(values, published) <= 95:
                 outside.append(quantity.text)
         rows.append((*row, ", ".join(outside) or "none"))
@@ -79,7 +78,7 @@ def overview(fixed: Mapping[Workload, Samples]) -> Table:
 
 
 def counts(fixed: Mapping[Workload, Samples]) -> Table:
-    """Return the counts of table A.1 next to their bands, a row per figure."""
+    """Return table A.1's counts next to their bands, one row per figure."""
     rows = []
     for experiment in EXPERIMENTS:
         columns = fixed[experiment.workload].by_figure[experiment.figure].T
@@ -94,19 +93,19 @@ def counts(fixed: Mapping[Workload, Samples]) -> Table:
 
 
 def csv_rows(experiment: Experiment, samples: Samples, reading: str) -> list[tuple[object, ...]]:
-    """Return one figure's bands for a program."""
+    """Return one figure's bands as CSV rows."""
     rows: list[tuple[object, ...]] = []
     for i, quantity in enumerate(QUANTITIES):
         values = samples.by_figure[experiment.figure][:, i]
-        published, found = quantity.of_row(experiment.published), band(values)
-        numbers = (published, found.mean, found.p5, found.p50, found.p95, percentile(values, published))
+        published, spread = quantity.of_row(experiment.published), band(values)
+        numbers = (published, spread.mean, spread.p5, spread.p50, spread.p95, percentile(values, published))
         name = (experiment.figure, reading, quantity.text)
         rows.append((*name, *(f"{number:.8g}" for number in numbers), len(values)))
     return rows
 
 
 def latencies() -> Table:
-    """Return the figures' mean latencies next to those that their S3 share gives (thesis, section 5.2)."""
+    """Return the figures' mean latencies next to latencies computed from the S3 shares (thesis, section 5.2)."""
     rows = []
     for figure, mean_ms in MEAN_LATENCY_MS.items():
         row = TABLE_A1[figure]

@@ -1,1 +1,1 @@
-"""Traces: made from a seed, or read from access logs."""
+"""Traces that are generated from a seed or read from access logs."""

@@ -1,22 +1,22 @@
-"""Traces of one key: the header `arrival_s`, then one sorted arrival per line [s]."""
+"""A CSV file of one key's arrivals: the header `arrival_s`, then one arrival per line in ascending order [s]."""
 
 from __future__ import annotations
 
 from burstcache.core.parameters import US_PER_S
-from burstcache_sim.traces.clock import seconds_us
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import LogFormat, Parser, Request, without_line_end
-from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer
+from burstcache_sim.traces.log_format import LogFormat, LogParser, Request, without_line_end
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, ResponseContent
+from burstcache_sim.traces.timestamps import seconds_us
 
 HEADER = b"arrival_s"
-_NO_SIZE = Answer(b"", UNKNOWN_BYTES, UNKNOWN_BYTES, UNKNOWN_BYTES)
+_NO_SIZE = ResponseContent(b"", UNKNOWN_BYTES, UNKNOWN_BYTES, UNKNOWN_BYTES)
 
 
 def _has_header(head: list[bytes]) -> bool:
     return without_line_end(head[0]) == HEADER
 
 
-def _new_parser(first_line: bytes) -> Parser:
+def _new_parser(first_line: bytes) -> LogParser:
     latest_us = -1  # -1: the next line is the header
 
     def parse(line: bytes) -> Request | None:
@@ -26,11 +26,11 @@ def _new_parser(first_line: bytes) -> Parser:
             return None
         arrival_us = seconds_us(without_line_end(line))
         if arrival_us < latest_us:
-            raise BadRowError(f"at least the {latest_us / US_PER_S:.6f} of the row before: arrivals are sorted")
+            raise BadRowError(f"at least {latest_us / US_PER_S:.6f}, as in the row before: arrivals are sorted")
         latest_us = arrival_us
         return arrival_us, b"", _NO_SIZE
 
-    return Parser(parse)
+    return LogParser(parse)
 
 
 ARRIVAL_CSV = LogFormat(

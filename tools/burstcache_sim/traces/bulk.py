@@ -1,7 +1,7 @@
-"""Many lines at once: one pattern over a whole block, each distinct text of a field worked out once.
+"""A bulk reader, which matches a whole block of lines with one pattern and parses each distinct field value once.
 
-The standard library's `re` finds the fields of a block as fast as the best of three libraries that were measured
-(`docs/understand/decisions/simulator.md`), and means the same in the parsers of rows, to the byte.
+The standard library's `re` is as fast as the best of three libraries (`docs/understand/decisions/simulator.md`). Row
+parsers use the same patterns and return identical results.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from typing import Any, TypeVar
 
 from burstcache_sim.traces.columns import NOT_SAMPLED, Columns
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import Fields
-from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, key_of
+from burstcache_sim.traces.log_format import FieldPattern
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, ResponseContent, join_key
 
-_MOST_REMEMBERED = 1 << 17  # texts per field
-_OTHER = NOT_SAMPLED - 1  # not a GET of an object
+_MAX_TEXTS = 1 << 17  # cached raw values per field
+_OTHER = NOT_SAMPLED - 1  # the id of all requests other than GETs of objects
 _Text = TypeVar("_Text")
 _Texts = tuple[bytes, ...]
 
 
-class _Meanings(dict[_Text, int]):
-    """What each text of a field means, worked out at its first use."""
+class _ValueMemo(dict[_Text, int]):
+    """A cache that maps a field's raw text to its parsed value, and parses on a miss."""
 
-    def __init__(self, meaning: Callable[[_Text], int]) -> None:
+    def __init__(self, value_of: Callable[[_Text], int]) -> None:
         super().__init__()
-        self._meaning = meaning
+        self._value_of = value_of
 
     def __missing__(self, text: _Text) -> int:
-        meaning = self[text] = self._meaning(text)
-        return meaning
+        value = self[text] = self._value_of(text)
+        return value
 
-    def of(self, texts: Iterable[_Text], count: int, dtype: type[Any]) -> Any:
-        """Return a column of meanings."""
+    def column(self, texts: Iterable[_Text], count: int, dtype: type[Any]) -> Any:
+        """Return the parsed values as an array."""
         import numpy as np
 
-        if len(self) > _MOST_REMEMBERED:
+        if len(self) > _MAX_TEXTS:
             self.clear()
         return np.fromiter(map(self.__getitem__, texts), dtype, count)
 
 
-class _Answers:
-    """What each combination of status, sizes and range means: worked out at its first use, by number."""
+class _ContentMemo:
+    """A cache of response contents, which assigns an index to each combination of raw status, sizes and range."""
 
-    def __init__(self, answer: Callable[..., Answer], shown: Sequence[bool]) -> None:
-        self._answer = answer
-        self._shown = shown  # of the function's arguments; the others are empty
-        self._numbers: _Meanings[_Texts] = _Meanings(self._number_of)
+    def __init__(self, parse: Callable[..., ResponseContent], is_given: Sequence[bool]) -> None:
+        self._parse = parse
+        self._is_given = is_given  # whether the log has the field, for each argument of `parse`
+        self._numbers: _ValueMemo[_Texts] = _ValueMemo(self._number_of)
         self._empty()
 
     def _empty(self) -> None:
@@ -58,8 +58,8 @@ class _Answers:
         self.has_pieces = self._has_sent = self._has_objects = False
 
     def _number_of(self, texts: _Texts) -> int:
-        texts_shown = iter(texts)
-        piece, *amounts = self._answer(*(next(texts_shown) if is_shown else b"" for is_shown in self._shown))
+        remaining = iter(texts)
+        piece, *amounts = self._parse(*(next(remaining) if is_given else b"" for is_given in self._is_given))
         self.pieces.append(piece)
         for column, amount in zip(self._columns, amounts, strict=True):
             column.append(amount)
@@ -69,44 +69,44 @@ class _Answers:
         return len(self.pieces) - 1
 
     def numbers(self, texts: Iterable[_Texts], count: int) -> Any:
-        """Return the number of each combination, valid until the next call."""
+        """Return the content index of each row. The next call may invalidate all indices."""
         import numpy as np
 
-        if len(self.pieces) > _MOST_REMEMBERED:
+        if len(self.pieces) > _MAX_TEXTS:
             self._empty()
-        return self._numbers.of(texts, count, np.int32)
+        return self._numbers.column(texts, count, np.int32)
 
     def amounts(self, numbers: Any) -> tuple[Any, Any, Any]:
-        """Return sizes, bytes sent and sizes of objects; None for a column of unknown ones."""
+        """Return sizes, bytes sent and object sizes. A column is None if all of its values are unknown."""
         import numpy as np
 
         has_columns = (True, self._has_sent, self._has_objects)
         sizes, sent, objects = (
-            np.frombuffer(column, np.int64)[numbers] if is_there else None
-            for column, is_there in zip(self._columns, has_columns, strict=True)
+            np.frombuffer(column, np.int64)[numbers] if has_column else None
+            for column, has_column in zip(self._columns, has_columns, strict=True)
         )
         return sizes, sent, objects
 
 
 class BulkReader:
-    """Reads blocks of files whose fields a pattern finds, into columns; remembers what the texts mean."""
+    """A reader that parses whole blocks into columns with one pattern and caches parsed field values."""
 
-    def __init__(self, fields: Fields, columns: Columns) -> None:
+    def __init__(self, fields: FieldPattern, columns: Columns) -> None:
         self._pattern = fields.pattern
         self._columns = columns
         places = {name: place - 1 for name, place in fields.pattern.groupindex.items()}
         self._time = places.pop("time")
         self._status = places.get("status")
-        carried = [places.pop(name, None) for name in ("status", "size", "sent", "object", "range")]
-        self._carried = [place for place in carried if place is not None]
+        content = [places.pop(name, None) for name in ("status", "size", "sent", "object", "range")]
+        self._content = [place for place in content if place is not None]
         self._names = sorted(places.values())
         self._name = fields.name
-        self._times_us = _Meanings(fields.time_us)
-        self._served = _Meanings(fields.is_served)
-        self._answers = _Answers(fields.answer, [place is not None for place in carried])
+        self._times_us = _ValueMemo(fields.time_us)
+        self._served = _ValueMemo(fields.is_served)
+        self._contents = _ContentMemo(fields.parse_content, [place is not None for place in content])
         self._rows_only = fields.rows_only
-        self._ids: _Meanings[_Texts] = _Meanings(self._id_of)
-        self._gets: _Meanings[_Texts] = _Meanings(lambda texts: fields.name(texts) is not None)
+        self._ids: _ValueMemo[_Texts] = _ValueMemo(self._id_of)
+        self._gets: _ValueMemo[_Texts] = _ValueMemo(lambda texts: fields.name(texts) is not None)
         self._numbering = columns.numbering
 
     def take(self, block: bytes, first_us: int | None, last_us: int | None) -> tuple[int, int] | None:
@@ -114,12 +114,12 @@ class BulkReader:
 
         Args:
             block: Lines with their ends.
-            first_us: Requests before this are left out; None for none [us].
-            last_us: So are those from this on [us].
+            first_us: Start of the selected time span [us], or None.
+            last_us: Exclusive end of the selected time span [us], or None.
 
         Returns:
-            How many lines the block has, and how many requests of the chosen time were left out. None if a line is not
-            as usual; then nothing was added.
+            The number of lines, and the number of requests outside the span. If the block needs the row parser, the
+            result is None, and the columns are unchanged.
         """
         if self._rows_only in block:
             return None
@@ -134,13 +134,13 @@ class BulkReader:
     def _take(self, texts: list[_Texts], count: int, first_us: int | None, last_us: int | None) -> int:
         import numpy as np
 
-        times_us = self._times_us.of(texts[self._time], count, np.int64)
+        times_us = self._times_us.column(texts[self._time], count, np.int64)
         served = np.ones(count, np.bool_)
         if self._status is not None:
-            served = self._served.of(texts[self._status], count, np.bool_)
-        carried = zip(*(texts[place] for place in self._carried), strict=True) if self._carried else repeat((), count)
-        answers = self._answers.numbers(carried, count)
-        # Names last: from here on nothing is refused, and only what counts gets an id.
+            served = self._served.column(texts[self._status], count, np.bool_)
+        content = zip(*(texts[place] for place in self._content), strict=True) if self._content else repeat((), count)
+        contents = self._contents.numbers(content, count)
+        # Resolve names last, so that a failure adds nothing and only counted requests get an id.
         is_inside = served
         if first_us is not None:
             is_inside = is_inside & (times_us >= first_us)
@@ -149,22 +149,22 @@ class BulkReader:
         if self._numbering != self._columns.numbering:
             self._ids.clear()
             self._numbering = self._columns.numbering
-        answers = answers[is_inside]
-        named = self._named(texts, is_inside)
-        if self._answers.has_pieces:
-            pieces = map(self._answers.pieces.__getitem__, answers.tolist())
-            named = ((*name, piece) for name, piece in zip(named, pieces, strict=True))
-        ids = self._ids.of(named, len(answers), np.int32)
-        counts = ids != _OTHER
-        self._columns.extend(times_us[is_inside][counts], ids[counts], *self._answers.amounts(answers[counts]))
+        contents = contents[is_inside]
+        names = self._name_texts(texts, is_inside)
+        if self._contents.has_pieces:
+            pieces = map(self._contents.pieces.__getitem__, contents.tolist())
+            names = ((*name, piece) for name, piece in zip(names, pieces, strict=True))
+        ids = self._ids.column(names, len(contents), np.int32)
+        is_get = ids != _OTHER
+        self._columns.extend(times_us[is_inside][is_get], ids[is_get], *self._contents.amounts(contents[is_get]))
         is_outside = served & ~is_inside
-        return int(self._gets.of(self._named(texts, is_outside), int(is_outside.sum()), np.bool_).sum())
+        return int(self._gets.column(self._name_texts(texts, is_outside), int(is_outside.sum()), np.bool_).sum())
 
-    def _named(self, texts: list[_Texts], chosen: Any) -> Iterator[_Texts]:
-        return compress(zip(*(texts[place] for place in self._names), strict=True), chosen.tolist())
+    def _name_texts(self, texts: list[_Texts], mask: Any) -> Iterator[_Texts]:
+        return compress(zip(*(texts[place] for place in self._names), strict=True), mask.tolist())
 
     def _id_of(self, fields: _Texts) -> int:
-        """Return the id of a name or, if one text more than a name has follows it, of a piece."""
+        """Return the id of an object, or of a piece if the name's fields are followed by a range."""
         name, piece = fields[: len(self._names)], fields[len(self._names) :]
         key = self._name(name)
-        return _OTHER if key is None else self._columns.id_of(key_of(key, *piece))
+        return _OTHER if key is None else self._columns.id_of(join_key(key, *piece))

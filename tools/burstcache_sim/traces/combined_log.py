@@ -1,8 +1,8 @@
-"""Access logs of Apache and Nginx: common and combined, with or without a virtual host in front.
+"""Access logs of Apache and Nginx in the common and combined formats, optionally prefixed by a virtual host.
 
 Source:
-    Apache HTTP Server, mod_log_config: `%h %l %u %t "%r" %>s %b`, then quoted referrer and agent; inside quotes `"` and
-    the backslash are escaped by a backslash, other bytes as \\xhh. Logs older than version 2.0.46 escape nothing.
+    Apache HTTP Server, mod_log_config: `%h %l %u %t "%r" %>s %b`, then quoted referrer and agent. Inside quotes, a
+    backslash escapes `"` and itself, and other special bytes appear as \\xhh. Versions before 2.0.46 escape nothing.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from re import MULTILINE, Match
 from re import compile as regex
 
-from burstcache_sim.traces.clock import bracketed_us
 from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.log_format import (
-    Fields,
+    FieldPattern,
     LogFormat,
-    Parser,
+    LogParser,
     Request,
-    answer_in,
     is_served,
+    parse_content,
     path_of,
     target_of,
 )
+from burstcache_sim.traces.timestamps import bracketed_us
 
-# The first time before a quote counts, so that a line without one takes time in proportion to its length.
+# The atomic group keeps matching linear for lines without a quote. The time is the first bracketed one before a quote.
 _PATTERN = (
     rb'\S+ {1,2}(?>\S+ .*?\[(?P<time>[^][\n"]*)\] ")(?P<request>(?:[^"\\\n]|\\.)*+|.*?)" '
     rb"(?P<status>\d{3}) (?P<size>\d+|-)"
@@ -40,17 +40,17 @@ def _parse(line: bytes) -> Request | None:
     arrival_us = bracketed_us(time)
     if not is_served(status) or (name := name_of_request((request,))) is None:
         return None
-    return arrival_us, name, answer_in(status, size)
+    return arrival_us, name, parse_content(status, size)
 
 
 def name_of_request(fields: tuple[bytes, ...]) -> bytes | None:
-    """Return the object that an escaped first line of a request asks for; None if it is not a GET."""
+    """Return the object in an escaped request line, or None if the request is not a GET."""
     target = target_of(fields[0])
     return None if target is None else path_of(unescaped(target))
 
 
 def unescaped(target: bytes) -> bytes:
-    """Return a request target without the backslashes that the log has put before some bytes."""
+    """Unescape a request target from a log."""
     return _ESCAPE.sub(_byte, target) if b"\\" in target else target
 
 
@@ -59,12 +59,12 @@ def _byte(match: Match[bytes]) -> bytes:
     return bytes((int(escaped[1:], 16),)) if len(escaped) == 3 else escaped
 
 
-_FIELDS = Fields(regex(rb"^(?!#)" + _PATTERN + rb"(?=\s).*\n", MULTILINE), bracketed_us, name_of_request)
+_FIELDS = FieldPattern(regex(rb"^(?!#)" + _PATTERN + rb"(?=\s).*\n", MULTILINE), bracketed_us, name_of_request)
 
 COMBINED_LOG = LogFormat(
     name="combined",
     describes="Apache or Nginx access log, common or combined",
     recognises=lambda head: any(map(_LINE.match, head)),
-    new_parser=lambda first_line: Parser(_parse, _FIELDS),
+    new_parser=lambda first_line: LogParser(_parse, _FIELDS),
     has_paths=True,
 )

@@ -1,4 +1,4 @@
-"""Errors in a log, by file and line."""
+"""Errors in a log, with their file and line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ _SHOWN_CHARACTERS, _EXPECTED_CHARACTERS = 80, 600
 
 
 class BadLogError(InvalidSettingError):
-    """A log cannot be read; the message has file, line, what was found and what was expected."""
+    """A log cannot be read. The message has the file, the line, and the actual and the expected text."""
 
 
 class BadRowError(ValueError):
-    """A line is not of its format; the message says what was expected, and the reader adds file and line."""
+    """A line does not match its format. The message has the expected text, to which the caller adds file and line."""
 
 
 def bad_line(name: str, number: int, line: bytes, expected: str) -> BadLogError:
-    """Return the error that points at a line (counted from 1) of a file; what it shows of it is short and printable."""
+    """Return the error for a line, with its number (from 1) and a short printable excerpt."""
     text = line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
     shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
     if len(expected) > _EXPECTED_CHARACTERS:

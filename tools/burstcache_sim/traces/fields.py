@@ -1,4 +1,4 @@
-"""The fields of tables and JSON: what logs usually call them, and what a `--fields` option says instead.
+"""The fields of tables and JSON logs: their usual names, and the names given by `--fields`.
 
 Source:
     The field lists of Nginx, Caddy, Traefik, Envoy, Elastic Common Schema, Cloudflare Logpush, Akamai DataStream,
@@ -14,15 +14,15 @@ from functools import lru_cache
 from re import compile as regex
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache_sim.traces.clock import UNITS_NS
 from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.log_format import is_served, path_of, target_of
+from burstcache_sim.traces.timestamps import UNITS_NS
 
-# Which column of a table or member of JSON has what: `when`, `time:ms`, `date+time`, `request.uri`, `3`.
+# Maps a field to a table column or a JSON member: `when`, `time:ms`, `date+time`, `request.uri`, `3`.
 FieldNames = Mapping[str, str]
 FIELDS = ("time", "key", "size", "method", "status", "range", "sent", "object")
 
-# Names without regard to case, `_`, `-` and blanks; a dot leads into a nested object. The first that a log has counts.
+# Normalised names by field. A dot separates levels of nested objects. The first name that occurs in the log is used.
 _USUAL = {
     "time": "msec timeiso8601 timelocal startutc timemicros edgestarttimestamp reqtimesec timestamp datetime time ts t "
     "starttime arrivals eventtime",
@@ -44,19 +44,19 @@ _USUAL = {
 _LOOKS_LIKE_A_SIZE = regex(r"size|bytes|length|(?:^|[^a-z])len(?:$|[^a-z])", 2)
 _REQUEST = regex(rb"[A-Z]{3,16} \S.*")
 _URL = regex(rb"[a-z][a-z0-9+]*://", 2)
-_NO_ANSWER = frozenset((b"0", b"-", b"-1"))
+_NO_RESPONSE = frozenset((b"0", b"-", b"-1"))
 _GETS = frozenset((b"GET", b"GETS", b"GETOBJECT", b"GETBLOB", b"GETOBJ", b"READ"))
 _IGNORED = regex(r"[\s_\-@#\"]+")
 
 
 class KeyKind(Enum):
-    """How a field names an object."""
+    """The form in which a field names an object."""
 
-    PLAIN = "as it is"
-    URI = "as it is, but for a whole URL or the first line of a request"
+    PLAIN = "as written"
+    URI = "as written, unless it is a whole URL or a request line"
     TARGET = "path or URL, encoded, perhaps with a query"
-    REQUEST = "first line of a request"
-    OBJECT = "object of a bucket, empty if the request was for another thing"
+    REQUEST = "request line"
+    OBJECT = "object of a bucket, empty if the request was not for an object"
 
 
 _KEYS = {
@@ -91,39 +91,39 @@ USUAL_NAMES = {field: tuple(names.split()) for field, names in _USUAL.items()} |
 
 @lru_cache(maxsize=4096)
 def normalised(name: str) -> str:
-    """Return a name without what differs between writers: case, blanks, `_`, `-`, `@`, quotes."""
+    """Return a name in lower case without whitespace, `_`, `-`, `@`, `#` and quotes."""
     return _IGNORED.sub("", name).lower()
 
 
 def kind_of(name: str) -> KeyKind:
-    """Return how the member or column of this name names an object."""
+    """Return the kind of key in a member or column with this name."""
     return _KEYS.get(normalised(name), KeyKind.PLAIN)
 
 
-def may_be_sizes(names: list[str]) -> list[str]:
-    """Return the names that may be of sizes, though none is a usual one."""
+def possible_sizes(names: list[str]) -> list[str]:
+    """Return the names that look like a response size."""
     return [name for name in names if _LOOKS_LIKE_A_SIZE.search(name) and not normalised(name).startswith("request")]
 
 
 @dataclass(frozen=True, slots=True)
 class TimeField:
-    """Where a log has the time, and in which unit if it is a number."""
+    """The time field, with a unit if it is numeric."""
 
-    names: tuple[str, ...]  # one, or those of date and time
-    unit: str = ""  # a key of UNITS_NS; empty: as the first row shows
+    names: tuple[str, ...]  # one column or member, or two for date and time
+    unit: str = ""  # a key of UNITS_NS (empty: detected)
 
 
-def time_field(written: str) -> TimeField:
-    """Return what `when`, `t:ms` or `date+time` says of the time."""
-    name, colon, unit = written.rpartition(":")
+def time_field(text: str) -> TimeField:
+    """Parse `when`, `t:ms` or `date+time`."""
+    name, colon, unit = text.rpartition(":")
     if not colon or unit not in UNITS_NS:
-        name, unit = written, ""
+        name, unit = text, ""
     parts = tuple(name.split("+"))
     return TimeField(parts if all(parts) else (name,), unit)
 
 
 def check_names(names: FieldNames) -> None:
-    """Raise an `InvalidSettingError` if there is no such field, or a name is empty."""
+    """Raise an `InvalidSettingError` for an unknown field or an empty name."""
     for field, name in names.items():
         if field not in FIELDS:
             raise InvalidSettingError(f"field {field!r}: expected one of {', '.join(FIELDS)}")
@@ -132,13 +132,13 @@ def check_names(names: FieldNames) -> None:
 
 
 def name_in(value: bytes, kind: KeyKind, bucket: bytes = b"") -> bytes | None:
-    """Return the object that a field names; None if the request is not a GET, or for no object.
+    """Return the object that a field names, or None if the request is not a GET of an object.
 
     Raises:
         BadRowError: The field is empty.
     """
     if not value:
-        if kind in (KeyKind.OBJECT, KeyKind.REQUEST):  # of another thing; a client that sent nothing
+        if kind in (KeyKind.OBJECT, KeyKind.REQUEST):  # the request names no object, or the client sent no request
             return None
         raise BadRowError("a key, not an empty one")
     if kind is KeyKind.OBJECT:
@@ -152,17 +152,17 @@ def name_in(value: bytes, kind: KeyKind, bucket: bytes = b"") -> bytes | None:
 
 
 @lru_cache(maxsize=256)
-def counts(status: bytes) -> bool:
-    """Return whether a status, as JSON and tables have it, is of a request that counts; none at all is.
+def is_success(status: bytes) -> bool:
+    """Return whether a status in JSON or a table counts as served. An empty status counts as served.
 
     Raises:
-        BadRowError: The status is no number of three digits, nor one of those for a client that left early.
+        BadRowError: The status is neither three digits nor a code for a disconnected client.
     """
     status = status.removesuffix(b".0")
-    return not status or (status not in _NO_ANSWER and is_served(status))
+    return not status or (status not in _NO_RESPONSE and is_served(status))
 
 
 @lru_cache(maxsize=256)
 def is_get(method: bytes) -> bool:
-    """Return whether a method, or the operation of a store, reads an object."""
+    """Return whether an HTTP method or a storage operation reads an object."""
     return method.upper().replace(b"_", b"") in _GETS

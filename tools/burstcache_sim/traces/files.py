@@ -1,4 +1,4 @@
-"""The files of a log: named, in folders or by globs, plain or packed by gzip, zstd, bzip2 or xz."""
+"""A log's files, found by path, folder or glob, and plain or compressed with gzip, zstd, bzip2 or xz."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from typing import IO, Any
 
 from burstcache_sim.traces.errors import BadLogError
 
-MOST_LINE_BYTES = 1 << 20
-_MOST_RECORDS_BYTES = 64 << 20
+MAX_LINE_BYTES = 1 << 20
+_MAX_RECORDS_BYTES = 64 << 20
 _RECORDS, _SHOWN_BYTES = b'"Records"', 200
-_PACKED_BYTES = 1 << 16  # read at a time; what is in them may be a thousand times as long
+_COMPRESSED_BYTES = 1 << 16  # per read; the data may expand a thousandfold
 _PLAIN_BYTES = 1 << 18
 _ZSTD_BYTES = 128
 _MAGIC_BYTES = 6
-_XZ_MEMORY_BYTES = 128 << 20  # of the window; `xz -9` takes 65 MiB
-_GZIP_WRAPPED = 31  # zlib's word for a window of 32 KB between gzip's header and checksum
+_XZ_MEMORY_BYTES = 128 << 20  # for the dictionary (`xz -9` takes 65 MiB)
+_GZIP_WRAPPED = 31  # zlib's wbits for a window of 32 KB with gzip's header and checksum
 
 
 class BrokenFileError(Exception):
-    """A packed file ends early or is damaged; what could be unpacked has been handed over."""
+    """A compressed file is truncated or damaged. Its intact beginning has been yielded."""
 
 
 def log_files(paths: Sequence[str | Path]) -> list[Path]:
-    """Return every file that the paths name, once each.
+    """Return each file in the paths once.
 
     Args:
-        paths: Files, folders (everything in them at any depth except hidden files) and globs (`**` for any depth).
+        paths: Files, folders (searched recursively, without hidden files) and globs (`**` for any depth).
 
     Raises:
-        BadLogError: A path matches no file, or there is no path.
+        BadLogError: A path matches no file, or `paths` is empty.
     """
-    found: dict[str, Path] = {}
+    by_real_path: dict[str, Path] = {}
     for path in paths:
         for file in _expanded(path):
-            found.setdefault(os.path.realpath(file), file)
-    if not found:
-        raise BadLogError("no log is named: expected files, folders or globs")
-    return list(found.values())
+            by_real_path.setdefault(os.path.realpath(file), file)
+    if not by_real_path:
+        raise BadLogError("no log given: expected files, folders or globs")
+    return list(by_real_path.values())
 
 
-def _expanded(named: str | Path) -> list[Path]:
-    path = Path(named)
+def _expanded(pattern: str | Path) -> list[Path]:
+    path = Path(pattern)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(path)))
-    elif path.exists():  # a pipe too
+    elif path.exists():  # a file or a pipe
         files = [path]
     else:
-        files = [Path(match) for match in sorted(glob.glob(str(named), recursive=True)) if not os.path.isdir(match)]
+        files = [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True)) if not os.path.isdir(match)]
     if not files:
-        raise BadLogError(f"{named}: no such file, and neither a folder nor a glob with files")
+        raise BadLogError(f"{pattern}: no such file, and neither a folder nor a glob with files")
     return files
 
 
@@ -62,22 +62,22 @@ def _is_hidden(path: Path) -> bool:
 
 
 class LongLine(bytes):
-    """The beginning of a line that is too long to be one of a log; what follows of it is not handed over."""
+    """The beginning of a line that exceeds the limit. The rest of the line is dropped."""
 
 
 def blocks(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines, many together; only the last line of the last block may lack its end.
+    """Yield a file's lines in blocks. Only the last line of the last block may lack a line ending.
 
-    A line of more than `MOST_LINE_BYTES` is a block of its own, a `LongLine`, of which no more than that is held.
+    To bound memory, a line of more than `MAX_LINE_BYTES` becomes a separate block, a truncated `LongLine`.
 
     Raises:
-        BrokenFileError: The file is packed and broken; its whole lines up to there have been yielded.
+        BrokenFileError: The compressed file is damaged. The complete lines before the damage have been yielded.
         OSError: The file cannot be read.
     """
     rest: list[bytes] = []
-    held_bytes, most_bytes, is_skipping = 0, MOST_LINE_BYTES, False
+    held_bytes, limit_bytes, is_skipping = 0, MAX_LINE_BYTES, False
     with path.open("rb") as file:
-        for chunk in _as_utf8(_unpacked(file)):
+        for chunk in _as_utf8(_decompressed(file)):
             first = chunk.find(b"\n") + 1
             if is_skipping:
                 chunk, is_skipping = chunk[first:], not first
@@ -85,8 +85,8 @@ def blocks(path: Path) -> Iterator[bytes]:
                     continue
                 first = chunk.find(b"\n") + 1
             if not held_bytes:
-                most_bytes = _most_bytes(chunk)
-            if held_bytes + (first or len(chunk)) > most_bytes:
+                limit_bytes = _limit_bytes(chunk)
+            if held_bytes + (first or len(chunk)) > limit_bytes:
                 yield LongLine(b"".join((*rest, chunk))[:_SHOWN_BYTES])
                 rest.clear()
                 held_bytes, is_skipping = 0, not first
@@ -95,20 +95,20 @@ def blocks(path: Path) -> Iterator[bytes]:
             if end:
                 yield b"".join((*rest, chunk[:end]))
                 rest.clear()
-                held_bytes, most_bytes = 0, _most_bytes(chunk[end:])
+                held_bytes, limit_bytes = 0, _limit_bytes(chunk[end:])
             rest.append(chunk[end:])
             held_bytes += len(chunk) - end
     if last := b"".join(rest):
         yield last
 
 
-def _most_bytes(line: bytes) -> int:
-    """Return how long a line that begins so may be: a file of CloudTrail is a single one."""
-    return _MOST_RECORDS_BYTES if _RECORDS in line[:_SHOWN_BYTES] else MOST_LINE_BYTES
+def _limit_bytes(line: bytes) -> int:
+    """Return the length limit for a line that begins like this. A CloudTrail file is a single line."""
+    return _MAX_RECORDS_BYTES if _RECORDS in line[:_SHOWN_BYTES] else MAX_LINE_BYTES
 
 
 def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield text of UTF-16, which its byte order mark shows, as UTF-8; all else as it is."""
+    """Convert UTF-16 with a byte order mark to UTF-8. Yield other text unchanged."""
     decoder = None
     for number, chunk in enumerate(chunks):
         if not number and chunk.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
@@ -116,12 +116,12 @@ def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield decoder.decode(chunk).encode("utf-8", "replace") if decoder else chunk
 
 
-def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a file's content in pieces of bounded length; packed ones are recognised by their first bytes."""
+def _decompressed(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a file's content in pieces of bounded length. Compression is detected by magic bytes."""
     chunk = file.read(_PLAIN_BYTES)
-    for magics, unpacking in _UNPACKERS.items():
+    for magics, new_decompressor in _DECOMPRESSORS.items():
         if chunk.startswith(magics):
-            yield from _members(chunk, file, unpacking, magics)
+            yield from _members(chunk, file, new_decompressor, magics)
             return
     while chunk:
         yield chunk
@@ -129,34 +129,34 @@ def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _members(
-    chunk: bytes, file: IO[bytes], unpacking: Callable[[], _Unpacker], magics: tuple[bytes, ...]
+    chunk: bytes, file: IO[bytes], new_decompressor: Callable[[], _Decompressor], magics: tuple[bytes, ...]
 ) -> Iterator[bytes]:
-    """Yield what is in a packed file, which may consist of several members with zeros between them."""
-    unpacker = unpacking()
+    """Yield the content of a compressed file with one or more members, optionally separated by zeros."""
+    decompressor = new_decompressor()
     is_between = False
     while chunk:
         if is_between and (chunk := chunk.lstrip(b"\0")):
             if len(chunk) < _MAGIC_BYTES:
-                chunk += file.read(_PACKED_BYTES)
+                chunk += file.read(_COMPRESSED_BYTES)
             if not any(chunk.startswith(magic[: len(chunk)]) for magic in magics):
-                raise BrokenFileError("something else follows what is packed")
-            unpacker, is_between = unpacking(), False
+                raise BrokenFileError("other data follows the compressed content")
+            decompressor, is_between = new_decompressor(), False
         if chunk:
             try:
-                yield from unpacker.pieces(chunk)
-            except Exception as error:  # each library has its own, and none a common base
+                yield from decompressor.pieces(chunk)
+            except Exception as error:  # the libraries' errors have no common base class
                 raise BrokenFileError(str(error)) from error
-        if chunk and unpacker.eof:
-            chunk, is_between = unpacker.unused_data, True
+        if chunk and decompressor.eof:
+            chunk, is_between = decompressor.unused_data, True
         else:
             chunk = b""
-        chunk = chunk or file.read(_PACKED_BYTES)
+        chunk = chunk or file.read(_COMPRESSED_BYTES)
     if not is_between:
-        raise BrokenFileError("it ends early")
+        raise BrokenFileError("it is truncated")
 
 
-class _Unpacker:
-    """Unpacks one member in pieces of bounded length; the library's object limits what it returns at a time."""
+class _Decompressor:
+    """A decompressor for one member, which yields pieces of bounded length through the library's output limit."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -168,11 +168,11 @@ class _Unpacker:
 
     @property
     def unused_data(self) -> bytes:
-        """What follows the member."""
+        """The data after the member."""
         return bytes(self._library.unused_data)
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what a part of the member holds."""
+        """Yield the decompressed content of a chunk."""
         while not self.eof:
             piece = self._library.decompress(chunk, _PLAIN_BYTES)
             if piece:
@@ -182,59 +182,59 @@ class _Unpacker:
                 return
 
 
-class _ZstdUnpacker(_Unpacker):
-    """As the other one, for a library without a limit: few bytes at a time, of which 4 may stand for 128 KiB."""
+class _ZstdDecompressor(_Decompressor):
+    """A decompressor for a library without an output limit. Inputs are short, because 4 bytes may become 128 KiB."""
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what a part of the frame holds."""
-        found: list[bytes] = []
-        found_bytes = 0
+        """Yield the decompressed content of a chunk."""
+        pieces: list[bytes] = []
+        pieces_bytes = 0
         for start in range(0, len(chunk), _ZSTD_BYTES):
             piece = self._library.decompress(chunk[start : start + _ZSTD_BYTES])
-            found.append(piece)
-            found_bytes += len(piece)
+            pieces.append(piece)
+            pieces_bytes += len(piece)
             if self.eof:
                 self._rest = bytes(self._library.unused_data) + chunk[start + _ZSTD_BYTES :]
                 break
-            if found_bytes >= _PLAIN_BYTES:
-                yield b"".join(found)
-                found, found_bytes = [], 0
-        if found_bytes:
-            yield b"".join(found)
+            if pieces_bytes >= _PLAIN_BYTES:
+                yield b"".join(pieces)
+                pieces, pieces_bytes = [], 0
+        if pieces_bytes:
+            yield b"".join(pieces)
 
     @property
     def unused_data(self) -> bytes:
-        """What follows the frame."""
+        """The data after the frame."""
         return self._rest
 
 
-def _gzip() -> _Unpacker:
+def _gzip() -> _Decompressor:
     from isal import isal_zlib  # twice as fast as zlib
 
-    return _Unpacker(isal_zlib.decompressobj(_GZIP_WRAPPED))
+    return _Decompressor(isal_zlib.decompressobj(_GZIP_WRAPPED))
 
 
-def _zstd() -> _Unpacker:
+def _zstd() -> _Decompressor:
     from zstandard import ZstdDecompressor
 
-    return _ZstdUnpacker(ZstdDecompressor().decompressobj())
+    return _ZstdDecompressor(ZstdDecompressor().decompressobj())
 
 
-def _bzip2() -> _Unpacker:
+def _bzip2() -> _Decompressor:
     from bz2 import BZ2Decompressor
 
-    return _Unpacker(BZ2Decompressor())
+    return _Decompressor(BZ2Decompressor())
 
 
-def _xz() -> _Unpacker:
+def _xz() -> _Decompressor:
     from lzma import FORMAT_XZ, LZMADecompressor
 
-    return _Unpacker(LZMADecompressor(FORMAT_XZ, _XZ_MEMORY_BYTES))
+    return _Decompressor(LZMADecompressor(FORMAT_XZ, _XZ_MEMORY_BYTES))
 
 
-# By the first bytes of a member; zstd's skippable frames (pzstd writes them) have sixteen of their own.
+# Sixteen magic numbers mark zstd's skippable frames, which pzstd writes.
 _SKIPPABLE = tuple(bytes((0x50 + number, 0x2A, 0x4D, 0x18)) for number in range(16))
-_UNPACKERS: dict[tuple[bytes, ...], Callable[[], _Unpacker]] = {
+_DECOMPRESSORS: dict[tuple[bytes, ...], Callable[[], _Decompressor]] = {
     (b"\x1f\x8b",): _gzip,
     (b"\x28\xb5\x2f\xfd", *_SKIPPABLE): _zstd,
     (b"BZh",): _bzip2,

@@ -1,4 +1,4 @@
-"""Traces made from a seed: the same seed gives the same bytes.
+"""Trace generators. The same seed yields the same trace.
 
 Source:
     `docs/understand/simulation.md`, "Traces"; thesis, section 5.1.2 (poisson, spike).
@@ -15,26 +15,26 @@ from burstcache.core.parameters import US_PER_S
 
 
 def poisson(seed: int, rate_per_min: float, duration_s: float) -> list[int]:
-    """Return the arrivals of a Poisson process within `duration_s` [us]."""
+    """Return the arrivals of a Poisson process [us] within `duration_s`."""
     random = Random(seed)
     return [_us(t) for t in _stay(random, rate_per_min, 0.0, duration_s)]
 
 
 def spike(seed: int, std: float, n: int) -> list[int]:
-    """Return `n` arrivals around one instant, normally distributed with deviation `std` [s]; the first is at 0 [us]."""
+    """Return `n` normally distributed arrivals [us] with standard deviation `std` [s], shifted to start at 0."""
     random = Random(seed)
     return _from_zero([random.normalvariate(0.0, std) for _ in range(n)])
 
 
 def mmpp(seed: int, on: float, off: float, mean_on: float, mean_off: float, dur: float) -> list[int]:
-    """Return the arrivals of a Poisson process that switches between two rates, starting with the quiet one [us].
+    """Return the arrivals [us] of a Poisson process that switches between two rates and starts with the quiet rate.
 
     Args:
         seed: Seed of the random numbers.
-        on: Rate while it is busy [1/min].
-        off: Rate while it is quiet [1/min], 0 for none.
-        mean_on: Mean length of a busy stay [s].
-        mean_off: Mean length of a quiet stay [s].
+        on: Rate in the busy state [1/min].
+        off: Rate in the quiet state [1/min], 0 for none.
+        mean_on: Mean time in the busy state [s].
+        mean_off: Mean time in the quiet state [s].
         dur: Length of the trace [s].
     """
     random = Random(seed)
@@ -50,12 +50,12 @@ def mmpp(seed: int, on: float, off: float, mean_on: float, mean_off: float, dur:
 
 
 def diurnal(seed: int, mean: float, depth: float, period: float, dur: float) -> list[int]:
-    """Return arrivals whose rate follows the time of day: `mean` [1/min] times 1 - `depth` cos(2 pi t / `period`) [us].
+    """Return arrivals [us] with a rate that varies over the day: `mean` * (1 - `depth` cos(2 pi t / `period`)).
 
     Args:
         seed: Seed of the random numbers.
         mean: Mean rate [1/min].
-        depth: Swing of the rate, 0 to 1.
+        depth: Relative amplitude of the rate, 0 to 1.
         period: Length of a day [s].
         dur: Length of the trace [s].
     """
@@ -71,7 +71,7 @@ def diurnal(seed: int, mean: float, depth: float, period: float, dur: float) -> 
 
 
 def spikes_train(seed: int, std: float, n: int, count: int, spacing: float) -> list[int]:
-    """Return `count` spikes of `n` arrivals each, `spacing` [s] apart give or take a fifth; the first is at 0 [us]."""
+    """Return `count` spikes of `n` arrivals each [us], `spacing` ± 20 % apart [s], shifted to start at 0."""
     random = Random(seed)
     arrivals: list[float] = []
     centre = 0.0
@@ -84,26 +84,26 @@ def spikes_train(seed: int, std: float, n: int, count: int, spacing: float) -> l
 def zipf(
     seed: int, rate_per_min: float, duration_s: float, keys: int, exponent: float = 1.0
 ) -> tuple[list[int], list[int]]:
-    """Return a Poisson process over many keys, the r-th of which is requested in proportion to 1 / r^`exponent`.
+    """Return a Poisson process over many keys, with popularity proportional to 1 / rank^`exponent`.
 
     Args:
-        seed: Seed of the random numbers; the arrivals are those of `poisson` with the same seed.
+        seed: Seed of the random numbers. The arrivals equal those of `poisson` with the same seed.
         rate_per_min: Rate over all keys [1/min].
         duration_s: Length of the trace [s].
         keys: Number of keys.
-        exponent: How steeply popularity falls; 0 makes all alike.
+        exponent: Skew of popularity, 0 for equal popularity.
 
     Returns:
-        The arrivals [us] and, for each its key, 0 being the most requested.
+        The arrivals [us] and their keys. Key 0 is the most popular.
     """
     arrivals_us = poisson(seed, rate_per_min, duration_s)
     weights = list(accumulate(rank**-exponent for rank in range(1, keys + 1)))
-    # A generator of its own, so that the arrivals are the same however many keys there are.
+    # A separate random generator keeps the arrivals independent of the number of keys.
     return arrivals_us, Random(f"{seed} keys").choices(range(keys), cum_weights=weights, k=len(arrivals_us))
 
 
 def _stay(random: Random, rate_per_min: float, start_s: float, end_s: float) -> Iterator[float]:
-    """Yield the arrivals of a Poisson process after `start_s` and up to `end_s`; the draw beyond it is discarded."""
+    """Yield the arrivals of a Poisson process after `start_s` and up to `end_s` [s]."""
     t = start_s + random.expovariate(rate_per_min / 60)
     while t <= end_s:
         yield t

@@ -1,4 +1,4 @@
-"""A description of a log, as text and as data."""
+"""The log description that `burstcache sim inspect` prints, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from burstcache_sim.traces.trace import exact_sum
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from burstcache_sim.traces.read import Log
+    from burstcache_sim.traces.read import RequestLog
     from burstcache_sim.traces.trace import Trace
 from burstcache_terminal.text import WIDTH, count_text, rows_text, table_text
 
 _SHOWN_CHARACTERS = 72
-_CLOCK_WORD = (
+_CLOCK_NOTE = (
     "The clock has whole seconds: requests within one second look simultaneous, so gaps below a second, and with them "
     "short-lived decisions, are blurred."
 )
 
 
-def describe(log: Log, *, top: int, first_rank: int = 1) -> dict[str, Any]:
-    """Return a description of a log, with its `top` most requested keys, as JSON values.
+def describe(log: RequestLog, *, top: int, first_rank: int = 1) -> dict[str, Any]:
+    """Return a description of a log with its most requested keys, as JSON values.
 
     Args:
-        log: The log, of all keys or of one.
-        top: How many keys to list.
-        first_rank: Rank of the most requested key: more than 1 where only one key was read.
+        log: The log, with all keys or reduced to one.
+        top: Number of keys to list.
+        first_rank: Rank of the first listed key. It exceeds 1 if the log was reduced to the key of that rank.
     """
     trace = log.trace
     first_us, last_us = int(trace.arrivals_us[0]), int(trace.arrivals_us[-1])
@@ -63,7 +63,7 @@ def describe(log: Log, *, top: int, first_rank: int = 1) -> dict[str, Any]:
     }
 
 
-def _instant(log: Log, us: int) -> str | None:
+def _instant(log: RequestLog, us: int) -> str | None:
     if log.origin_us is None:
         return None
     instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=log.origin_us + us)
@@ -71,7 +71,7 @@ def _instant(log: Log, us: int) -> str | None:
 
 
 def _bytes(trace: Trace) -> dict[str, int | None]:
-    """Return the bytes of all requested objects and ranges, those sent, and those of each once (at its largest)."""
+    """Return the bytes requested, the bytes sent, and the sum of the largest size of each object and range."""
     if trace.sizes_bytes is None:
         return {"requested_bytes": None, "sent_bytes": None, "object_bytes": None}
     if trace.key_ids is None:
@@ -116,7 +116,7 @@ def _top_keys(trace: Trace, top: int, first_rank: int) -> list[dict[str, Any]]:
 
 
 def sample_text(trace: Trace) -> str:
-    """Return what a sampled trace is and how far its shares of hits may be off; empty if it is whole."""
+    """Return a note on the size and error of a sample, or an empty string for a complete log."""
     if not trace.sample:
         return ""
     rate, error_pct = trace.sample.rate, 100 * expected_error(trace)
@@ -127,16 +127,16 @@ def sample_text(trace: Trace) -> str:
 
 
 def sizes_text(unsized_keys: int, trace: Trace) -> str:
-    """Return how large objects count whose size no row shows; empty if each has one."""
+    """Return a note on objects without a size, or an empty string."""
     if not unsized_keys:
         return ""
     if trace.sizes_bytes is None:
         return "no row shows the size of an object"
-    return f"{count_text(unsized_keys, 'object')} without a size in any row, taken to be as large as the others' mean"
+    return f"{count_text(unsized_keys, 'object')} without a size in any row, assumed to have the others' mean size"
 
 
 def ranges_text(trace: Trace) -> str:
-    """Return what is assumed of ranges whose offset the log does not show; empty if it shows all."""
+    """Return a note on ranges without an offset in the log, or an empty string."""
     if not trace.assumed_ranges:
         return ""
     reads = count_text(trace.assumed_ranges, "request")
@@ -144,7 +144,7 @@ def ranges_text(trace: Trace) -> str:
 
 
 def describe_text(description: dict[str, Any]) -> str:
-    """Return a description for a terminal."""
+    """Format a description for a terminal."""
     rate = description["requests_per_min"]
     left_out = f"{description['other_requests']:,} other requests, {description['bad_rows']:,} bad rows"
     if description["outside"]:
@@ -177,10 +177,12 @@ def describe_text(description: dict[str, Any]) -> str:
             sizes = f"{description['sent_bytes']:,} sent, {sizes}"
         rows.append(("Bytes:", sizes))
     if description["range_requests"]:
-        shown = description["range_requests"] - description["assumed_ranges"]
-        rows.append(("Ranges:", f"{shown:,} with their offset, {description['assumed_ranges']:,} by their length"))
+        with_offset = description["range_requests"] - description["assumed_ranges"]
+        rows.append(
+            ("Ranges:", f"{with_offset:,} with their offset, {description['assumed_ranges']:,} by their length")
+        )
     if description["has_whole_seconds"]:
-        rows.append(("Clock:", _CLOCK_WORD))
+        rows.append(("Clock:", _CLOCK_NOTE))
     top = description["top_keys"]
     return rows_text(rows, most=WIDTH) + (f"\n\n{_top_text(top)}" if top else "")
 
@@ -196,5 +198,5 @@ def _top_text(top_keys: list[dict[str, Any]]) -> str:
 
 
 def _printable(key: str) -> str:
-    """Return the key with its control characters escaped for a terminal."""
+    """Escape a key's control characters for a terminal."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in key)

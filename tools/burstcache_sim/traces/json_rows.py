@@ -1,4 +1,4 @@
-"""Rows of JSON: one object a line, perhaps behind a syslog header."""
+"""JSON rows: one object per line, optionally after a syslog header."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _OF_AN_ARRAY = " a line, as `jq -c '.[]'` writes those of an array"
 
 
 def json_object(line: bytes) -> dict[str, Any]:
-    """Return the object that a line holds; text that is not UTF-8 keeps its bytes as surrogates.
+    """Return the object in a line. Bytes that are not UTF-8 become surrogates.
 
     Raises:
-        BadRowError: The line holds something else.
+        BadRowError: The line is not a JSON object.
     """
     import orjson
 
@@ -30,7 +30,7 @@ def json_object(line: bytes) -> dict[str, Any]:
 
 
 def _lenient(line: bytes) -> Any:
-    """Return what a line holds although a server wrote the bytes of a request into it as they came."""
+    """Parse a line that contains a request's raw bytes, as written by some servers."""
     try:
         return json.loads(line.decode("utf-8", "surrogateescape"), strict=False)
     except (ValueError, RecursionError) as error:
@@ -38,14 +38,14 @@ def _lenient(line: bytes) -> Any:
 
 
 def text_of(value: object) -> bytes:
-    """Return a member's value as other formats write it; what is null, empty or compound is empty.
+    """Return a member's value as text. Null, booleans, arrays and objects become empty text.
 
     Raises:
-        BadRowError: The text has half of a surrogate pair.
+        BadRowError: The text has an unpaired surrogate.
     """
     if isinstance(value, str):
         try:
             return value.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError as error:
-            raise BadRowError("text of Unicode, without half of a surrogate pair") from error
+            raise BadRowError("Unicode text without unpaired surrogates") from error
     return str(value).encode() if isinstance(value, int | float) and not isinstance(value, bool) else b""

@@ -1,8 +1,8 @@
-"""Formats whose lines one pattern takes apart: squid, HAProxy, Envoy, Azure Blob Storage.
+"""Line-based log formats that one pattern each can parse: squid, HAProxy, Envoy, Azure Blob Storage.
 
 Source:
     Squid wiki, "Squid Log Files": the native `access.log`. HAProxy Configuration Manual, "HTTP log format". Envoy,
-    "Access logging: default format string"; Istio's default has three more fields. Azure Storage, "Storage Analytics
+    "Access logging: default format string" (Istio's default has three more fields). Azure Storage, "Storage Analytics
     log format" 1.0 and 2.0.
 """
 
@@ -13,22 +13,22 @@ from html import unescape
 from re import MULTILINE
 from re import compile as regex
 
-from burstcache_sim.traces.clock import any_time_us, bracketed_us, iso_us, seconds_us
 from burstcache_sim.traces.combined_log import name_of_request
 from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.fields import is_get
 from burstcache_sim.traces.log_format import (
-    Fields,
+    FieldPattern,
     LogFormat,
-    Parser,
+    LogParser,
     Request,
-    answer_in,
     is_served,
+    parse_content,
     path_of,
 )
+from burstcache_sim.traces.timestamps import any_time_us, bracketed_us, iso_us, seconds_us
 
 _Name = Callable[[tuple[bytes, ...]], bytes | None]
-_NO_STATUS = frozenset((b"-", b"-1", b"0", b"000"))  # the client left before there was an answer
+_NO_STATUS = frozenset((b"-", b"-1", b"0", b"000"))  # the client disconnected before a response
 _REQUEST = rb'"(?P<request>(?:[^"\\\n]|\\.)*+)"'
 
 
@@ -39,15 +39,15 @@ def _is_served(status: bytes) -> bool:
 def line_log(
     name: str, describes: str, shape: str, pattern: bytes, time_us: Callable[[bytes], int], name_of: _Name
 ) -> LogFormat:
-    """Return the format of lines that begin with a pattern.
+    """Return the format of lines that begin with a match of a pattern.
 
     Args:
-        name: What `--format` calls it.
-        describes: What a message calls it.
-        shape: How a message shows a line.
-        pattern: Finds `time`, `status`, `size` and, in their order, what `name_of` makes the object's name of.
-        time_us: From the time's text to microseconds since 1970.
-        name_of: From the other texts to the object; None if the request is not a GET.
+        name: The format's name in `--format`.
+        describes: The format's name in messages.
+        shape: The shape of a line, for messages.
+        pattern: Pattern with the groups `time`, `status` and `size`, and the groups for `name_of` in order.
+        time_us: Converts the raw time to microseconds since 1970.
+        name_of: Converts the other groups to the object's name, or to None if the request is not a GET.
     """
     line_pattern = regex(pattern)
     names = [group for group in line_pattern.groupindex if group not in ("time", "status", "size")]
@@ -57,14 +57,14 @@ def line_log(
             raise BadRowError(f"a line of {describes}: {shape}")
         arrival_us = time_us(match["time"])
         key = name_of(tuple(match[group] for group in names)) if _is_served(match["status"]) else None
-        return None if key is None else (arrival_us, key, answer_in(match["status"], match["size"]))
+        return None if key is None else (arrival_us, key, parse_content(match["status"], match["size"]))
 
-    fields = Fields(regex(rb"^" + pattern + rb".*\n", MULTILINE), time_us, name_of, _is_served)
+    fields = FieldPattern(regex(rb"^" + pattern + rb".*\n", MULTILINE), time_us, name_of, _is_served)
     return LogFormat(
         name=name,
         describes=describes,
         recognises=lambda head: any(map(line_pattern.match, head)),
-        new_parser=lambda first_line: Parser(parse, fields),
+        new_parser=lambda first_line: LogParser(parse, fields),
         has_paths=True,
     )
 
@@ -75,7 +75,7 @@ def _method_and_target(texts: tuple[bytes, ...]) -> bytes | None:
 
 
 def _operation_and_key(texts: tuple[bytes, ...]) -> bytes | None:
-    operation, key = texts  # HTML-encoded, so that neither quote nor semicolon is in it
+    operation, key = texts  # HTML-encoded, without quotes and semicolons
     return (
         path_of(unescape(key.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape"))
         if is_get(operation)

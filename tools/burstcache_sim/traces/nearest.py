@@ -1,4 +1,4 @@
-"""What a file that no format fits is nearest to, and what of it failed."""
+"""The nearest format for a file that no format matches, and the reason for the mismatch."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 
 from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.fields import USUAL_NAMES, normalised, time_field
-from burstcache_sim.traces.log_format import Candidate
+from burstcache_sim.traces.log_format import FormatCandidate
 from burstcache_sim.traces.table_log import DELIMITERS, split_row
 
 _ARCHIVES = {
     b"PK\x03\x04": "a zip archive: unpack it first",
     b"PAR1": "a Parquet file: write it as CSV first",
     b"7z\xbc\xaf": "a 7-Zip archive: unpack it first",
-    b"\x04\x22\x4d\x18": "packed by LZ4: unpack it first",
+    b"\x04\x22\x4d\x18": "compressed by LZ4: unpack it first",
 }
 _SHOWN_COLUMNS = 20
-_OPENINGS = (b"{", b"[", b"[{")  # of JSON in many lines
+_OPENINGS = (b"{", b"[", b"[{")  # first lines of pretty-printed JSON
 _MANY_LINES = (
     "an object of JSON a line, as `jq -c .` writes it, or `jq -c '.[]'` those of an array (nearest format: json)"
 )
@@ -24,11 +24,11 @@ _NOTHING_NEAR = "a line of an access log, a table with columns for a time and a 
 _EXAMPLE = "time=1,key=2,size=3"
 
 
-def nearest(among: list[Candidate], head: list[bytes], names: Mapping[str, str]) -> tuple[int, str]:
-    """Return the line, from 1, that shows best what fails, and what was expected of it."""
-    for magic, what in _ARCHIVES.items():
+def nearest(among: list[FormatCandidate], head: list[bytes], names: Mapping[str, str]) -> tuple[int, str]:
+    """Return the mismatched line's number, counted from 1, and the expected text."""
+    for magic, archive in _ARCHIVES.items():
         if head[0].startswith(magic):
-            return 1, f"text, or text packed by gzip, zstd, bzip2 or xz; this is {what}"
+            return 1, f"text, or text compressed by gzip, zstd, bzip2 or xz; this is {archive}"
     number = next((number for number, line in enumerate(head, start=1) if line.strip() and line[:1] != b"#"), 1)
     line = head[number - 1]
     by_name = {candidate.name: candidate for candidate in among}
@@ -40,7 +40,7 @@ def nearest(among: list[Candidate], head: list[bytes], names: Mapping[str, str])
     if b"\0" in line:
         return number, "text in UTF-8, or in UTF-16 with a byte order mark"
     if "csv" in by_name:
-        return number, _table(line, names)
+        return number, _table_mismatch(line, names)
     return number, f"the first line of a {among[0].describes}"
 
 
@@ -55,7 +55,7 @@ def _is_combined(line: bytes) -> bool:
 _NEAR = (("json", _is_json), ("combined", _is_combined))
 
 
-def _failure(candidate: Candidate, head: list[bytes], line: bytes) -> str:
+def _failure(candidate: FormatCandidate, head: list[bytes], line: bytes) -> str:
     if candidate.fixed:
         try:
             candidate.fixed.new_parser(head[0]).row(line)
@@ -64,27 +64,27 @@ def _failure(candidate: Candidate, head: list[bytes], line: bytes) -> str:
     return f"a line of {candidate.describes}"
 
 
-def _table(line: bytes, names: Mapping[str, str]) -> str:
-    """Return what a table with this first line lacks."""
+def _table_mismatch(line: bytes, names: Mapping[str, str]) -> str:
+    """Return the expected text for a table with this first line."""
     delimiter, columns = max(
         ((word, _columns(line, separator)) for word, separator in DELIMITERS.items()),
-        key=lambda found: (len(found[1]), found[0] != "blank"),
+        key=lambda split: (len(split[1]), split[0] != "blank"),
     )
     if len(columns) < 2:
         return _NOTHING_NEAR
     shown = ", ".join(columns[:_SHOWN_COLUMNS])
-    given = [part for name in names.values() for part in time_field(name).names]
-    if missing := [name for name in given if not _has(columns, name)]:
-        return f"a table with a column {missing[0]} (nearest format: csv; apart by a {delimiter} it has {shown})"
-    lacking = [field for field in ("time", "key") if field not in names and not _known(field, columns)]
+    named = [part for name in names.values() for part in time_field(name).names]
+    if missing := [name for name in named if not _has(columns, name)]:
+        return f"a table with a column {missing[0]} (nearest format: csv; separated by {delimiter}s it has {shown})"
+    lacking = [field for field in ("time", "key") if field not in names and not _is_usual(field, columns)]
     if any(column[:1].isdigit() for column in columns):
         numbers = f"--fields {_EXAMPLE} with the numbers of columns"
-        return f"a header, or {numbers} (nearest format: csv, apart by a {delimiter})"
+        return f"a header, or {numbers} (nearest format: csv, separated by {delimiter}s)"
     if not lacking:
-        return f"the header in the first line (nearest format: csv, apart by a {delimiter})"
-    asked = ",".join(f"{field}=NAME" for field in lacking)
-    what = " and the ".join(lacking)
-    return f"a column for the {what}: --fields {asked} says which of {shown} (nearest format: csv)"
+        return f"the header in the first line (nearest format: csv, separated by {delimiter}s)"
+    option = ",".join(f"{field}=NAME" for field in lacking)
+    fields = " and the ".join(lacking)
+    return f"a column for the {fields}: choose from {shown} by --fields {option} (nearest format: csv)"
 
 
 def _columns(line: bytes, separator: bytes) -> list[str]:
@@ -98,5 +98,5 @@ def _has(columns: list[str], name: str) -> bool:
     return name in columns or (name.isdecimal() and len(name) < 6 and 1 <= int(name) <= len(columns))
 
 
-def _known(field: str, columns: list[str]) -> bool:
+def _is_usual(field: str, columns: list[str]) -> bool:
     return any(normalised(column) in USUAL_NAMES[field] for column in columns)

@@ -1,4 +1,4 @@
-"""Several processes read the files of a log; the order of the files decides the result, not the order of reading."""
+"""Parallel reading of a log's files by processes or a Dask cluster. Results are merged in file order."""
 
 from __future__ import annotations
 
@@ -12,88 +12,90 @@ from typing import TypeVar
 
 from burstcache_sim.traces.cluster import cluster_at
 from burstcache_sim.traces.errors import BadLogError
-from burstcache_sim.traces.part import Part, Settled
-from burstcache_sim.traces.reading import LogFile, Reading
+from burstcache_sim.traces.part import LogPart, PartReader
+from burstcache_sim.traces.reading import LogFile, LogReader
 from burstcache_sim.traces.remote import FETCHED_AT_ONCE
 from burstcache_sim.traces.sources import Sources
 from burstcache_sim.traces.store import Store
 
-_TASK_FILES, _LEAST_TASK_BYTES, _MOST_TASK_BYTES = 64, 2 << 20, 32 << 20  # what a process reads at a time, packed
+# Limits per task, in compressed bytes. A task fetches its S3 objects sequentially.
+_TASK_FILES, _MIN_TASK_BYTES, _MAX_TASK_BYTES = 64, 2 << 20, 32 << 20
 _TASKS_PER_WORKER = 8
-_WORTH_BYTES = 8 << 20  # in all; starting processes takes as long as reading this much, packed
+_MIN_PARALLEL_BYTES = 8 << 20  # total, compressed; starting processes takes as long as reading this much
 _Item = TypeVar("_Item")
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 
 
 def read_all(
-    reading: Reading, sources: Sources, *, processes: int, on_lines: Callable[[int], None], dask: str | None = None
+    reader: LogReader, sources: Sources, *, processes: int, on_lines: Callable[[int], None], dask: str | None = None
 ) -> None:
-    """Read all files into one reading.
+    """Read all files into one reader.
 
     Args:
-        reading: What was asked for, and where requests go.
+        reader: Provides the options and receives the requests.
         sources: The files.
-        processes: How many may read at the same time.
-        on_lines: Called now and then with the number of lines read since the last call.
-        dask: Address of a Dask cluster's scheduler, whose workers read instead of processes; None for none.
+        processes: Maximum number of concurrent processes.
+        on_lines: Called from time to time with the number of lines read since the last call.
+        dask: Scheduler address of a Dask cluster that reads instead of local processes, or None.
 
     Raises:
-        BadLogError: The first file, in their order, that cannot be read.
+        BadLogError: A file cannot be read. The message names the first such file.
         InvalidSettingError: The cluster cannot be used.
     """
     if dask is not None:
-        return _read_on_cluster(reading, sources, dask, on_lines)
+        return _read_on_cluster(reader, sources, dask, on_lines)
     tasks = list(_tasks(sources.files, processes))
-    workers = min(processes, len(tasks)) if _is_worth(sources) else 1
+    workers = min(processes, len(tasks)) if _is_worthwhile(sources) else 1
     try:
         if workers == 1 and not sources.has_objects:
             for file in sources.files:
-                reading.read(file, on_lines)
-        elif _settle(reading, sources):
-            _join(reading, _parts(reading, sources, tasks, workers), on_lines)
+                reader.read(file, on_lines)
+        elif _detect_format(reader, sources):
+            _join(reader, _parts(reader, sources, tasks, workers), on_lines)
     finally:
         sources.close()
     return None
 
 
-def _read_on_cluster(reading: Reading, sources: Sources, address: str, on_lines: Callable[[int], None]) -> None:
-    """Have the workers of a cluster read all files; they fetch objects of S3 themselves."""
+def _read_on_cluster(reader: LogReader, sources: Sources, address: str, on_lines: Callable[[int], None]) -> None:
+    """Read all files on the workers of a cluster. The workers fetch S3 objects themselves."""
     try:
         with cluster_at(address) as cluster:
-            if _settle(reading, sources):
+            if _detect_format(reader, sources):
                 files = [file if file.etag else replace(file, path=file.path.absolute()) for file in sources.files]
                 tasks = _tasks(files, cluster.threads)
-                submit = cluster.submit(_settled(reading, None))
-                _join(reading, _ahead(tasks, submit, 2 * cluster.threads), on_lines, on=f" (on a worker of {address})")
+                submit = cluster.submitter(_part_reader(reader, None))
+                parts = _prefetched(tasks, submit, 2 * cluster.threads)
+                _join(reader, parts, on_lines, on=f" (on a worker of {address})")
     finally:
         sources.close()
 
 
-def _join(reading: Reading, parts: Iterable[Part], on_lines: Callable[[int], None], on: str = "") -> None:
-    """Add what was found elsewhere, in the order of the files; an error says where."""
+def _join(reader: LogReader, parts: Iterable[LogPart], on_lines: Callable[[int], None], on: str = "") -> None:
+    """Merge parts in file order. `on` says where the parts were read, and is appended to error messages."""
     try:
         for part in parts:
-            reading.columns.merge(part.columns)
-            reading.counts.add(part.counts)
+            reader.columns.merge(part.columns)
+            reader.counts.add(part.counts)
             on_lines(part.counts.rows)
     except BadLogError as error:
         raise BadLogError(f"{error}{on}") from error
 
 
-def _settled(reading: Reading, store: Store | None) -> Settled:
-    describes = reading.format.describes if reading.format else ""
-    return Settled(reading.asked, reading.head, describes, reading.guessed_by, store)
+def _part_reader(reader: LogReader, store: Store | None) -> PartReader:
+    describes = reader.format.describes if reader.format else ""
+    return PartReader(reader.options, reader.head, describes, reader.detected_in, store)
 
 
 def _tasks(files: Sequence[LogFile], workers: int) -> Iterator[list[LogFile]]:
-    """Yield what one process reads at a time: much, for it remembers what texts mean, but enough tasks for all."""
+    """Group files into tasks: large enough to profit from cached field values, small enough to occupy all workers."""
     share_bytes = sum(file.size_bytes for file in files) // (workers * _TASKS_PER_WORKER)
-    most_bytes = max(_LEAST_TASK_BYTES, min(_MOST_TASK_BYTES, share_bytes))
+    limit_bytes = max(_MIN_TASK_BYTES, min(_MAX_TASK_BYTES, share_bytes))
     task: list[LogFile] = []
     size_bytes = 0
     for file in files:
-        is_full = len(task) == _TASK_FILES and bool(file.etag)  # objects are fetched one after the other
-        if task and (is_full or size_bytes + file.size_bytes > most_bytes):
+        is_full = len(task) == _TASK_FILES and bool(file.etag)
+        if task and (is_full or size_bytes + file.size_bytes > limit_bytes):
             yield task
             task, size_bytes = [], 0
         task.append(file)
@@ -101,56 +103,60 @@ def _tasks(files: Sequence[LogFile], workers: int) -> Iterator[list[LogFile]]:
     yield task
 
 
-def _is_worth(sources: Sources) -> bool:
+def _is_worthwhile(sources: Sources) -> bool:
     sizes_bytes = [file.size_bytes for file in sources.files]
-    return all(sizes_bytes) and sum(sizes_bytes) >= _WORTH_BYTES
+    return all(sizes_bytes) and sum(sizes_bytes) >= _MIN_PARALLEL_BYTES
 
 
-def _settle(reading: Reading, sources: Sources) -> bool:
-    """Settle the format by the first file that has lines; False if none has."""
+def _detect_format(reader: LogReader, sources: Sources) -> bool:
+    """Detect the format from the first file with lines. Return False if no file has lines."""
     for file in sources.files:
-        here = sources.fetched(file)
+        local = sources.fetched(file)
         try:
-            if reading.settle(here):
+            if reader.detect_format(local):
                 return True
         finally:
-            if here is not file:
-                here.path.unlink()
+            if local is not file:
+                local.path.unlink()
     return False
 
 
-def _parts(reading: Reading, sources: Sources, tasks: Iterable[list[LogFile]], workers: int) -> Iterator[Part]:
-    """Yield what each task found, in their order; fetch and read a bounded number of tasks ahead."""
-    settled = _settled(reading, sources.store)
+def _parts(reader: LogReader, sources: Sources, tasks: Iterable[list[LogFile]], workers: int) -> Iterator[LogPart]:
+    """Yield the part for each task, in order. Fetch and read a bounded number of tasks ahead."""
+    part_reader = _part_reader(reader, sources.store)
 
     def fetched(task: list[LogFile]) -> list[LogFile]:
-        return [file if settled.is_kept(file) else sources.fetched(file) for file in task]
+        return [file if part_reader.is_stored(file) else sources.fetched(file) for file in task]
 
     with ThreadPoolExecutor(FETCHED_AT_ONCE) as threads:
-        here = _ahead(tasks, lambda task: threads.submit(fetched, task), FETCHED_AT_ONCE)
+        local_tasks = _prefetched(tasks, lambda task: threads.submit(fetched, task), FETCHED_AT_ONCE)
         try:
             if workers == 1:
-                yield from map(settled.read, here)
+                yield from map(part_reader.read, local_tasks)
             else:
                 with ProcessPoolExecutor(workers, get_context("spawn"), _ignore_interrupts) as processes:
                     try:
-                        yield from _ahead(here, lambda task: processes.submit(settled.read, task), 2 * workers)
+                        yield from _prefetched(
+                            local_tasks, lambda task: processes.submit(part_reader.read, task), 2 * workers
+                        )
                     finally:
                         processes.shutdown(wait=False, cancel_futures=True)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _ahead(items: Iterable[_Item], start: Callable[[_Item], Future[_Made]], most: int) -> Iterator[_Made]:
-    """Yield what is made of each item, in their order, with a bounded number being made."""
-    waiting: deque[Future[_Made]] = deque()
+def _prefetched(
+    items: Iterable[_Item], submit: Callable[[_Item], Future[_Result]], max_pending: int
+) -> Iterator[_Result]:
+    """Yield the result for each item, in order, with a bounded number of pending results."""
+    pending: deque[Future[_Result]] = deque()
     for item in items:
-        waiting.append(start(item))
-        if len(waiting) == most:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+        pending.append(submit(item))
+        if len(pending) == max_pending:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
 
 
 def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one

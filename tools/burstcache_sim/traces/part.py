@@ -1,4 +1,4 @@
-"""A part of a log, read apart from the rest, in this process or in another."""
+"""A part of a log, and a reader for parts in this or another process."""
 
 from __future__ import annotations
 
@@ -9,79 +9,79 @@ from tempfile import TemporaryDirectory
 from zipfile import is_zipfile
 
 from burstcache_sim.traces.columns import Columns
-from burstcache_sim.traces.reading import Asked, Counts, LogFile, Reading
+from burstcache_sim.traces.reading import LogFile, LogReader, ReadOptions, RowCounts
 from burstcache_sim.traces.remote import fetch, new_client
 from burstcache_sim.traces.sampling import Threshold
 from burstcache_sim.traces.store import Store
 
 
 @dataclass(slots=True)
-class Part:
-    """What some files hold."""
+class LogPart:
+    """The requests and row counts of some files."""
 
     columns: Columns
-    counts: Counts = field(default_factory=Counts)
+    counts: RowCounts = field(default_factory=RowCounts)
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """How all files of a log are read once the format is known; what another process is given."""
+class PartReader:
+    """A picklable reader for parts of a log with a known format."""
 
-    asked: Asked
-    head: list[bytes]  # the lines that showed the format
+    options: ReadOptions
+    head: list[bytes]  # the lines that the format was detected from
     format_describes: str
-    guessed_by: str | None
+    detected_in: str | None
     store: Store | None
 
-    def read(self, files: Sequence[LogFile]) -> Part:
-        """Return what some files hold; copies of objects are deleted.
+    def read(self, files: Sequence[LogFile]) -> LogPart:
+        """Read a part from its files, and delete the local copies of S3 objects.
 
         Raises:
-            BadLogError: The first of them that cannot be read.
+            BadLogError: A file cannot be read. The message names the first such file.
         """
-        reading = self._reading(self.asked)
+        reader = self._new_reader(self.options)
         for file in files:
             if file.etag:
-                self._add_object(file, reading)
+                self._add_object(file, reader)
             else:
-                reading.read(file)
-        return Part(reading.columns, reading.counts)
+                reader.read(file)
+        return LogPart(reader.columns, reader.counts)
 
-    def is_kept(self, file: LogFile) -> bool:
-        """True if an object was read before, and what it holds is kept."""
-        return self.store is not None and is_zipfile(self._path(self.store, file))  # false if it is damaged
+    def is_stored(self, file: LogFile) -> bool:
+        """Return whether the store has a parsed object."""
+        return self.store is not None and is_zipfile(self._path(self.store, file))  # false for a damaged file
 
-    def _add_object(self, file: LogFile, reading: Reading) -> None:
-        """Add what an object holds, from the store or else from its copy, to what other files hold."""
+    def _add_object(self, file: LogFile, reader: LogReader) -> None:
+        """Add an object's requests, from the store or a local copy, to a reader."""
         whole = self._whole(file)
-        outside = reading.columns.merge(whole.columns, self.asked.first_us, self.asked.last_us)
-        reading.counts.add(replace(whole.counts, outside=outside))
+        outside = reader.columns.merge(whole.columns, self.options.first_us, self.options.last_us)
+        reader.counts.add(replace(whole.counts, outside=outside))
 
-    def _whole(self, file: LogFile) -> Part:
-        """Return what is in an object, of all keys and times."""
-        if self.store and (kept := self.store.load(self._path(self.store, file))):
-            return Part(*kept)
-        reading = self._reading(replace(self.asked, first_us=None, last_us=None, threshold=Threshold()))
-        if file.path == Path():  # what was kept is damaged, or was trimmed meanwhile
-            _read_anew(file, reading)
+    def _whole(self, file: LogFile) -> LogPart:
+        """Return an object's requests for all keys and times."""
+        if self.store and (stored := self.store.load(self._path(self.store, file))):
+            return LogPart(*stored)
+        reader = self._new_reader(replace(self.options, first_us=None, last_us=None, threshold=Threshold()))
+        if file.path == Path():  # the stored file is damaged, or was evicted in the meantime
+            _fetch_and_read(file, reader)
         else:
-            reading.read(file)
+            reader.read(file)
             file.path.unlink()
         if self.store:
-            self.store.save(self._path(self.store, file), reading.columns, reading.counts)
-        return Part(reading.columns, reading.counts)
+            self.store.save(self._path(self.store, file), reader.columns, reader.counts)
+        return LogPart(reader.columns, reader.counts)
 
     def _path(self, store: Store, file: LogFile) -> Path:
-        return store.path(file, self.asked, self.format_describes)
+        return store.path(file, self.options, self.format_describes)
 
-    def _reading(self, asked: Asked) -> Reading:
-        reading = Reading(asked, guessed_by=self.guessed_by)
-        reading.settle_as(self.head)
-        return reading
+    def _new_reader(self, options: ReadOptions) -> LogReader:
+        reader = LogReader(options, detected_in=self.detected_in)
+        reader.use_format_of(self.head)
+        return reader
 
 
-def _read_anew(file: LogFile, reading: Reading) -> None:
+def _fetch_and_read(file: LogFile, reader: LogReader) -> None:
     with TemporaryDirectory(prefix="burstcache-") as folder:
-        here = replace(file, path=Path(folder) / "object")
-        fetch(new_client(), file, here.path)
-        reading.read(here)
+        copy = replace(file, path=Path(folder) / "object")
+        fetch(new_client(), file, copy.path)
+        reader.read(copy)

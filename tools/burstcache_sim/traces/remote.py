@@ -1,10 +1,4 @@
-"""Logs where AWS puts them: objects below a prefix of a bucket, listed, left out by date where that is safe, fetched.
-
-Source:
-    Amazon S3 User Guide, "Amazon S3 server access log format": an object's name has the time of its delivery, and its
-    records are of the hours before. CloudFront Developer Guide: an object's name has the hour of its requests, which
-    may arrive up to a day later. Elastic Load Balancing and CloudTrail: the end of the interval.
-"""
+"""Remote logs below an S3 prefix: functions to list the objects with requests in a time span, and to fetch objects."""
 
 from __future__ import annotations
 
@@ -26,11 +20,11 @@ SCHEME = "s3://"
 FETCHED_AT_ONCE = 16
 _MOST_ATTEMPTS = 5
 _CHUNK_BYTES = 1 << 18
-# An object is taken to be delivered at most this long after its requests; what is older or newer is not fetched.
+# Assumed maximum delay between a request and the delivery of its log object. Later objects are not fetched.
 LATEST_DELIVERY = timedelta(days=1)
 _URL = regex(r"s3://([^/]+)/?(.*)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# S3 (seconds), CloudFront (hours), balancers and CloudTrail (minutes): each as it stands in the object's name.
+# Dates in object names: S3 (seconds), CloudFront (hours), load balancers and CloudTrail (minutes).
 _DATED_NAMES = (
     (regex(r"(\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d)-[0-9A-F]{16}$"), "%Y-%m-%d-%H-%M-%S"),
     (regex(r"\.(\d{4}-\d\d-\d\d-\d\d)\.[^./]+\.(?:gz|parquet|json)$"), "%Y-%m-%d-%H"),
@@ -39,7 +33,7 @@ _DATED_NAMES = (
 
 
 def new_client() -> S3Client:
-    """Return a client with the credentials, the region and the endpoint that AWS's own tools would use."""
+    """Return a client with the credentials, region and endpoint that AWS's own tools would use."""
     import boto3
     from botocore.config import Config
 
@@ -49,49 +43,49 @@ def new_client() -> S3Client:
 
 
 def listed(client: S3Client, url: str, first_us: int | None, last_us: int | None) -> list[LogFile]:
-    """Return the objects below a prefix, by name, that may have requests of the span.
+    """Return the objects below a prefix that may have requests in a time span, ordered by name.
 
     Args:
-        client: Where they are.
+        client: An S3 client.
         url: `s3://bucket/prefix`.
-        first_us: Requests before this do not matter, since 1970 [us].
-        last_us: Nor do those from this on [us].
+        first_us: Start of the span since 1970 [us], or None.
+        last_us: Exclusive end of the span since 1970 [us], or None.
 
     Raises:
-        BadLogError: There is no such bucket or prefix, nothing in the span, or no right to list it.
+        BadLogError: The bucket or prefix does not exist, no object is in the span, or listing is not permitted.
     """
     match = _URL.fullmatch(url)
     if not match:
         raise BadLogError(f"{url}: expected s3://bucket/prefix")
     bucket, prefix = match.groups()
-    files, left_out = [], 0
-    with _explained(url, bucket):
+    files, skipped = [], 0
+    with _readable_errors(url, bucket):
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-            for found in page.get("Contents", ()):
-                if not found["Size"]:
-                    continue  # a folder's marker
-                if _may_have(found["Key"], found["LastModified"], first_us, last_us):
-                    name = f"{SCHEME}{bucket}/{found['Key']}"
-                    files.append(LogFile(Path(), name, found["Size"], found["ETag"].strip('"')))
+            for object_ in page.get("Contents", ()):
+                if not object_["Size"]:
+                    continue  # a folder marker
+                if _may_overlap(object_["Key"], object_["LastModified"], first_us, last_us):
+                    name = f"{SCHEME}{bucket}/{object_['Key']}"
+                    files.append(LogFile(Path(), name, object_["Size"], object_["ETag"].strip('"')))
                 else:
-                    left_out += 1
-    if not files and left_out:
-        raise BadLogError(f"{url}: all of its {left_out} objects are of another time than the chosen span")
+                    skipped += 1
+    if not files and skipped:
+        raise BadLogError(f"{url}: all of its {skipped} objects are outside the chosen span")
     if not files:
         raise BadLogError(f"{url}: no objects below this prefix: expected those of an access log")
     return files
 
 
 def fetch(client: S3Client, file: LogFile, path: Path) -> None:
-    """Copy an object to a path; the client repeats a request that fails, this an answer that breaks off.
+    """Download an object to a path. The client retries failed requests, and this function retries truncated responses.
 
     Raises:
-        BadLogError: It is not there any more, or may not be read.
+        BadLogError: The object no longer exists, or reading is not permitted.
     """
     from botocore.exceptions import HTTPClientError, IncompleteReadError
 
     bucket, _, key = file.name.removeprefix(SCHEME).partition("/")
-    with _explained(file.name, bucket):
+    with _readable_errors(file.name, bucket):
         for attempt in range(1, _MOST_ATTEMPTS + 1):
             try:
                 with path.open("wb") as copy:
@@ -102,21 +96,25 @@ def fetch(client: S3Client, file: LogFile, path: Path) -> None:
                     raise
 
 
-def _may_have(key: str, modified: datetime, first_us: int | None, last_us: int | None) -> bool:
-    """True unless an object can have no request of a span: it was written before, or named more than a day after."""
-    named = _date_in(key)
+def _may_overlap(key: str, modified: datetime, first_us: int | None, last_us: int | None) -> bool:
+    """Return whether an object may have requests in a time span.
+
+    An object is ruled out if it was written before the span, or if the date in its name is more than a day outside the
+    span.
+    """
+    date = _date_in(key)
     if first_us is not None:
         first = _instant(first_us)
-        if modified < first or (named and named + LATEST_DELIVERY < first):
+        if modified < first or (date and date + LATEST_DELIVERY < first):
             return False
-    return last_us is None or named is None or named <= _instant(last_us) + LATEST_DELIVERY
+    return last_us is None or date is None or date <= _instant(last_us) + LATEST_DELIVERY
 
 
 def _date_in(key: str) -> datetime | None:
-    for pattern, written in _DATED_NAMES:
+    for pattern, date_format in _DATED_NAMES:
         if match := pattern.search(key):
             try:
-                return datetime.strptime(match[1], written).replace(tzinfo=UTC)
+                return datetime.strptime(match[1], date_format).replace(tzinfo=UTC)
             except ValueError:
                 return None
     return None
@@ -127,8 +125,8 @@ def _instant(us: int) -> datetime:
 
 
 @contextmanager
-def _explained(name: str, bucket: str) -> Iterator[None]:
-    """Turn what AWS answers into one line."""
+def _readable_errors(name: str, bucket: str) -> Iterator[None]:
+    """Convert AWS errors to one-line errors."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -140,11 +138,11 @@ def _explained(name: str, bucket: str) -> Iterator[None]:
         raise BadLogError(f"{name}: {error}") from error
 
 
-_FORBIDDEN = "no right to read it: expected s3:ListBucket on the bucket {bucket} and s3:GetObject on its objects"
+_FORBIDDEN = "no permission to read it: expected s3:ListBucket on the bucket {bucket} and s3:GetObject on its objects"
 _REASONS = {
     "NoSuchBucket": "there is no bucket {bucket}",
     "AccessDenied": _FORBIDDEN,
     "403": _FORBIDDEN,
-    "NoSuchKey": "the object is not there any more",
-    "404": "the object is not there any more",
+    "NoSuchKey": "the object no longer exists",
+    "404": "the object no longer exists",
 }

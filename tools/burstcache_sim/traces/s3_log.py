@@ -1,9 +1,9 @@
 """Amazon S3 server access logs.
 
 Source:
-    Amazon S3 User Guide, "Amazon S3 server access log format": fields apart by blanks, the time in brackets, the
-    request's first line in quotes or `-`, keys URL-encoded, records in no particular order, new fields at the end. What
-    clients ask for is encoded twice in practice (`a b` as `a%2520b`); only deletions and expiries are encoded once.
+    Amazon S3 User Guide, "Amazon S3 server access log format": space-separated fields, time in brackets, request line
+    in quotes or `-`, URL-encoded keys, records in no particular order, new fields appended at the end. In practice,
+    keys in client requests are encoded twice (`a b` as `a%2520b`). Keys in deletions and expiries are encoded once.
 """
 
 from __future__ import annotations
@@ -11,20 +11,28 @@ from __future__ import annotations
 from re import MULTILINE
 from re import compile as regex
 
-from burstcache_sim.traces.clock import bracketed_us
 from burstcache_sim.traces.errors import BadRowError
-from burstcache_sim.traces.log_format import Fields, LogFormat, Parser, Request, answer_in, decoded, is_served
-from burstcache_sim.traces.ranges import Answer
+from burstcache_sim.traces.log_format import (
+    FieldPattern,
+    LogFormat,
+    LogParser,
+    Request,
+    decoded,
+    is_served,
+    parse_content,
+)
+from burstcache_sim.traces.ranges import ResponseContent
+from burstcache_sim.traces.timestamps import bracketed_us
 
-# Owner, (bucket), [(time)], address, requester, request id, (operation), (key), request line, (status), error code,
-# (bytes sent), (object size). The request line may hold quotes: it ends where a status follows. A size that nothing
-# follows, not even a line end, may have lost digits: the line is cut off.
+# Fields in order, captured ones in parentheses: owner, (bucket), [(time)], address, requester, request id, (operation),
+# (key), request line, (status), error code, (bytes sent), (object size). The request line may contain quotes, and ends
+# before a status. A size at the end of a file without a final line ending may be truncated.
 _PATTERN = (
     rb"\S+ (?P<bucket>\S+) \[(?P<time>[^\]\n]+)\] \S+ \S+ \S+ (?P<operation>\S+) (?P<key>\S+) "
     rb'(?:"[^"\n]*"|".*?"|-) (?P<status>\d{3}|-) \S+ (?P<sent>\d+|-) (?P<object>\d+|-)'
 )
 _LINE = regex(_PATTERN + rb"(?: |\r?\n)")
-_PART_NUMBER = b"partNumber="  # the one kind of range that a record shows
+_PART_NUMBER = b"partNumber="  # the only kind of range in a record
 _PART = regex(rb'(?:"|- )(?:[^"\n]*[?&])?partNumber=(\d{1,5})[& ]')
 _READS = frozenset((b"REST.GET.OBJECT", b"WEBSITE.GET.OBJECT"))
 
@@ -38,16 +46,16 @@ def _is_served(status: bytes) -> bool:
     return status != b"-" and is_served(status)
 
 
-def _answer(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: bytes = b"") -> Answer:
-    return answer_in(status, size, b"0" if sent == b"-" else sent, object_, range_)
+def _content(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: bytes = b"") -> ResponseContent:
+    return parse_content(status, size, b"0" if sent == b"-" else sent, object_, range_)
 
 
-_FIELDS = Fields(
+_FIELDS = FieldPattern(
     regex(rb"^(?!#)" + _PATTERN + rb"(?: .*\n|\r?\n)", MULTILINE),
     bracketed_us,
     _name,
     _is_served,
-    _answer,
+    _content,
     rows_only=_PART_NUMBER,
 )
 
@@ -63,13 +71,13 @@ def _parse(line: bytes) -> Request | None:
     if not _is_served(status) or (name := _name((bucket, operation, key))) is None:
         return None
     part = _PART.search(line) if _PART_NUMBER in line else None
-    return arrival_us, name, _answer(status, b"", sent, size, b"p" + part[1] if part else b"")
+    return arrival_us, name, _content(status, b"", sent, size, b"p" + part[1] if part else b"")
 
 
 S3_LOG = LogFormat(
     name="s3",
     describes="S3 server access log",
     recognises=lambda head: any(map(_LINE.match, head)),
-    new_parser=lambda first_line: Parser(_parse, _FIELDS),
+    new_parser=lambda first_line: LogParser(_parse, _FIELDS),
     has_buckets=True,
 )

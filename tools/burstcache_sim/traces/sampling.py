@@ -1,8 +1,8 @@
-"""Sampling by key, so that a log of any length fits into memory and is simulated in the time of a short one.
+"""Sampling of keys, so that a long log fits into memory and is simulated as fast as a short log.
 
-A key belongs to the sample if its hash is below a threshold: it has all of its requests or none, in every file and in
-every process. Where the threshold adapts, it is halved as often as the sample grows too long: what remains depends on
-the log alone, not on the order of its files.
+A key is sampled, with all of its requests, if its hash is below a threshold. Every file and process makes the same
+choice. An adaptive threshold is halved whenever the sample grows too large. The result does not depend on the file
+order.
 
 Source:
     Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015: `hash(key) mod P < T`.
@@ -22,31 +22,32 @@ if TYPE_CHECKING:
 
     from burstcache_sim.traces.trace import Trace
 
-# They take 1 GB in memory while they are sorted, and a search over them takes minutes.
-MOST_REQUESTS = 32_000_000
+# Sorting this many requests takes 1 GB of memory, and a search for the best settings takes minutes.
+MAX_SAMPLE_REQUESTS = 32_000_000
 _RANGE = 2**64
-_NINETEEN_OF_20 = 1.96  # standard deviations
-_SHARE, _STEPS = 0.5, 20  # of hits for which the error is given; halvings until the time for it is found
+_SIGMAS_95 = 1.96  # standard deviations for a 95 % confidence interval
+_HIT_SHARE = 0.5  # hit ratio for which the error is estimated
+_STEPS = 20  # of the binary search
 
 
-def rank_of(key: bytes) -> int:
-    """Return a key's place among all keys: uniform, and independent of the hash that chooses nodes."""
+def key_hash(key: bytes) -> int:
+    """Return a key's uniform 64-bit hash, independent of the hash that assigns keys to nodes."""
     return int.from_bytes(blake2b(key, digest_size=8, person=b"sample").digest(), "little")
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Which keys belong to a sample: those whose place is below `below` of 2^64."""
+    """The hash threshold of a sample, which contains the keys with a 64-bit hash less than `below`."""
 
     below: int = _RANGE
-    most_requests: int | None = None  # more than these lower the threshold; None: never
+    most_requests: int | None = None  # more requests lower the threshold (None: no limit)
 
     @classmethod
-    def of(cls, rate: float | None, most_requests: int = MOST_REQUESTS) -> Threshold:
-        """Return the threshold for a share of the keys; None for as many as make at most `most_requests`.
+    def of(cls, rate: float | None, most_requests: int = MAX_SAMPLE_REQUESTS) -> Threshold:
+        """Return the threshold for a share of the keys, or for as many keys as `most_requests` allows if it is None.
 
         Raises:
-            InvalidSettingError: The share is not above 0 and at most 1.
+            InvalidSettingError: The share is not above 0, or exceeds 1.
         """
         if rate is None:
             return cls(_RANGE, most_requests)
@@ -56,28 +57,28 @@ class Threshold:
 
     @property
     def rate(self) -> float:
-        """The share of the keys that belong to the sample."""
+        """The share of the keys in the sample."""
         return self.below / _RANGE
 
     @property
     def is_whole(self) -> bool:
-        """Whether every key belongs to it."""
+        """Whether every key is in the sample."""
         return self.below >= _RANGE
 
     def has(self, key: bytes) -> bool:
-        """True if a key belongs to the sample."""
-        return self.below >= _RANGE or rank_of(key) < self.below
+        """Return whether a key is in the sample."""
+        return self.below >= _RANGE or key_hash(key) < self.below
 
 
 def expected_error(trace: Trace) -> float:
-    """Return how far a share of hits of a half or more is off at most, in 19 of 20 samples like this one (0 to 1).
+    """Return the 95 % error bound (0 to 1) of hit ratios of at least one half in a sample like this one.
 
-    The misses of the log are those of the sample divided by its rate, and the rest of all requests, whose number is
-    known, are hits (SHARDS-adj): the variance is that of a sum over keys which are drawn independently,
-    (1 - R) / R² Σ m², where m is how often a key misses. An LRU of some size answers about the requests that come
-    within some time after the former for their key (Che's approximation), so m is counted for the time that makes half
-    of the requests hits, or as many as can be. Smaller shares are less certain: there, the most requested keys miss,
-    too.
+    The log's misses are estimated as the sample's misses divided by the sampling rate R. All other requests count as
+    hits, since the log's total is known (SHARDS-adj). The variance is that of a sum over independently drawn keys,
+    (1 - R) / R² Σ m², where m is a key's number of misses. By Che's approximation, an LRU cache hits if the previous
+    request for the key is at most a characteristic time ago. m is counted for the characteristic time at which half
+    of the requests hit, or as many as possible. Lower hit ratios are less certain, because the most requested keys
+    also miss.
 
     Source:
         Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015; Che, Tung, Wang,
@@ -91,7 +92,7 @@ def expected_error(trace: Trace) -> float:
     order = np.argsort(trace.key_ids, kind="stable")
     key_ids, gaps_us = trace.key_ids[order], np.diff(trace.arrivals_us[order])
     is_repeat = np.concatenate(([False], key_ids[1:] == key_ids[:-1]))
-    # The ranges of an object are sampled together: it is objects that are drawn independently.
+    # The independent draws are objects, because an object's ranges are sampled together.
     objects = key_ids if not trace.objects else np.unique(trace.objects, return_inverse=True)[1][key_ids]
 
     def misses(within_us: float) -> NDArray[np.float64]:
@@ -102,9 +103,9 @@ def expected_error(trace: Trace) -> float:
     shorter_us, longer_us = 1.0, float(trace.arrivals_us[-1] - trace.arrivals_us[0]) + 2
     for _ in range(_STEPS):
         middle_us = (shorter_us * longer_us) ** 0.5
-        if 1 - misses(middle_us).sum() / (rate * all_requests) >= _SHARE:
+        if 1 - misses(middle_us).sum() / (rate * all_requests) >= _HIT_SHARE:
             longer_us = middle_us
         else:
             shorter_us = middle_us
     deviation = float(np.sqrt((1 - rate) * (misses(longer_us) ** 2).sum())) / (rate * all_requests)
-    return min(1.0, _NINETEEN_OF_20 * deviation)
+    return min(1.0, _SIGMAS_95 * deviation)

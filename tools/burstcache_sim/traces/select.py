@@ -1,4 +1,4 @@
-"""Which keys of a log are simulated: all of them, or the one of a rank (thesis, section 5.1.2)."""
+"""Helpers that select a log's keys for a simulation: all keys, or one by rank (thesis, section 5.1.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.traces.log_format import LogFormat
-from burstcache_sim.traces.ranges import object_and_piece, piece_text
+from burstcache_sim.traces.ranges import piece_text, split_key
 from burstcache_sim.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 
 def key_names(ids: Iterable[bytes], format_: LogFormat) -> tuple[str, ...]:
-    """Return the keys as text, by id, with the bucket's name only if the log is of several buckets.
+    """Return the keys as text, by id. A key includes the bucket's name only if the log has several buckets.
 
-    The name of a piece of an object has its range behind it, in brackets.
+    A piece's name ends with its range in brackets.
     """
     ids = list(ids)
-    pieces = (object_and_piece(key)[1] for key in ids)
+    pieces = (split_key(key)[1] for key in ids)
     return tuple(name + piece_text(piece) for name, piece in zip(object_names(ids, format_), pieces, strict=True))
 
 
 def object_names(ids: Iterable[bytes], format_: LogFormat) -> tuple[str, ...]:
-    """Return the object of each key as text, by id, with the bucket's name only if the log is of several buckets."""
-    objects = [object_and_piece(key)[0].decode("utf-8", "backslashreplace") for key in ids]
+    """Return each key's object as text, by id, with the bucket's name only if there are several buckets."""
+    objects = [split_key(key)[0].decode("utf-8", "backslashreplace") for key in ids]
     if format_.has_buckets and len({key.partition("/")[0] for key in objects}) == 1:
         objects = [key.partition("/")[2] for key in objects]
     return tuple(objects)
 
 
 def ranking(counts: NDArray[Any], names: tuple[str, ...]) -> list[int]:
-    """Return the ids of all keys, most requested first, those with equally many requests by name."""
+    """Return the ids of all keys, most requested first. Ties are broken by name."""
     numbers = counts.tolist()
     return sorted(range(len(numbers)), key=lambda id_: (-numbers[id_], names[id_]))
 
@@ -51,7 +51,7 @@ def id_of_rank(counts: NDArray[Any], names: tuple[str, ...], rank: int) -> int:
 
 
 def of_rank(trace: Trace, rank: int) -> Trace:
-    """Return the requests of the rank-th most requested key of a trace of many, as a trace of one.
+    """Return the trace of only the rank-th most requested key.
 
     Raises:
         InvalidSettingError: The trace has no such rank.
@@ -72,5 +72,5 @@ def of_rank(trace: Trace, rank: int) -> Trace:
 
 
 def has_whole_seconds(trace: Trace) -> bool:
-    """True if the log's clock has only whole seconds, so that requests within one second look simultaneous."""
+    """Return whether all times are whole seconds, so that requests within one second look simultaneous."""
     return len(trace) > 1 and not bool(((trace.arrivals_us - trace.arrivals_us[0]) % US_PER_S).any())

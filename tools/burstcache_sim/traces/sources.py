@@ -1,4 +1,4 @@
-"""Where a log is: files on this machine, or objects of S3 that are copied to it while others are read."""
+"""A log's sources: local files, or S3 objects that are downloaded while others are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory, mkstemp
 from typing import TYPE_CHECKING
 
 from burstcache_sim.traces.files import log_files
-from burstcache_sim.traces.reading import Asked, LogFile
+from burstcache_sim.traces.reading import LogFile, ReadOptions
 from burstcache_sim.traces.remote import SCHEME, fetch, listed, new_client
 from burstcache_sim.traces.store import Store
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 @dataclass
 class Sources:
-    """The files of a log, in the order in which they are read."""
+    """A log's files, in read order."""
 
     files: list[LogFile]
-    store: Store | None = None  # of objects of S3
+    store: Store | None = None  # of parsed S3 objects
 
     @property
     def named(self) -> str:
-        """How messages call them all."""
+        """The log's name in messages: its first file, and the number of other files."""
         first = self.files[0].name
         return f"{first} line 1" if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
 
     @property
     def has_objects(self) -> bool:
-        """Whether some are objects of S3."""
+        """Whether any file is an S3 object."""
         return any(file.etag for file in self.files)
 
     def fetched(self, file: LogFile) -> LogFile:
-        """Return a file that is on this machine: itself, or a temporary copy of an object, to be deleted."""
+        """Return the file itself, or a temporary copy if it is an S3 object. The caller deletes the copy."""
         if not file.etag:
             return file
         handle, path = mkstemp(dir=self._folder.name)
@@ -47,9 +47,9 @@ class Sources:
         return replace(file, path=Path(path))
 
     def close(self) -> None:
-        """Delete what is left of the copies, and of the store what is too much."""
-        if "_folder" in self.__dict__:
-            self._folder.cleanup()
+        """Delete the remaining copies, and trim the store. Files may be fetched again afterwards."""
+        if folder := self.__dict__.pop("_folder", None):
+            folder.cleanup()
         if self.store and self.has_objects:
             self.store.trim()
 
@@ -62,24 +62,24 @@ class Sources:
         return TemporaryDirectory(prefix="burstcache-")
 
 
-def sources_of(paths: Sequence[str | Path], asked: Asked, store: Path | None) -> Sources:
-    """Return what the paths name.
+def sources_of(paths: Sequence[str | Path], options: ReadOptions, store: Path | None) -> Sources:
+    """Return the files and objects in the paths.
 
     Args:
-        paths: Files, folders and globs of this machine, and prefixes of S3.
-        asked: Of objects, only those are named that may have requests of the span.
-        store: Folder for what was read of objects; None for none.
+        paths: Local files, folders and globs, and S3 prefixes.
+        options: Read options. Objects that cannot have requests in the options' time span are left out.
+        store: Folder that caches parsed objects, or None.
 
     Raises:
-        BadLogError: A path names nothing that can be read.
+        BadLogError: A path has no file or object.
     """
     urls = [str(path) for path in paths if str(path).startswith(SCHEME)]
     local = [path for path in paths if not str(path).startswith(SCHEME)]
     files = [_file(path) for path in log_files(local)] if local or not urls else []
     if urls:
         client = new_client()
-        found = (file for url in urls for file in listed(client, url, asked.first_us, asked.last_us))
-        files += {file.name: file for file in found}.values()  # once each, though one prefix may hold another
+        objects = (file for url in urls for file in listed(client, url, options.first_us, options.last_us))
+        files += {file.name: file for file in objects}.values()  # once each, since one prefix may contain another
     return Sources(files, Store(store) if store and urls else None)
 
 

@@ -1,4 +1,4 @@
-"""A trace: when each object was requested."""
+"""A trace of requests with their times and objects."""
 
 from __future__ import annotations
 
@@ -14,45 +14,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """What a trace is a sample of: a log of which a share of the keys was kept, each with all of its requests.
+class KeySample:
+    """A sample of a log's keys, with all requests of each sampled key.
 
-    What grows with the keys (requests, objects, bytes, lives of functions) is 1/`rate` times as much in the whole log;
-    a memory that keys share is simulated with `rate` times its size. What the keys share in time (how long a node runs,
-    how often everything is idle, the span) stays as it is. The number of requests is known exactly.
+    Amounts that grow with the number of keys (requests, objects, bytes, function lifetimes) are 1/`rate` times as large
+    in the whole log. Memory shared by keys is simulated at `rate` times its size. Times shared by keys (a node's runs,
+    idle periods, the span) are not scaled. The whole log's number of requests is known exactly.
 
     Source:
         Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015.
     """
 
     rate: float  # share of the keys that was kept, above 0 and below 1
-    requests: int  # of the whole log
+    requests: int  # in the whole log
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Requests in the order of their arrival.
+    """Requests in order of arrival.
 
-    Times are integer microseconds since the trace's own origin, sorted, repeats allowed. A trace of one key has no
-    `key_ids`. A range of an object is a key of its own.
+    Times are sorted integer microseconds since the trace's own origin, and may repeat. A trace of one key has no
+    `key_ids`. Each range of an object is a separate key.
     """
 
     arrivals_us: NDArray[np.int64]
     key_ids: NDArray[np.int32] | None = None  # index into `keys`, per request
-    sizes_bytes: NDArray[np.int64] | None = None  # of the object, or of the range of it, per request
+    sizes_bytes: NDArray[np.int64] | None = None  # size of the object or range, per request
     keys: tuple[str, ...] = ()
-    sample: Sample | None = None  # None: these are all requests of the log
-    sent_bytes: NDArray[np.int64] | None = (
-        None  # of each body: fewer if it was cut off or not modified; None: the sizes
-    )
-    object_bytes: NDArray[np.int64] | None = None  # of the whole object that a range belongs to; None: the sizes
-    objects: tuple[str, ...] = ()  # which each key is of, where some are of ranges; empty: the keys
-    assumed_ranges: int = 0  # requests for ranges without an offset: equal lengths of an object count as the same range
-    unsized_ranges: int = 0  # requests for ranges of objects whose size no row shows: as large as their ranges reach
+    sample: KeySample | None = None  # None: the trace has all requests of the log
+    sent_bytes: NDArray[np.int64] | None = None  # per body, less if truncated or not modified (None: equals the sizes)
+    object_bytes: NDArray[np.int64] | None = None  # of the whole object of a range (None: equals the sizes)
+    objects: tuple[str, ...] = ()  # the object of each key, if some keys are ranges (empty: equals the keys)
+    assumed_ranges: int = 0  # requests for ranges without an offset; an object's ranges of equal length count as one
+    unsized_ranges: int = 0  # requests for ranges of objects of unknown size; the end of the last range is assumed
 
     @classmethod
     def of_times(cls, arrivals_us: Sequence[int] | NDArray[np.int64]) -> Self:
-        """Return the trace of one key that is requested at these instants, sorted [us].
+        """Return the trace of one key from its sorted arrivals [us].
 
         Raises:
             InvalidSettingError: A time exceeds 64 bits.
@@ -69,16 +67,16 @@ class Trace:
 
     @property
     def bodies_bytes(self) -> NDArray[np.int64] | None:
-        """Bytes of each body that were sent; None if nothing shows a size."""
+        """Bytes sent for each body, or None if no size is known."""
         return self.sizes_bytes if self.sent_bytes is None else self.sent_bytes
 
     @property
     def whole_bytes(self) -> NDArray[np.int64] | None:
-        """Size of the object that was asked for, or of which a range was; None if nothing shows a size [bytes]."""
+        """Size of the whole object per request, even for range requests [bytes], or None if no size is known."""
         return self.sizes_bytes if self.object_bytes is None else self.object_bytes
 
     def part(self, kept: NDArray[np.bool_] | slice) -> Trace:
-        """Return some of the requests, by a flag each or by a span of their numbers."""
+        """Return the trace of the requests selected by a mask or a slice."""
         return replace(
             self,
             arrivals_us=self.arrivals_us[kept],
@@ -89,10 +87,10 @@ class Trace:
         )
 
     def largest_bytes(self, each: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the largest of some amounts of each key, by id [bytes].
+        """Return each key's largest amount, by id [bytes].
 
         Args:
-            each: An amount per request, such as its size [bytes].
+            each: An amount per request, such as the size [bytes].
         """
         import numpy as np
 
@@ -103,5 +101,5 @@ class Trace:
 
 
 def exact_sum(values: NDArray[np.int64]) -> int:
-    """Return the sum of up to 2**32 numbers, none below 0, that may need more than 64 bits."""
+    """Return the exact sum of up to 2**32 non-negative numbers, even if it exceeds 64 bits."""
     return (int((values >> 31).sum()) << 31) + int((values & (2**31 - 1)).sum())

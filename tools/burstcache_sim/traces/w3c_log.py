@@ -1,10 +1,10 @@
-"""Extended logs of W3C, with their fields in a `#Fields` line: CloudFront's (tabs), those of IIS and others (blanks).
+"""W3C extended logs with a `#Fields` line: CloudFront's (tab-separated), IIS's and others (space-separated).
 
 Source:
-    Amazon CloudFront Developer Guide, "Standard logging reference": `#Version` and `#Fields` first, then fields apart
-    by tabs, values URL-encoded, so that a `%` of the request is `%25`. `date` and `time` say when the answer was
-    finished, whole seconds of UTC; v2 can add `timestamp(ms)`. W3C, "Extended Log File Format" (working draft); IIS
-    writes paths encoded once, and times in UTC.
+    Amazon CloudFront Developer Guide, "Standard logging reference": `#Version` and `#Fields` first, then tab-separated,
+    URL-encoded values (a `%` in the request becomes `%25`). `date` and `time` are the end of the response in UTC and
+    whole seconds. v2 can add `timestamp(ms)`. W3C, "Extended Log File Format" (working draft). IIS encodes paths once
+    and writes times in UTC.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from functools import lru_cache
 from re import MULTILINE
 from re import compile as regex
 
-from burstcache_sim.traces.clock import iso_us
 from burstcache_sim.traces.errors import BadRowError
 from burstcache_sim.traces.json_rows import json_object, text_of
 from burstcache_sim.traces.log_format import (
-    Fields,
+    FieldPattern,
     LogFormat,
-    Parser,
+    LogParser,
     Request,
     RowParser,
     decoded,
@@ -29,20 +28,21 @@ from burstcache_sim.traces.log_format import (
     size_bytes,
     text,
 )
-from burstcache_sim.traces.ranges import UNKNOWN_BYTES, Answer, answer_of
+from burstcache_sim.traces.ranges import UNKNOWN_BYTES, ResponseContent, response_content
+from burstcache_sim.traces.timestamps import iso_us
 
 _HEADER = b"#Fields:"
 _NEEDED = (b"cs-method", b"cs-uri-stem", b"sc-status")
 _MILLISECONDS = b"timestamp(ms)"
 _RANGE = (b"sc-range-start", b"sc-range-end")
-_LEAST_TABS = 3  # in a row of the least fields
+_MIN_TABS = 3  # in a row with the fewest fields
 _TAB, _BLANK = b"\t", b" "
 _USED = (*_NEEDED, _MILLISECONDS, *_RANGE, b"date", b"time", b"sc-content-len", b"sc-bytes")
-_MEMBERS = {name.decode(): name for name in _USED}  # of an object of JSON
-_NO_ANSWER = b"000"  # the viewer left before there was one
+_MEMBERS = {name.decode(): name for name in _USED}  # of a JSON object
+_NO_RESPONSE = b"000"  # the viewer disconnected before a response
 
 
-def _new_parser(separator: bytes) -> Parser:
+def _new_parser(separator: bytes) -> LogParser:
     parse_row: RowParser | None = None
 
     def parse(line: bytes) -> Request | None:
@@ -55,26 +55,26 @@ def _new_parser(separator: bytes) -> Parser:
             raise BadRowError("a line `#Fields: date time ...` before the first row")
         return parse_row(line)
 
-    parser = Parser(parse)
+    parser = LogParser(parse)
     return parser
 
 
-def _row_parser(names: list[bytes], separator: bytes) -> tuple[RowParser, Fields | None]:
-    """Return how to read the rows that have these fields, one at a time and many at once."""
+def _row_parser(names: list[bytes], separator: bytes) -> tuple[RowParser, FieldPattern | None]:
+    """Return the row parser and the bulk pattern for rows with these fields."""
     _check(names)
     width, word = len(names), "tabs" if separator == _TAB else "blanks"
 
     def parse_row(line: bytes) -> Request | None:
         values = line.rstrip(b"\r\n").split(separator)
         if len(values) < width:
-            raise BadRowError(f"{width} fields apart by {word}, as #Fields says, not {len(values)}")
+            raise BadRowError(f"{width} fields separated by {word}, as in #Fields, not {len(values)}")
         return _request_of(dict(zip(names, values, strict=False)), separator)
 
     return parse_row, _fields(names, separator)
 
 
 def _check(names: Iterable[bytes]) -> None:
-    """Raise a `BadRowError` unless these fields make a request."""
+    """Raise a `BadRowError` unless the fields suffice for a request."""
     present = set(names)
     has_clock = _MILLISECONDS in present or {b"date", b"time"} <= present
     if not has_clock or not all(name in present for name in _NEEDED):
@@ -82,39 +82,39 @@ def _check(names: Iterable[bytes]) -> None:
 
 
 def _request_of(values: Mapping[bytes, bytes], separator: bytes = _TAB) -> Request | None:
-    """Return the request that a record's values by field say; None if no cache would serve it."""
+    """Build a request from a record's values by field. Return None if a cache would not serve the request."""
     stamp = values.get(_MILLISECONDS)
     time_us = iso_us(values[b"date"] + b"T" + values[b"time"]) if stamp is None else _timestamp_us(stamp)
     status = values[b"sc-status"]
     if values[b"cs-method"] != b"GET" or not _is_served(status):
         return None
     range_ = values.get(_RANGE[0], b"-") + b"\t" + values.get(_RANGE[1], b"-")
-    answer = _answer(status, values.get(b"sc-content-len", b"-"), values.get(b"sc-bytes", b"-"), b"", range_)
-    return time_us, _name(values[b"cs-uri-stem"], separator), answer
+    content = _content(status, values.get(b"sc-content-len", b"-"), values.get(b"sc-bytes", b"-"), b"", range_)
+    return time_us, _name(values[b"cs-uri-stem"], separator), content
 
 
 @lru_cache(maxsize=4096)
-def _answer(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: bytes) -> Answer:
-    """Return what was sent: `sc-bytes` counts the headers, too, but shows that a viewer left early."""
+def _content(status: bytes, size: bytes, sent: bytes, object_: bytes, range_: bytes) -> ResponseContent:
+    """Return the content of a response. `sc-bytes` includes headers, but shows whether the viewer disconnected."""
     body_bytes, sent_bytes = size_bytes(size), size_bytes(sent)
     if body_bytes != UNKNOWN_BYTES and sent_bytes != UNKNOWN_BYTES:
         sent_bytes = min(body_bytes, sent_bytes)
     first, _, last = range_.partition(b"\t")
     range_ = first + b"-" + last if first.isdigit() and last.isdigit() else b""
-    return answer_of(status, body_bytes=body_bytes, sent_bytes=sent_bytes, range_=range_)
+    return response_content(status, body_bytes=body_bytes, sent_bytes=sent_bytes, range_=range_)
 
 
 def _name(stem: bytes, separator: bytes) -> bytes:
-    return decoded(path_of(stem)) if separator == _TAB else path_of(stem)  # CloudFront encodes once more
+    return decoded(path_of(stem)) if separator == _TAB else path_of(stem)  # CloudFront encodes a second time
 
 
-def _fields(names: list[bytes], separator: bytes) -> Fields | None:
-    """Return a pattern for rows of these fields; None if they have an order that only the parser of rows knows."""
+def _fields(names: list[bytes], separator: bytes) -> FieldPattern | None:
+    """Return a pattern for rows with these fields, or None if this order of fields needs the row parser."""
     groups = {b"cs-method": b"method", b"cs-uri-stem": b"stem", b"sc-status": b"status"}
     if _MILLISECONDS in names:
         groups[_MILLISECONDS] = b"time"
     elif names[:2] == [b"date", b"time"]:
-        pass  # one text, which is found a hundred times as often as each of its lines
+        pass  # one group for both date and time, since about a hundred lines share each second
     else:
         return None
     groups |= {b"sc-content-len": b"size", b"sc-bytes": b"sent"}
@@ -136,11 +136,11 @@ def _fields(names: list[bytes], separator: bytes) -> Fields | None:
         stem, method = texts if has_stem_first else reversed(texts)
         return _name(stem, separator) if method == b"GET" else None
 
-    return Fields(pattern, time_us, name, _is_served, _answer)
+    return FieldPattern(pattern, time_us, name, _is_served, _content)
 
 
 def _is_served(status: bytes) -> bool:
-    return status not in (b"-", _NO_ANSWER) and is_served(status)
+    return status not in (b"-", _NO_RESPONSE) and is_served(status)
 
 
 def _date_and_time_us(texts: bytes) -> int:
@@ -158,10 +158,10 @@ def _has_fields(head: list[bytes]) -> bool:
 
 
 def _has_tabs(head: list[bytes]) -> bool:
-    """Return whether the rows, or else the names of the fields, are CloudFront's."""
+    """Return whether the rows, or the header lines if there are no rows, have CloudFront's tabs."""
     rows = [line for line in head if not line.startswith(b"#")]
     return (
-        any(row.count(_TAB) >= _LEAST_TABS for row in rows)
+        any(row.count(_TAB) >= _MIN_TABS for row in rows)
         if rows
         else not any(line.startswith(b"#Software:") for line in head)
     )
@@ -196,6 +196,6 @@ CLOUDFRONT_JSON = LogFormat(
     name="cloudfront-json",
     describes="CloudFront standard log v2 as JSON lines",
     recognises=lambda head: any(line.startswith(b"{") and b'"cs-uri-stem"' in line for line in head),
-    new_parser=lambda first_line: Parser(_parse_json),
+    new_parser=lambda first_line: LogParser(_parse_json),
     has_paths=True,
 )

@@ -1,1 +1,1 @@
-"""The readable simulator: the rules of `docs/understand/simulation.md`, written to be read."""
+"""The simulated world: a readable implementation of the rules in `docs/understand/simulation.md`."""

@@ -1,7 +1,7 @@
-"""Measured delays as dated sheets: one row per start, boot or tier, with its samples and its source.
+"""Measured delays in dated sheets: one row per start, boot or tier, with sample count and source.
 
-A sheet is to time what `burstcache.core.prices` is to money: static rows, from which a simulated run takes its timings.
-Medians, since single starts took up to twice as long.
+Simulated runs take their timings from these static rows, as bills take prices from `burstcache.core.prices`. Timings
+are medians because single starts took up to twice as long.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ US_PER_MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """One measured delay of one object size."""
+    """A measured delay for one object size."""
 
-    what: str
+    name: str
     object_size: str
     median_ms: float
     least_ms: float
@@ -36,16 +36,18 @@ class DelaySheet:
     rows: tuple[Delay, ...]
 
     def timings(self, object_size: str) -> Timings:
-        """Return the timings of a simulated run for objects of this size; what the sheet lacks is the thesis's text.
+        """Return the timings of a simulated run for objects of this size.
+
+        Missing rows default to the values in the thesis's text.
 
         Raises:
             InvalidSettingError: The sheet has no row for this size.
         """
-        medians_us = {row.what: round(row.median_ms * US_PER_MS) for row in self.rows if row.object_size == object_size}
+        medians_us = {row.name: round(row.median_ms * US_PER_MS) for row in self.rows if row.object_size == object_size}
         if not medians_us:
             sizes = dict.fromkeys(row.object_size for row in self.rows)
             raise InvalidSettingError(f"object size {object_size}: expected one of {', '.join(sizes)}")
-        fields = {field: medians_us[what] for what, field in _FIELDS.items() if what in medians_us}
+        fields = {field: medians_us[name] for name, field in _FIELDS.items() if name in medians_us}
         return replace(THESIS_TIMINGS, **fields)
 
 
@@ -54,8 +56,8 @@ _FIELDS = {WARM_START: "warm_start_us", COLD_START: "cold_start_us", BOOT: "redi
 _LOGS = "Buner 2022, bunert/caching-system, code/evaluation/simulation"
 _STARTS, _LATENCIES = f"{_LOGS}/startup_simulations", f"{_LOGS}/latency_simulations"
 
-# From the request that triggers a start to the first answer that the new tier could give. A latency is what the client
-# saw, some 24 ms of internet included.
+# Start-up delays are measured from the triggering request to the first possible answer of the new tier. Latencies are
+# measured at the client, and include about 24 ms of internet latency.
 THESIS_DELAYS = DelaySheet(
     name="thesis-2022",
     measured="2022-02-16 to 2022-02-21",
@@ -92,10 +94,10 @@ DELAY_SHEETS = {sheet.name: sheet for sheet in (THESIS_DELAYS,)}
 
 
 def delayed(text: str) -> Timings:
-    """Return the timings that `SHEET:SIZE` names, such as `thesis-2022:1KB`.
+    """Return the timings named by `SHEET:SIZE`, such as `thesis-2022:1KB`.
 
     Raises:
-        InvalidSettingError: There is no such sheet, or it has no such size.
+        InvalidSettingError: The sheet does not exist or lacks the size.
     """
     name, _, object_size = text.partition(":")
     if name not in DELAY_SHEETS:

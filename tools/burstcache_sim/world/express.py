@@ -1,4 +1,4 @@
-"""Copies in S3 Express as they are put, read and deleted: `core.express` on simulated time, from a midnight on."""
+"""S3 Express in simulated time, where `core.express` decides on copies. Time 0 is midnight."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CopyRules(NamedTuple):
-    """What a rule says about each of several objects: it follows from their sizes."""
+    """A rule's decisions for several objects, based on their sizes."""
 
     copy_at: NDArray[np.int64]
     keep_days: NDArray[np.int64]
@@ -24,11 +24,11 @@ class CopyRules(NamedTuple):
 
 
 def copy_rules(rule: ExpressRule, sizes_bytes: NDArray[np.int64]) -> CopyRules:
-    """Return what a rule says about objects of these sizes, to the last bit as the rule itself does for each."""
+    """Apply a rule to objects of these sizes. The results are bit-identical to applying the rule to each object."""
     import numpy as np
 
     sizes, places = np.unique(sizes_bytes, return_inverse=True)
-    each: Any = sizes  # the rule's arithmetic is that of arrays, too
+    each: Any = sizes  # the rule's arithmetic also works on arrays
     saved_usd: NDArray[np.float64] = np.asarray(rule.saved_usd(each))
     copy_usd: NDArray[np.float64] = np.asarray(rule.copy_usd(each))
     pays = saved_usd > 0
@@ -38,7 +38,7 @@ def copy_rules(rule: ExpressRule, sizes_bytes: NDArray[np.int64]) -> CopyRules:
 
 
 def _keep_days(rule: ExpressRule, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how long S3 keeps a copy of each of some ascending sizes, of which larger ones are kept for less time."""
+    """Return the retention of a copy for each of the ascending sizes [days]. Larger copies are kept for less time."""
     import numpy as np
 
     days = np.empty(len(sizes), np.int64)
@@ -64,7 +64,7 @@ class _Copy:
 
 @dataclass(slots=True)
 class Express:
-    """A bucket of one zone, asked for whatever no memory serves. Readers count together."""
+    """A bucket in one zone that receives all requests not served from memory. All readers share its counts."""
 
     rule: ExpressRule
     _counts: CopyCounts[int] = field(init=False)
@@ -79,7 +79,7 @@ class Express:
         self._counts = CopyCounts(self.rule, {})
 
     def serves(self, key: int, at_us: int, size_bytes: int) -> bool:
-        """Return whether a copy serves a request; S3 does otherwise, and perhaps a copy is made."""
+        """Return whether a copy serves a request. Otherwise, S3 serves the request, and a copy may be made."""
         self._asks += 1
         copy = self._copies.get(key)
         if copy is not None and at_us < copy.expires_us:
@@ -93,7 +93,7 @@ class Express:
         return False
 
     def close(self, until_us: int | None) -> ExpressUse:
-        """Return what all this takes; copies that are still there wait for their end, or up to the horizon."""
+        """Return the totals. Remaining copies are billed until they expire, but not beyond the horizon."""
         for key in list(self._copies):
             self._remove(key, until_us)
         return ExpressUse(self._asks, self._puts, self._put_bytes, self._read_bytes, self._byte_s)

@@ -1,4 +1,4 @@
-"""The log of one key: the states of the thesis's scheduler, read off the key and its node."""
+"""The log of one key: states of the thesis's scheduler, derived from the key and its node."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ class State(StrEnum):
 
     S3 = "S3"
     LAMBDA = "LAMBDA"
-    RESTRICTED_LAMBDA = "RESTRICTEDLAMBDA"  # Redis still stops: it cannot boot
+    RESTRICTED_LAMBDA = "RESTRICTEDLAMBDA"  # Redis is still stopping and cannot boot
     REDIS_BOOTUP = "REDISBOOTUP"
     REDIS_RUNNING = "REDISRUNNING"
-    REDIS_SHUTDOWN = "REDISSHUTDOWN"  # S3 serves while Redis stops
+    REDIS_SHUTDOWN = "REDISSHUTDOWN"  # S3 serves while Redis is stopping
 
 
 @dataclass(slots=True)
 class Log:
-    """What happened to one key: rows of time [us], state, event; `->` on entering a state."""
+    """The events of one key: rows of time [us], state and event. `->` marks the entry into a state."""
 
     rows: list[tuple[int, str, str]] = field(default_factory=list)
     state: State = State.S3
 
     def enter(self, at_us: int, state: State) -> None:
-        """Note a state if the key was in another one."""
+        """Add a row if the key's state changes."""
         if state is not self.state:
             self.state = state
             self.note(at_us, state, "->")
 
-    def note(self, at_us: int, state: State, what: str) -> None:
-        """Note an event and the state that it happened in."""
-        self.rows.append((at_us, state, what))
+    def note(self, at_us: int, state: State, event: str) -> None:
+        """Add an event with its state."""
+        self.rows.append((at_us, state, event))

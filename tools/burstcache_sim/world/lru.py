@@ -1,4 +1,4 @@
-"""The objects in a node by key; the least recently used leaves first when the memory is full."""
+"""The LRU store of a node: object sizes by key."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import OrderedDict
 
 
 class LruStore:
-    """Sizes of the objects in one node."""
+    """Object sizes in one node, with LRU eviction when the memory is full."""
 
     def __init__(self, capacity_bytes: int | None) -> None:
-        self.capacity_bytes = capacity_bytes  # None: no limit
+        self.capacity_bytes = capacity_bytes  # None if unlimited
         self.used_bytes = 0
         self._sizes_bytes: OrderedDict[int, int] = OrderedDict()  # least recently used first
 
@@ -17,11 +17,11 @@ class LruStore:
         return key in self._sizes_bytes
 
     def use(self, key: int) -> None:
-        """Make a held object the most recently used one."""
+        """Mark a stored object as the most recently used."""
         self._sizes_bytes.move_to_end(key)
 
     def put(self, key: int, size_bytes: int) -> None:
-        """Hold an object, and drop others if necessary."""
+        """Store an object, and evict other objects if necessary."""
         self.drop(key)
         self._sizes_bytes[key] = size_bytes
         self.used_bytes += size_bytes
@@ -30,10 +30,10 @@ class LruStore:
             self.used_bytes -= evicted_bytes
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Drop all objects."""
         self._sizes_bytes.clear()
         self.used_bytes = 0
 
     def drop(self, key: int) -> None:
-        """Drop an object if it is held."""
+        """Drop an object, if it is stored."""
         self.used_bytes -= self._sizes_bytes.pop(key, 0)

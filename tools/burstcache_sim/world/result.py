@@ -1,4 +1,4 @@
-"""The result of a simulated run in exact integers; money comes later."""
+"""The result of a simulated run in exact integers, without money."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Tier = Literal["S", "X", "L", "R"]  # S3, a copy in Express, a cache function, a
 
 @dataclass(frozen=True, slots=True)
 class ExpressUse:
-    """What a run takes of S3 Express; all 0 without it."""
+    """A run's use of S3 Express. All fields are 0 without S3 Express."""
 
-    asks: int = 0  # GETs: whatever no memory served, also where there is no copy
+    asks: int = 0  # GETs: all requests not served from memory, with or without a copy
     copies: int = 0  # PUTs
     copied_bytes: int = 0
     read_bytes: int = 0
-    byte_s: int = 0  # bytes by the seconds that they are billed for, each copy for at least an hour
+    byte_s: int = 0  # bytes times billed seconds, at least an hour per copy
 
 
 NO_EXPRESS = ExpressUse()
@@ -25,13 +25,13 @@ NO_EXPRESS = ExpressUse()
 
 @dataclass(frozen=True, slots=True)
 class GuestUse:
-    """What guests of nodes and the statistics that boot nodes take; all 0 under a policy whose keys have leases."""
+    """A run's use of read-through entries and of reports that boot nodes. All fields are 0 for a policy with leases."""
 
     fills: int = 0  # objects that a reader put into a running node after a miss
-    loads: int = 0  # objects that were put into a node when it got ready, an S3 GET each
-    told: int = 0  # requests that readers told: those that no node served
-    told_batches: int = 0  # in which one reader tells them: at most one begins in ten seconds
-    seen_writes: int = 0  # rows of keys seen, at most one an hour and key
+    loads: int = 0  # objects loaded into a node at a boot, with one S3 GET each
+    told: int = 0  # reported requests, which no node served
+    told_batches: int = 0  # reports by a single reader, at most one every ten seconds
+    seen_writes: int = 0  # writes that record a key as seen, at most one per key and hour
 
 
 NO_GUESTS = GuestUse()
@@ -39,31 +39,31 @@ NO_GUESTS = GuestUse()
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """One run of one policy over one trace (`docs/understand/simulation.md`, "Billing")."""
+    """The result of running a policy on a trace (`docs/understand/simulation.md`, "Billing")."""
 
     n: int  # requests up to the horizon
     n_s3: int
     n_lambda: int
-    n_redis: int  # guests included
-    lambda_ms: int  # billed, each invocation rounded up
-    invocations: int  # one per life of a cache function; those that follow within it are `handovers`
+    n_redis: int  # including read-through entries
+    lambda_ms: int  # billed, each life of a cache function rounded up
+    invocations: int  # one per life of a cache function, not counting `handovers`
     cold_starts: int
-    redis_s: int  # billed, at least 60 s a run; those of all nodes, always-on ones included
-    redis_starts: int  # boots begun; an always-on node has none
-    s3_requests: int  # served by S3, cold starts, boots (with many keys: objects put into Redis at joins and boots)
+    redis_s: int  # billed, at least 60 s a run, for all nodes including always-on ones
+    redis_starts: int  # boots (always-on nodes have none)
+    s3_requests: int  # served by S3, cold starts, objects put into Redis at joins and boots
     lambda_us_exact: int
     redis_us_exact: int
     end_us: int
-    handovers: int = 0  # from one invocation to the next: a life may outlast Lambda's quarter of an hour
+    handovers: int = 0  # further invocations within a life longer than Lambda's 15 minutes
     n_express: int = 0
-    n_memory: int = 0  # answered by the readers' own memory, before anything here was asked
+    n_memory: int = 0  # answered from the readers' own memory, before any tier of this run
     express: ExpressUse = NO_EXPRESS
     guests: GuestUse = NO_GUESTS
-    checks: int = 0  # looks at running nodes: the thesis policy's ticker, the use of a node
-    tiers: str = ""  # per request S, X, L or R
-    log: tuple[tuple[int, str, str], ...] = ()  # time [us], state, what happened (thesis policy)
-    lambda_spans_us: tuple[tuple[int, int], ...] = ()  # ready to end, per invocation that became ready
-    redis_spans_us: tuple[tuple[int, int], ...] = ()  # ready to stop
+    checks: int = 0  # checks of running nodes: ticks of the thesis policy, or utilisation checks
+    tiers: str = ""  # S, X, L or R per request
+    log: tuple[tuple[int, str, str], ...] = ()  # time [us], state, event (thesis policy)
+    lambda_spans_us: tuple[tuple[int, int], ...] = ()  # from ready to end, per invocation that became ready
+    redis_spans_us: tuple[tuple[int, int], ...] = ()  # from ready to stop
 
     @property
     def in_memory_pct(self) -> float:
@@ -72,5 +72,5 @@ class RunResult:
 
     @property
     def tiers_rle(self) -> str:
-        """The tiers as run-length code: `S2L5R3`."""
+        """The tiers as a run-length code, such as `S2L5R3`."""
         return "".join(f"{tier}{sum(1 for _ in run)}" for tier, run in groupby(self.tiers))

@@ -1,4 +1,4 @@
-"""What a policy meets: requests, nodes and their memory, the duration of a run."""
+"""The scenario of a run: requests, nodes, their memory, and the horizon."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Everything that decides a run's result apart from the policy.
+    """All inputs of a run except the policy.
 
     Raises:
-        InvalidSettingError: There is no node, no capacity, more nodes that are always on than nodes; a capacity or S3
-            Express without the objects' sizes.
+        InvalidSettingError: There is no node or no capacity, there are more always-on nodes than nodes, or the trace
+            lacks the sizes that a capacity or S3 Express needs.
     """
 
     trace: Trace
-    nodes: int = 1  # a key belongs to one of them by rendezvous hashing
-    capacity_bytes: int | None = None  # of a node (`maxmemory`); the least recently used object leaves first
-    until_us: int | None = None  # the horizon; None: a run ends when nothing is left to happen
+    nodes: int = 1  # rendezvous hashing assigns each key to a node
+    capacity_bytes: int | None = None  # a node's `maxmemory` with LRU eviction (None if unlimited)
+    until_us: int | None = None  # the horizon (if None, a run ends after its last event)
     timings: Timings = THESIS_TIMINGS
-    always_on: int = 0  # this many nodes, the first ones, run from the beginning to the end
-    express: ExpressRule | None = None  # when objects are copied to S3 Express; None: there is none
+    always_on: int = 0  # number of nodes that run throughout (the first ones)
+    express: ExpressRule | None = None  # decides on copies in S3 Express (None without S3 Express)
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
@@ -53,7 +53,7 @@ class Scenario:
 
     @property
     def is_one_key(self) -> bool:
-        """Whether nothing matters but when one key is asked for."""
+        """Whether the result depends only on the request times of one key."""
         is_plain = self.capacity_bytes is None and self.express is None and not self.always_on
         return self.trace.key_ids is None and is_plain
 
@@ -70,17 +70,17 @@ def homes_of(keys: tuple[str, ...], nodes: int) -> NDArray[np.int64]:
 
 
 class _Placement:
-    """The homes of some keys among any number of nodes; one node more moves the keys for which it weighs most."""
+    """The home nodes of keys for any number of nodes. An added node takes the keys for which its weight is highest."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         import numpy as np
 
         self._hashes = np.array([key_hash(key) for key in keys], "S32")
-        self._highest = self._weights(0)  # of the nodes so far
-        self._homes = [np.zeros(len(keys), np.int64)]  # by the number of nodes, from 1
+        self._highest = self._weights(0)  # the highest weight among the nodes so far
+        self._homes = [np.zeros(len(keys), np.int64)]  # indexed by the number of nodes - 1
 
     def among(self, nodes: int) -> NDArray[np.int64]:
-        """Return each key's node; the array is not to be changed."""
+        """Return each key's node. Callers must not modify the array."""
         while len(self._homes) < nodes:
             self._add()
         return self._homes[nodes - 1]
@@ -101,12 +101,12 @@ class _Placement:
         return np.array([node_weight(name, hash_.decode()) for hash_ in self._hashes.tolist()], "S32")
 
 
-@lru_cache(maxsize=4)  # a bill asks for every number of nodes, again and again
+@lru_cache(maxsize=4)  # bills try all numbers of nodes repeatedly
 def _placement(keys: Same[tuple[str, ...]]) -> _Placement:
     return _Placement(keys.value)
 
 
 @lru_cache(maxsize=4)
 def numbered_keys(count: int) -> tuple[str, ...]:
-    """Return keys that are called by their number."""
+    """Return keys named by their numbers."""
     return tuple(map(str, range(count)))

@@ -1,4 +1,4 @@
-"""The readable simulator: a policy over a scenario, request by request. The compiled engines are held to it."""
+"""The readable simulator: `simulate` runs a policy over a scenario, request by request."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ def simulate(policy: Decider, scenario: Scenario, *, has_log: bool = False) -> R
     """Replay a scenario's requests under a policy.
 
     Args:
-        policy: What starts and stops cache functions and nodes.
-        scenario: What it meets. At the horizon, later requests and events do not happen, and what still runs is billed
-            up to there.
-        has_log: Whether the result has the log of its only key; of several keys there is none.
+        policy: Starts and stops cache functions and nodes.
+        scenario: Requests and nodes. Functions and nodes that still run at the horizon are billed up to the horizon.
+        has_log: Whether the result has a log. Only runs with a single key have a log.
 
     Returns:
-        Totals over all keys and nodes; `tiers` in the trace's order.
+        Totals over all keys and nodes. `tiers` is in the order of the trace.
     """
     nodes = [Node(index, LruStore(scenario.capacity_bytes)) for index in range(scenario.nodes)]
     for node in nodes[: scenario.always_on]:
@@ -48,7 +47,7 @@ def simulate(policy: Decider, scenario: Scenario, *, has_log: bool = False) -> R
 
 
 def _columns(trace: Trace) -> tuple[list[int], list[int], list[int]]:
-    """Return times, keys and sizes as plain integers: those of numpy could overflow."""
+    """Return times, keys and sizes as plain integers, because numpy's integers could overflow."""
     nothing = [0] * len(trace)
     key_ids = nothing if trace.key_ids is None else trace.key_ids.tolist()
     sizes_bytes = nothing if trace.sizes_bytes is None else trace.sizes_bytes.tolist()

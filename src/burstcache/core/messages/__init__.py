@@ -1,1 +1,1 @@
-"""The messages between the processes of a stack, by channel and speaker."""
+"""The messages between the processes of a stack, by channel and sender."""

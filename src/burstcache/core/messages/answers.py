@@ -1,4 +1,7 @@
-"""What the functions answer, and what they complete the tokens of tasks with."""
+"""The answers of functions, which also complete task tokens.
+
+Docstrings that begin with "To" name the states that receive the answer.
+"""
 
 from __future__ import annotations
 
@@ -22,32 +25,32 @@ NODE_RUN = "the instance since its boot and the control of one run, at list pric
 
 
 class LambdaOver(TypedDict):
-    """To `Lambda`, `RestrictedLambda`: how the cache function's life ended, and what it was good for."""
+    """To `Lambda`, `RestrictedLambda`: the outcome, usage and cost of a life in a cache function."""
 
     outcome: Literal["idle", "promoted", "gone"]
-    served: int  # requests that the cache function answered, or readers' memory in its place
-    first_request: str  # of the life, ISO 8601; empty: there was none
+    served: int  # requests that the cache function answered, or that readers answered from memory
+    first_request: str  # the life's first request, ISO 8601; empty if none
     last_request: str
     estimated_usd: float
     estimate_covers: str
 
 
 class Left(TypedDict):
-    """To `RedisShutdown`: the first and last request of the life as far as they are known, ISO 8601."""
+    """To `RedisShutdown`: the times of the life's first and last request if known, ISO 8601."""
 
     first_request: NotRequired[str]
     last_request: NotRequired[str]
 
 
 class RedisOver(TypedDict):
-    """To `RedisRunning`: why Redis no longer serves the key; its last request times if it was idle [us]."""
+    """To `RedisRunning`: the reason why Redis no longer serves the key, and an idle key's last request times [us]."""
 
     outcome: Literal["idle", "node_lost"]
     queue_us: NotRequired[list[int]]
 
 
 class Seeded(TypedDict):
-    """To `SeedRedis`: where the key is served from now on; with an outcome, its lease is given back instead."""
+    """To `SeedRedis`: the node that serves the key from now on. An outcome means that the key's lease was released."""
 
     node: str
     generation: int
@@ -55,7 +58,7 @@ class Seeded(TypedDict):
 
 
 class NodePlan(TypedDict):
-    """What `RedisNodeRunning` and `CheckNodeUse` read: when the next check is due, and how many there have been."""
+    """To `RedisNodeRunning`, `CheckNodeUse`: the time of the next check, and the number of checks so far."""
 
     outcome: Literal["used"]
     wait_until: str  # ISO 8601, whole seconds
@@ -64,25 +67,25 @@ class NodePlan(TypedDict):
 
 
 class RunEnds(TypedDict):
-    """What `IsNodeUsed` reads when an execution stops looking after its node.
+    """To `IsNodeUsed`: the end of an execution.
 
-    `unused`: the node stops. `unsaved`: its database is saved first. `superseded`: the run goes on in its next part, or
-    a newer run owns the node.
+    `unused`: the node stops. `unsaved`: its database is saved first. `superseded`: the run continues in its next part,
+    or a newer run owns the node.
     """
 
     outcome: Literal["unused", "unsaved", "superseded"]
-    ended: str  # why, for the execution's output
+    ended: str  # the reason, for the execution's output
 
 
 class NodeStopped(TypedDict):
-    """How far a stop is: still stopping, stopped, or booting again because somebody needs the node."""
+    """The progress of a stop: stopping, stopped, or booting again because the node is needed."""
 
     phase: NodePhase
     generation: NotRequired[int]
 
 
 class RunOver(NodeStopped):
-    """To `StopNode`: what a run took."""
+    """To `StopNode`: the duration and cost of a run."""
 
     booted_at: str  # ISO 8601
     ran_s: int
@@ -91,20 +94,20 @@ class RunOver(NodeStopped):
 
 
 class Held(TypedDict):
-    """The node's phase, and until when it is held [us]."""
+    """The node's phase, and the end of its hold [us]."""
 
     phase: NodePhase
     held_until_us: int
 
 
 class Refused(TypedDict):
-    """Why a person's order is not followed, which is no failure of the function."""
+    """The reason why a person's operation was refused. The function itself did not fail."""
 
     refused: str
 
 
 class Pong(TypedDict):
-    """Whether Redis answered (if not: why), the state of the instance and the node's phase."""
+    """The result of a ping: whether Redis answered, the reason if not, the instance's state and the node's phase."""
 
     instance: str
     phase: NodePhase
@@ -113,13 +116,13 @@ class Pong(TypedDict):
 
 
 class CacheStopped(TypedDict):
-    """Whether there was a cache function to stop."""
+    """The result of stopping a cache function: whether one was running."""
 
     stopped: bool
 
 
 class Refreshed(TypedDict):
-    """The tier whose copy follows a write to the origin, and how many copies nodes and cache functions had."""
+    """The tier that reloads a written object, and the number of invalidated copies on nodes and in cache functions."""
 
     refreshed: Tier
     copies: int

@@ -1,4 +1,4 @@
-"""The form in which messages travel."""
+"""Encoding of messages and of their times."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def iso(at_us: int) -> str:
-    """Return a time as people and Step Functions read it: UTC, whole seconds."""
+    """Format a time as ISO 8601 in UTC and whole seconds, for people and Step Functions."""
     return datetime.fromtimestamp(at_us // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """Return a message as it goes over the relay and the bus."""
+    """Encode a message as JSON, for the relay and the bus."""
     return json.dumps(message, separators=(",", ":")).encode()

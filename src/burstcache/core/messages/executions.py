@@ -1,4 +1,4 @@
-"""Inputs of executions. They are functions of a row, so that a repeated start is identical."""
+"""The inputs of executions. Each input is derived from a row alone, which makes starts idempotent."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from burstcache.core.rows import KeyRow, NodeRow
 
 
 class KeyExecutionInput(TypedDict):
-    """Which life of which key."""
+    """The input of an execution that runs a key's life."""
 
     entry: Entry
     epoch: int
     failures: int
     key: str
     key_hash: str
-    name: str  # the execution's own: one that has another was started by hand, with the input of this one
+    name: str  # the execution's own name; an execution with another name was started by hand with a copy of this input
     node: str
 
 
 class NodeExecutionInput(TypedDict):
-    """Which part of which run of a node."""
+    """The input of an execution that runs one part of a node's run."""
 
     generation: int
     node: str
@@ -29,7 +29,7 @@ class NodeExecutionInput(TypedDict):
 
 
 class PoolExecutionInput(TypedDict):
-    """Which part of which time that the pool is kept alive."""
+    """The input of an execution that runs one part of the pool's keep-alive."""
 
     generation: int
     part: int

@@ -1,4 +1,7 @@
-"""Payloads of functions: what the state machines, events and people ask of a cache function and of Redis control."""
+"""The operations of the cache function and of Redis control, requested by state machines, events and people.
+
+Docstrings with a colon begin with the states or parts that request the operation.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from typing import Literal, TypedDict
 
 
 class Serve(TypedDict):
-    """`Lambda`, `RestrictedLambda`, the scheduler: hold the object until the life is over."""
+    """`Lambda`, `RestrictedLambda`, the scheduler: keep the object in memory until the life is over."""
 
     key: str
     key_hash: str
     epoch: int
-    attempt: int  # how often the state has been retried, or its cache function replaced, before
-    token: str  # empty: the state is over, and this one serves until Redis does
+    attempt: int  # number of previous retries of the state and replacements of its cache function
+    token: str  # empty if the state is over, and the function only serves until Redis takes over
 
 
 class Join(TypedDict):
@@ -56,18 +59,18 @@ class Leave(TypedDict):
 
 
 class BootNode(TypedDict):
-    """`BootNode`: start the instance, which completes the token when its Redis answers."""
+    """`BootNode`: start the instance. The instance completes the token when its Redis answers."""
 
     op: Literal["boot_node"]
     node: str
     generation: int
     part: int
-    execution: str  # the name of the one that asks
+    execution: str  # name of the calling execution
     token: str
 
 
 class ReadyNode(TypedDict):
-    """`NodeReady`: Redis answers."""
+    """`NodeReady`: mark the node as running, since its Redis answers."""
 
     op: Literal["ready_node"]
     node: str
@@ -76,7 +79,7 @@ class ReadyNode(TypedDict):
 
 
 class CheckNode(TypedDict):
-    """`CheckNodeUse`. `check_at_us` is text: JSONata writes only 15 digits of a number."""
+    """`CheckNodeUse`: check a node's utilisation. `check_at_us` is text, as JSONata keeps 15 digits of a number."""
 
     op: Literal["check_node"]
     node: str
@@ -87,7 +90,7 @@ class CheckNode(TypedDict):
 
 
 class SaveNode(TypedDict):
-    """`SaveNode`: the instance completes the token when S3 has its database."""
+    """`SaveNode`: save the node's database. The instance completes the token when S3 has the database."""
 
     op: Literal["save_node"]
     node: str
@@ -96,7 +99,7 @@ class SaveNode(TypedDict):
 
 
 class StopNode(TypedDict):
-    """`StopNode`."""
+    """`StopNode`: stop an unused node."""
 
     op: Literal["stop_node"]
     node: str
@@ -104,7 +107,7 @@ class StopNode(TypedDict):
 
 
 class AbandonNode(TypedDict):
-    """`AbandonNode`."""
+    """`AbandonNode`: stop a node after a failure."""
 
     op: Literal["abandon_node"]
     node: str
@@ -115,7 +118,7 @@ class AbandonNode(TypedDict):
 
 
 class FollowWrite(TypedDict):
-    """An object of the bucket was written or deleted: its copies are let go before the answer."""
+    """Invalidate the copies of a written or deleted object before the write is answered."""
 
     op: Literal["follow_write"]
     key: str
@@ -125,7 +128,7 @@ class FollowWrite(TypedDict):
 
 
 class InstanceStopped(TypedDict):
-    """A node's instance has stopped."""
+    """Record that a node's instance has stopped."""
 
     op: Literal["instance_stopped"]
     node: str
@@ -143,21 +146,21 @@ class Hold(TypedDict):
 
 
 class Release(TypedDict):
-    """Stop a node in place of its execution."""
+    """Stop a node directly, instead of through its execution."""
 
     op: Literal["release"]
     node: str
 
 
 class Ping(TypedDict):
-    """Ask a node's Redis for a PONG."""
+    """Ping a node's Redis."""
 
     op: Literal["ping"]
     node: str
 
 
 class StopCache(TypedDict):
-    """Make the cache function that holds a key end."""
+    """Stop a key's cache function."""
 
     op: Literal["stop_cache"]
     key: str

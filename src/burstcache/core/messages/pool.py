@@ -1,4 +1,4 @@
-"""The pool: what hubs ask of a member's function, and what it answers."""
+"""The messages between the pool's hubs and its members' function."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from burstcache.core.messages.pool_control import KnownHub
 
 
 class HubAddress(KnownHub):
-    """A hub that a member is to dial."""
+    """The address of a hub, for a member to dial."""
 
-    wake: int  # the hub lets in one connection for each
+    wake: int  # counter that identifies this invocation, for which the hub accepts one connection
 
 
-class Serve(TypedDict):
-    """Dial a hub and serve it for as long as it pays."""
+class ServeChunks(TypedDict):
+    """Dial a hub, and serve its requests for as long as staying pays."""
 
     op: Literal["serve"]
     hub: HubAddress
-    peer: bool  # a second environment of a member that runs: it takes a copy of the chunks
+    peer: bool  # a second environment of a running member, which gets a replica of its chunks
 
 
 class Warm(TypedDict):
-    """Answer at once: an environment that is used is kept."""
+    """Answer immediately. The invocation keeps the environment alive."""
 
     op: Literal["warm"]
 
 
-MemberOperation = Serve | Warm
+MemberOperation = ServeChunks | Warm
 
 
 class MemberState(TypedDict):
-    """What an environment of a member answers, to either."""
+    """The state of a member's environment: the answer to both operations."""
 
-    environment: str  # made at random when it began: another one than before has lost its memory
+    environment: str  # random ID; a new ID means that the previous environment's memory is lost
     born_us: int
     chunks: int
     stored_bytes: int
-    served: int  # requests since it began
-    billed_ms: int  # of this invocation, so far; the first one's initialisation is in it
+    served: int  # requests since the environment's start
+    billed_ms: int  # of this invocation so far; an environment's first invocation includes its initialisation

@@ -1,4 +1,4 @@
-"""What hubs and the pool's state machine ask of pool control, and what it answers."""
+"""The messages to and from pool control: operations of hubs, readers and the pool's state machine."""
 
 from __future__ import annotations
 
@@ -6,52 +6,52 @@ from typing import Literal, TypedDict
 
 
 class KnownHub(TypedDict):
-    """Where other hubs reach a hub, and what both prove themselves by."""
+    """The address of a hub, with the credentials to connect to it."""
 
     id: str
     host: str
     port: int
-    token: str  # hexadecimal; of the hub's members
-    certificate: str  # PEM; empty: without TLS
+    token: str  # hexadecimal; known to the hub's members
+    certificate: str  # PEM; empty if without TLS
 
 
 class HubTotals(TypedDict):
-    """What a hub has seen since its start: totals, so that a report that comes twice or never does no harm."""
+    """A hub's cumulative totals since its start. A lost or repeated report therefore does no harm."""
 
-    requests: int  # slices that readers asked for
-    hits: int  # of those, found in the pool
+    requests: int  # slices that readers requested
+    hits: int  # requested slices that the pool had
     stored_bytes: int  # written to members, parity included
-    invocations: int  # of members, by this hub
-    served_ms: int  # what those are billed for, all together
+    invocations: int  # invocations of members by this hub
+    served_ms: int  # billed time of these invocations, in total
 
 
-class Hub(TypedDict):
-    """A hub, at its start and once a minute: it is there."""
+class ReportHub(TypedDict):
+    """A hub's report, at its start and once a minute."""
 
     op: Literal["hub"]
     hub: KnownHub
     totals: HubTotals
-    used: dict[str, str]  # members that were connected since the last report, each with its environment if known
-    takes_readers: bool  # it is there for readers that members cannot dial
+    used: dict[str, str]  # members connected since the last report, each with its environment if known
+    takes_readers: bool  # the hub serves readers that members cannot dial
 
 
-class Reader(TypedDict):
-    """A reader that members cannot dial, at its start and once a minute: it needs a hub elsewhere while it reads."""
+class ReportReader(TypedDict):
+    """The report of a reader that members cannot dial, at its start and once a minute. Such a reader needs a hub."""
 
     op: Literal["reader"]
     id: str
-    totals: HubTotals  # what it has seen, as a hub counts it for its own reader
-    is_reading: bool  # it was asked for something since its last report
+    totals: HubTotals  # counted like a hub's totals for its own reader
+    is_reading: bool  # the reader had requests since its last report
 
 
 class Code(TypedDict):
-    """A hub elsewhere, at its start: the code that it is to run."""
+    """A hub container's request for its code, at its start."""
 
     op: Literal["code"]
 
 
-class Leave(TypedDict):
-    """A hub that stops."""
+class LeavePool(TypedDict):
+    """A hub's last report, before it stops."""
 
     op: Literal["leave"]
     id: str
@@ -59,7 +59,7 @@ class Leave(TypedDict):
 
 
 class Tick(TypedDict):
-    """`WarmPool`: keep what is stored alive, until nobody wants it any more."""
+    """`WarmPool`: keep members alive while the pool is used."""
 
     op: Literal["tick"]
     generation: int
@@ -68,42 +68,42 @@ class Tick(TypedDict):
 
 
 class Round(TypedDict):
-    """A hub whose report found members due for their invocation: nothing happens if they are not any more."""
+    """Run a round if one is still due. A hub sends this request when its plan says that a round is due."""
 
     op: Literal["round"]
 
 
-PoolOperation = Hub | Reader | Leave | Tick | Round | Code
+PoolOperation = ReportHub | ReportReader | LeavePool | Tick | Round | Code
 
 
 class Coded(TypedDict):
-    """How many chunks a slice has: any `data` of `data + parity` are enough."""
+    """A slice's numbers of chunks: any `data` of `data + parity` chunks restore the slice."""
 
     data: int
     parity: int
 
 
 class PoolPlan(TypedDict):
-    """The answer to a report."""
+    """The pool's plan, as the answer to a report."""
 
-    members: list[str]  # tenant ids; empty: the stack is paused, and S3 serves
-    redundancy: Coded  # of slices that are written from now on
-    former: list[Coded]  # of slices that may have been written before, the newest first
-    warm_s: int  # a member that is not invoked for as long may be reclaimed
-    backup_s: int  # how often a connected member is copied to its peer [s]; 0: never
-    report_s: int  # when the hub is expected to report again
-    is_round_due: bool  # members are to be invoked, and the hub asks for that
-    hubs: list[KnownHub]  # the others; for a reader those that take readers in, which need no other token
+    members: list[str]  # tenant IDs; empty if the stack is paused and S3 serves
+    redundancy: Coded  # of slices written from now on
+    former: list[Coded]  # of older slices, newest first
+    warm_s: int  # a member without an invocation for this long may be reclaimed
+    backup_s: int  # interval of copying a connected member to its peer [s]; 0 means never
+    report_s: int  # until the next report is expected
+    is_round_due: bool  # whether the hub should request a round
+    hubs: list[KnownHub]  # the other hubs; for a reader, the hubs that serve readers
 
 
 class Package(TypedDict):
-    """The answer to a hub that asks for its code."""
+    """The code package, as the answer to `Code`."""
 
-    zip: str  # base64 of an archive; what is in it belongs on PYTHONPATH
+    zip: str  # base64 of an archive to unpack into PYTHONPATH
 
 
 class Ticked(TypedDict):
-    """The answer to a tick of a pool that somebody uses: when the next one is due, and how many there have been."""
+    """The answer to a tick of a used pool: the time until the next tick, and the number of ticks so far."""
 
     outcome: Literal["used"]
     wait_s: int
@@ -111,13 +111,13 @@ class Ticked(TypedDict):
 
 
 class PoolEnds(TypedDict):
-    """The answer to a tick that ends its execution: nobody wants what the pool holds, or another one looks after it."""
+    """The answer to a tick that ends its execution: the pool is unused, or another execution keeps it alive."""
 
     outcome: Literal["unused", "superseded"]
-    ended: str  # why, for the execution's output
+    ended: str  # the reason, for the execution's output
 
 
 class Rounded(TypedDict):
     """The answer to a round."""
 
-    did_run: bool  # it was due, and nobody else did it
+    did_run: bool  # the round was due, and no other caller ran it

@@ -1,51 +1,51 @@
-"""Over the relay: what readers ask of cache functions, and the orders that control gives them."""
+"""The messages over the relay: readers' GETs to cache functions, and Redis control's orders."""
 
 from __future__ import annotations
 
 import json
 from typing import Literal, NotRequired, TypedDict, final
 
-from burstcache.core.policy import Request
+from burstcache.core.policy import RecordedRequest
 
 
 @final
 class Get(TypedDict):
-    """The proxy asks the cache function that holds a key; the answer is an entry (`web.entry`) or `NOT_HERE`.
+    """A reader's GET to a key's cache function. The answer is an entry (`web.entry`) or `NOT_HERE`.
 
-    `within_us` is how long the reader waits before it asks S3: a duration, since the clocks of two functions differ.
+    After `within_us`, the reader falls back to S3. The limit is a duration, because the clocks of functions differ.
     """
 
     at_us: int
     request_id: str
     method: str
-    within_us: NotRequired[int]  # of every reader but those of an earlier version
-    fence_us: NotRequired[int]  # likewise: a copy that was loaded before this is not answered
+    within_us: NotRequired[int]  # missing in requests from earlier reader versions
+    fence_us: NotRequired[int]  # likewise; copies loaded before this time are not served
 
 
 @final
 class ServedElsewhere(TypedDict):
-    """GETs that a reader's memory served, as `at_us:request_id`; the answer is empty."""
+    """GETs that a reader served from memory, as `at_us:request_id`. The answer is empty."""
 
     served: list[str]
 
 
-NOT_HERE = b""  # the answer to a `Get` while the object is being loaded again, or too many wait for an answer
+NOT_HERE = b""  # the answer to a `Get` during a reload, or while too many requests are queued
 
 
 class Refresh(TypedDict):
-    """The object was written: let the copy go, whichever life it is of, and load the object again; no answer."""
+    """Drop the copy of a written object, regardless of the epoch, and reload the object. There is no answer."""
 
     op: Literal["refresh"]
 
 
 class Stop(TypedDict):
-    """End the life; the answer has the newest requests. Without `epoch`: whichever life it is."""
+    """End the life of this epoch, or any life if `epoch` is missing. The answer is `FunctionEnded`."""
 
     op: Literal["stop"]
     epoch: NotRequired[int]
 
 
-class Ended(TypedDict):
+class FunctionEnded(TypedDict):
     """The newest requests that a cache function served."""
 
     window: list[str]
@@ -55,12 +55,12 @@ Order = Refresh | Stop
 
 
 def get_subject(hash_: str) -> str:
-    """Return the subject on which the cache function of a key answers GETs."""
+    """Return the subject on which a key's cache function answers GETs."""
     return f"get.{hash_}"
 
 
 def control_subject(hash_: str) -> str:
-    """Return the subject on which the cache function of a key takes orders."""
+    """Return the subject on which a key's cache function takes orders."""
     return f"control.{hash_}"
 
 
@@ -69,6 +69,6 @@ def hash_of(subject: str) -> str:
     return subject.rpartition(".")[2]
 
 
-def window_of(answer: bytes | None) -> list[Request]:
-    """Return the requests in an answer to `Stop`; none if no cache function answered."""
-    return [] if answer is None else [Request.decode(text) for text in json.loads(answer)["window"]]
+def window_of(answer: bytes | None) -> list[RecordedRequest]:
+    """Return the requests in an answer to `Stop`, or an empty list if no cache function answered."""
+    return [] if answer is None else [RecordedRequest.decode(text) for text in json.loads(answer)["window"]]

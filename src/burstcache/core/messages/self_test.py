@@ -1,4 +1,4 @@
-"""The self-test: what a function is asked to try, and what it answers."""
+"""The messages of a self-test: the event that requests it, and its results."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ SELF_TEST: Literal["self_test"] = "self_test"
 
 
 class SelfTest(TypedDict):
-    """Each function that works with other parts of the stack: try them all."""
+    """The event that makes a function check every part that it depends on."""
 
     op: Literal["self_test"]
-    run: str  # the same for all functions, and for no other self-test: what they say over the relay is about it
+    run: str  # unique ID of this self-test, by which functions find each other over the relay
 
 
-class Tried(TypedDict):
-    """One part that a function works with, where it was called, and what came of it."""
+class CheckResult(TypedDict):
+    """The result of a check of one part at an endpoint."""
 
     part: str
     endpoint: str  # host and port
     duration_ms: int
-    problem: str  # empty: it works; else what happened and what to do
+    problem: str  # the failure and its remedy; empty after a success
 
 
-class SelfTested(TypedDict):
-    """All that a function has tried."""
+class SelfTestResult(TypedDict):
+    """The results of all of a function's checks."""
 
-    tried: list[Tried]
+    tried: list[CheckResult]
 
 
-class TriedBy(Tried):
-    """What one of the stack's functions has tried."""
+class FunctionCheckResult(CheckResult):
+    """The result of a check, with the function that made it."""
 
     function: str
 
 
-class StackTested(TypedDict):
-    """All that the functions of a stack have tried."""
+class StackTestResult(TypedDict):
+    """The results of all functions of a stack."""
 
-    tried: list[TriedBy]
+    tried: list[FunctionCheckResult]
 
 
 def is_self_test(event: Mapping[str, Any]) -> bool:
-    """Whether an event asks for a self-test: no front door, bus or schedule sends one of these fields alone."""
+    """Return whether an event requests a self-test. No front door, bus or schedule sends exactly these fields."""
     return event.get("op") == SELF_TEST and event.keys() == SelfTest.__annotations__.keys()
 
 
 def hash_of_run(run: str) -> str:
-    """Return the hash of a key that is no object's, for what functions say over the relay in a self-test."""
+    """Return the hash of a key that has no object, for a self-test's messages over the relay."""
     return key_hash(f"{SELF_TEST}/{run}")
 
 
-def problems(tested: StackTested) -> list[str]:
-    """Return a sentence for each thing that fails, for all functions that it concerns."""
-    concerned: dict[tuple[str, str, str], list[str]] = {}
-    for tried in tested["tried"]:
-        if tried["problem"]:
-            what = (tried["part"], tried["endpoint"], tried["problem"])
-            concerned.setdefault(what, []).append(tried["function"])
+def problems(tested: StackTestResult) -> list[str]:
+    """Return a sentence for each problem, with all functions that reported it."""
+    functions_by_problem: dict[tuple[str, str, str], list[str]] = {}
+    for result in tested["tried"]:
+        if result["problem"]:
+            problem = (result["part"], result["endpoint"], result["problem"])
+            functions_by_problem.setdefault(problem, []).append(result["function"])
     return [
         f"{', '.join(functions)}: {part} at {endpoint}: {problem}"
-        for (part, endpoint, problem), functions in concerned.items()
+        for (part, endpoint, problem), functions in functions_by_problem.items()
     ]

@@ -1,4 +1,4 @@
-"""Payloads of the state function: what holders of a database ask, and what they are answered."""
+"""The messages of the state function: operations of a database's holders, and the answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from burstcache.core.phases import NodePhase
 
 
 class Acquire(TypedDict):
-    """Hold a database and have it wake up; the token of a workflow's task completes when it is awake."""
+    """Acquire a lease on a database and wake it up. A workflow's task token completes when the database is awake."""
 
     op: Literal["acquire"]
     database: str
@@ -18,7 +18,7 @@ class Acquire(TypedDict):
 
 
 class Keep(TypedDict):
-    """Hold it for longer: until `for_s` from now."""
+    """Renew the lease for `for_s` from now."""
 
     op: Literal["keep"]
     database: str
@@ -26,19 +26,19 @@ class Keep(TypedDict):
     for_s: int
 
 
-class LetGo(TypedDict):
-    """Hold it no longer."""
+class ReleaseLease(TypedDict):
+    """Release the lease."""
 
     op: Literal["release"]
     database: str
     holder: str
 
 
-StateOperation = Acquire | Keep | LetGo
+StateOperation = Acquire | Keep | ReleaseLease
 
 
 class DatabaseHeld(TypedDict):
-    """The phase of the database's node, and until when this holder has its lease [us]; 0 after a release."""
+    """The phase of the database's node, and the end of the holder's lease [us], 0 after a release."""
 
     phase: NodePhase
     held_until_us: int

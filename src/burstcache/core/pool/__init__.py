@@ -1,1 +1,1 @@
-"""The rules of the pool: which slices an object has, who holds their chunks, what a member drops."""
+"""The rules of the pool: slices and their chunks, placement on members, admission, eviction and redundancy."""

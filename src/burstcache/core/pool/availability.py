@@ -1,7 +1,7 @@
-"""How likely a slice is lost when members are reclaimed: InfiniCache's availability, formulas 1 to 3.
+"""The availability of slices when Lambda reclaims members: InfiniCache's formulas 1 to 3.
 
-A `Reclaims` says how likely it is that 0, 1, 2, … members lose their memory in a stretch of time. Chunks lie on members
-at random, so the number of chunks that a slice loses is hypergeometric.
+A `Reclaims` is a distribution: the probability that 0, 1, 2, … members lose their memory in an interval. Chunks are
+placed on members at random, so the number of chunks that a slice loses is hypergeometrically distributed.
 
 Source:
     Wang 2020, section 4.3, formulas 1 to 3; section 4.1 for the distributions.
@@ -16,16 +16,16 @@ from math import comb, exp, lgamma, log
 
 from burstcache.core.errors import InvalidSettingError
 
-_NEGLIGIBLE = 1e-12  # probabilities below it are left out of a sum
+_NEGLIGIBLE = 1e-12  # lower probabilities are left out of sums
 
 
 @dataclass(frozen=True, slots=True)
 class Reclaims:
-    """How many of the members are reclaimed in a stretch of time.
+    """The distribution of the number of members that are reclaimed in an interval.
 
     Attributes:
-        members: How many there are.
-        probabilities: By the number of reclaimed members; what is missing is (nearly) impossible.
+        members: Number of members.
+        probabilities: Probability of each number of reclaimed members. Missing numbers are (nearly) impossible.
     """
 
     members: int
@@ -37,9 +37,10 @@ class Reclaims:
         return sum(count * probability for count, probability in self.probabilities.items())
 
     def after(self, times: int) -> Reclaims:
-        """Return how many are reclaimed in several of these stretches in a row.
+        """Return the distribution over `times` consecutive intervals.
 
-        A member that is hit twice counts twice, which overstates long stretches rather than understating them.
+        A member that is reclaimed twice counts twice, so losses over long intervals are overestimated, never
+        underestimated.
         """
         total, power = {0: 1.0}, dict(self.probabilities)
         while times:
@@ -51,14 +52,14 @@ class Reclaims:
         return Reclaims(self.members, total)
 
     def plus(self, other: Reclaims) -> Reclaims:
-        """Return how many are reclaimed in this stretch and in another."""
+        """Return the distribution over this interval and another."""
         return Reclaims(self.members, self._sum(self.probabilities, other.probabilities))
 
     def of_both_copies(self) -> Reclaims:
-        """Return how many members lose both of their environments.
+        """Return the distribution of the number of members that lose both of their environments.
 
-        When r of N members lose the one, each of them loses the other with the same chance, r in N: what empties a
-        whole pool at once leaves no copy.
+        If r of N members lose one environment, each of these members also loses its other environment with probability
+        r / N. An event that empties the whole pool therefore leaves no replica.
         """
         both: dict[int, float] = {}
         for count, probability in self.probabilities.items():
@@ -80,7 +81,7 @@ class Reclaims:
 
 
 def poisson(mean: float, members: int) -> Reclaims:
-    """Return reclaims that come one by one, as InfiniCache saw them in October, December and January."""
+    """Return the distribution of independent reclaims, as InfiniCache observed in October, December and January."""
     if not mean:
         return Reclaims(members, {0: 1.0})
     counts = range(members + 1)
@@ -89,24 +90,24 @@ def poisson(mean: float, members: int) -> Reclaims:
 
 
 def zipf(exponent: float, members: int) -> Reclaims:
-    """Return reclaims that come in bursts, as InfiniCache saw them in August, September and November.
+    """Return the distribution of reclaims in bursts, as InfiniCache observed in August, September and November.
 
-    The probability of r reclaimed members falls with (r + 1) to the power of `exponent`: this reading, and no other,
-    gives the paper's 0.0039 and 0.11 % a minute at its exponents.
+    The probability of r reclaimed members is proportional to (r + 1) to the power of -`exponent`. Only this reading
+    reproduces the paper's 0.0039 and 0.11 % per minute at the paper's exponents.
     """
     return _normal(members, {count: (count + 1) ** -exponent for count in range(members + 1)})
 
 
-def measured(intervals: Mapping[int, int], prior: Reclaims, prior_intervals: int) -> Reclaims:
-    """Return what was measured, with a prior that counts as much as some intervals: it fades as measurements gather.
+def measured(intervals: Mapping[int, float], prior: Reclaims, prior_intervals: int) -> Reclaims:
+    """Combine measurements with a prior. The weight of the prior fades as measurements accumulate.
 
     Args:
-        intervals: By the number of members that were reclaimed in one interval: how often that happened.
-        prior: What is believed before anything was measured, for one interval.
-        prior_intervals: How much that weighs [intervals].
+        intervals: Number of intervals, by the number of members that were reclaimed in each.
+        prior: Distribution for one interval before any measurement.
+        prior_intervals: Weight of the prior [intervals].
 
     Raises:
-        InvalidSettingError: More members were reclaimed than there are.
+        InvalidSettingError: More members were reclaimed than the pool has.
     """
     members, total = prior.members, prior_intervals + sum(intervals.values())
     likely = {count: p * prior_intervals / total for count, p in prior.probabilities.items()}
@@ -119,7 +120,7 @@ def measured(intervals: Mapping[int, int], prior: Reclaims, prior_intervals: int
 
 @cache
 def chunks_lost(lost: int, *, members: int, reclaimed: int, chunks: int) -> float:
-    """Return how likely a slice loses that number of its chunks: p_i of formula 1."""
+    """Return the probability that a slice loses exactly `lost` of its chunks: p_i of formula 1."""
     rest = chunks - lost
     if rest > members - reclaimed:
         return 0.0
@@ -127,16 +128,15 @@ def chunks_lost(lost: int, *, members: int, reclaimed: int, chunks: int) -> floa
 
 
 def slice_lost(*, members: int, reclaimed: int, chunks: int, parity: int) -> float:
-    """Return how likely a slice loses more chunks than its parity: P(r) of formula 1."""
+    """Return the probability that a slice loses more chunks than its parity: P(r) of formula 1."""
     if reclaimed <= parity:
         return 0.0
-    most = min(reclaimed, chunks)
-    lost = range(parity + 1, most + 1)
+    lost = range(parity + 1, min(reclaimed, chunks) + 1)
     return sum(chunks_lost(i, members=members, reclaimed=reclaimed, chunks=chunks) for i in lost)
 
 
 def loss(reclaims: Reclaims, *, chunks: int, parity: int) -> float:
-    """Return how likely a slice is lost in the stretch of time: P_l of formula 2."""
+    """Return the probability that a slice is lost in the interval: P_l of formula 2."""
     members = reclaims.members
     return sum(
         probability * slice_lost(members=members, reclaimed=count, chunks=chunks, parity=parity)
@@ -144,8 +144,8 @@ def loss(reclaims: Reclaims, *, chunks: int, parity: int) -> float:
     )
 
 
-def loss_nearly(reclaims: Reclaims, *, chunks: int, parity: int) -> float:
-    """Return formula 3: as if a slice never lost more than one chunk too many."""
+def loss_approximation(reclaims: Reclaims, *, chunks: int, parity: int) -> float:
+    """Return the loss by formula 3, which counts only slices that lose exactly one chunk too many."""
     members, one_too_many = reclaims.members, parity + 1
     return sum(
         probability * chunks_lost(one_too_many, members=members, reclaimed=count, chunks=chunks)

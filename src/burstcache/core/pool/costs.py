@@ -1,7 +1,7 @@
-"""What a pool costs by the hour: InfiniCache's formulas 4 to 6, and what came since.
+"""A pool's costs per hour, by InfiniCache's formulas 4 to 6 and Lambda's later price for tenants.
 
 Source:
-    Wang 2020, section 4.3, formulas 4 to 6. AWS Lambda's price for a tenant's new environment is of 2025.
+    Wang 2020, section 4.3, formulas 4 to 6. AWS Lambda's price for a tenant's new environment dates from 2025.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from burstcache.core.prices import PriceSheet
 
 @dataclass(frozen=True, slots=True)
 class MemberPrice:
-    """What a member costs. The paper's functions were billed by 100 ms, and had no tenants."""
+    """The price of a member. In the paper, functions were billed in steps of 100 ms and had no tenants."""
 
     memory_gb: Fraction
     request_usd: Fraction
@@ -23,38 +23,38 @@ class MemberPrice:
     billed_in_ms: int = 1
 
     def invocations_usd(self, count: Fraction | int, duration_ms: Fraction | int) -> Fraction:
-        """Return the bill of invocations of one kind: formulas 4, 5 and 6 are this for three kinds [USD]."""
+        """Return the cost of invocations of one kind [USD]. Formulas 4 to 6 apply it to three kinds of invocations."""
         billed_ms = -(-Fraction(duration_ms) // self.billed_in_ms) * self.billed_in_ms
         return count * (self.request_usd + Fraction(billed_ms, 1000) * self.memory_gb * self.gb_s_usd)
 
     @property
     def environment_usd(self) -> Fraction:
-        """Price of a tenant's new environment [USD]."""
+        """The price of a tenant's new environment [USD]."""
         return self.memory_gb * self.tenant_gb_usd
 
 
 @dataclass(frozen=True, slots=True)
 class PoolHour:
-    """The bill of one hour, apart from hub and control [USD]."""
+    """The cost of one hour, excluding hub and control [USD]."""
 
     serving_usd: Fraction
     warm_up_usd: Fraction
     backup_usd: Fraction
-    renewal_usd: Fraction = Fraction(0)  # new environments in place of reclaimed ones
+    renewal_usd: Fraction = Fraction(0)  # new environments that replace reclaimed environments
 
     @property
-    def keeping_usd(self) -> Fraction:
-        """What data costs that nobody reads."""
+    def upkeep_usd(self) -> Fraction:
+        """The cost of keeping data alive, without any reads."""
         return self.warm_up_usd + self.backup_usd + self.renewal_usd
 
     @property
     def usd(self) -> Fraction:
-        """C = C_ser + C_w + C_bak, and new environments."""
-        return self.serving_usd + self.keeping_usd
+        """The total: C = C_ser + C_w + C_bak, plus new environments."""
+        return self.serving_usd + self.upkeep_usd
 
 
 def member_price(prices: PriceSheet, memory_mb: int) -> MemberPrice:
-    """Return what a member of that memory costs at a sheet's prices.
+    """Return the price of a member with `memory_mb` of memory, from a price sheet.
 
     Raises:
         PriceMissingError: The sheet has no price for Lambda or its tenants.

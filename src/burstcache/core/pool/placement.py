@@ -1,4 +1,4 @@
-"""Which members hold the chunks of a slice: rendezvous hashing, so that no table has to be kept."""
+"""Placement of chunks on members by rendezvous hashing, which needs no table."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 
 def holders(slice_name: bytes, members: Sequence[str], count: int) -> list[str]:
-    """Return the members that hold a slice, in the order in which chunks are numbered when it is written.
+    """Return the members that hold a slice, in the order in which a write assigns chunk numbers.
 
-    A member more or less changes at most one holder of a slice. What a holder has says which chunk it is, so the
-    chunks of the others are found where they were.
+    Adding or removing a member changes at most one holder of a slice. Each chunk carries its number, so the chunks of
+    the other holders remain readable.
 
     Args:
         slice_name: The slice's name.
-        members: Names of all members, in any order, whether they are there or not.
-        count: Chunks of the slice, at most as many as there are members.
+        members: Names of all members, in any order, whether they are running or not.
+        count: Number of chunks of the slice, at most the number of members.
 
     Source:
         Thaler, Ravishankar, "Using name-based mappings to increase hit rates", 1998: highest random weight.

@@ -1,9 +1,9 @@
-"""The states of a member's connection as its hub sees it, and what changes them.
+"""The states of a member's connection, as its hub sees them, and their transitions.
 
 Source:
-    Wang 2020, section 3.4 "Reliable Lambda connections", figure 6, with three differences. A PING goes out together
-    with the request that it is for, so it costs no round trip. Whatever a member sends shows that it is there, not a
-    PONG alone. A request that follows a recent answer needs no PING.
+    Wang 2020, section 3.4 "Reliable Lambda connections", figure 6, with three differences. A PING is sent together with
+    its request, so it costs no round trip. Any frame from a member, not only a PONG, proves that the member is alive. A
+    request soon after an answer needs no PING.
 """
 
 from __future__ import annotations
@@ -12,64 +12,66 @@ import enum
 from typing import NamedTuple
 
 
-class Life(enum.Enum):
-    """Whether the member runs."""
+class MemberLife(enum.Enum):
+    """A member's activity: whether the member runs."""
 
     SLEEPING = "sleeping"
     ACTIVE = "active"
-    MAYBE = "maybe"  # another environment has taken its place to copy it, whose BYE alone counts
+    MAYBE = "maybe"  # its replica's environment has connected in its place to copy it, so only the replica's BYE counts
 
 
-class Trust(enum.Enum):
-    """How sure that is."""
+class Validation(enum.Enum):
+    """The freshness of the hub's evidence that the member runs."""
 
     UNVALIDATED = "unvalidated"
     VALIDATING = "validating"  # invoked, or sent a PING
     VALIDATED = "validated"
 
 
-class Reach(NamedTuple):
-    """One state."""
+class ConnectionState(NamedTuple):
+    """One state of a connection."""
 
-    life: Life
-    trust: Trust
+    life: MemberLife
+    validation: Validation
 
 
 class Event(enum.Enum):
-    """What happens to a connection."""
+    """An event of a connection."""
 
-    REQUEST = "a request is to be sent"
-    QUIET = "nothing has been heard for a while"
+    REQUEST = "a request is ready to be sent"
+    QUIET = "the member has sent nothing for a while"
     HEARD = "the member has connected, answered or sent a PONG"
-    SILENT = "it has not, within the limit"
-    GONE = "it has sent a BYE, or the connection is lost"
-    REPLACED = "another environment of it has connected, to take a copy"
+    SILENT = "the member has not answered within the limit"
+    GONE = "the member has sent a BYE, or the connection is lost"
+    REPLACED = "another environment of the member has connected, to become its replica"
 
 
 class Action(enum.Enum):
-    """What the hub does then."""
+    """The hub's reaction to an event."""
 
-    NOTHING = "nothing, or wait"
-    INVOKE = "invoke it"
-    GREET = "send what waits, or a PING: nothing is wanted any more"
+    NOTHING = "do nothing, or wait"
+    INVOKE = "invoke the member"
+    GREET = "send the waiting requests, or a PING if there are none left"
     SEND = "send the request"
     PING = "send a PING and the request"
-    GIVE_UP = "let what waits fail"
+    GIVE_UP = "fail the waiting requests"
     HANG_UP = "end the connection, as if it were lost"
 
 
-ASLEEP = Reach(Life.SLEEPING, Trust.UNVALIDATED)
-WAKING = Reach(Life.SLEEPING, Trust.VALIDATING)
+ASLEEP = ConnectionState(MemberLife.SLEEPING, Validation.UNVALIDATED)
+WAKING = ConnectionState(MemberLife.SLEEPING, Validation.VALIDATING)
+_CONNECTED = ConnectionState(MemberLife.ACTIVE, Validation.VALIDATED)
+_REPLACED = ConnectionState(MemberLife.MAYBE, Validation.VALIDATED)
 
-TRANSITIONS: dict[tuple[Reach, Event], tuple[Reach, Action]] = {
+TRANSITIONS: dict[tuple[ConnectionState, Event], tuple[ConnectionState, Action]] = {
     (ASLEEP, Event.REQUEST): (WAKING, Action.INVOKE),
-    (ASLEEP, Event.HEARD): (Reach(Life.ACTIVE, Trust.VALIDATED), Action.GREET),
+    (ASLEEP, Event.HEARD): (_CONNECTED, Action.GREET),
     (WAKING, Event.REQUEST): (WAKING, Action.NOTHING),
-    (WAKING, Event.HEARD): (Reach(Life.ACTIVE, Trust.VALIDATED), Action.GREET),
+    (WAKING, Event.HEARD): (_CONNECTED, Action.GREET),
     (WAKING, Event.SILENT): (ASLEEP, Action.GIVE_UP),
 }
-for _life in (Life.ACTIVE, Life.MAYBE):
-    _unvalidated, _validating, _validated = (Reach(_life, trust) for trust in Trust)
+for _life in (MemberLife.ACTIVE, MemberLife.MAYBE):
+    _unvalidated, _validating, _validated = (ConnectionState(_life, validation) for validation in Validation)
     TRANSITIONS |= {
         (_validated, Event.REQUEST): (_validated, Action.SEND),
         (_validated, Event.QUIET): (_unvalidated, Action.NOTHING),
@@ -81,12 +83,12 @@ for _life in (Life.ACTIVE, Life.MAYBE):
         (_unvalidated, Event.GONE): (ASLEEP, Action.NOTHING),
         (_validating, Event.GONE): (ASLEEP, Action.NOTHING),
         (_validated, Event.GONE): (ASLEEP, Action.NOTHING),
-        (_unvalidated, Event.REPLACED): (Reach(Life.MAYBE, Trust.VALIDATED), Action.GREET),
-        (_validating, Event.REPLACED): (Reach(Life.MAYBE, Trust.VALIDATED), Action.GREET),
-        (_validated, Event.REPLACED): (Reach(Life.MAYBE, Trust.VALIDATED), Action.GREET),
+        (_unvalidated, Event.REPLACED): (_REPLACED, Action.GREET),
+        (_validating, Event.REPLACED): (_REPLACED, Action.GREET),
+        (_validated, Event.REPLACED): (_REPLACED, Action.GREET),
     }
 
 
-def after(reach: Reach, event: Event) -> tuple[Reach, Action]:
-    """Return the next state and what to do; an event that changes nothing in a state is not in the table."""
-    return TRANSITIONS.get((reach, event), (reach, Action.NOTHING))
+def after(state: ConnectionState, event: Event) -> tuple[ConnectionState, Action]:
+    """Return the next state and the action. The table omits events that change nothing in a state."""
+    return TRANSITIONS.get((state, event), (state, Action.NOTHING))

@@ -1,7 +1,7 @@
-"""AWS's prices as dated sheets; every row names the source of its figure.
+"""AWS prices as dated sheets. Every row names the source of its figure.
 
-Static data in Python modules, because `core` reads no files. Prices are decimals, kept exactly: a bill adds fractions
-and is rounded once, when it is printed. Free tiers are never deducted.
+The data is in Python modules, because `core` reads no files. Prices are exact decimals: a bill adds fractions and is
+rounded only once, for printing. Free tiers are never deducted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["BYTES_PER_GB", "SHEETS", "THESIS", "UNCHECKED", "PriceRow", "PriceSh
 
 
 def price_sheet(name: str) -> PriceSheet:
-    """Return the sheet of that name.
+    """Return the price sheet with that name.
 
     Raises:
         InvalidSettingError: There is no such sheet.

@@ -1,7 +1,7 @@
-"""Prices of Europe (Frankfurt), on demand, looked up on 2026-11-27.
+"""Prices today in Europe (Frankfurt), on demand, looked up on 2026-11-27.
 
-`AWS price list` with a date means a published cost estimate that quotes AWS's list for Frankfurt of that day. Prices
-that are not known with confidence are missing, and billing them is an error.
+`AWS price list` with a date refers to a published cost estimate that quotes AWS's list for Frankfurt on that date.
+Unchecked figures are marked. Unknown prices are missing, and a bill that needs such a price fails.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHEET = PriceSheet(
     region="eu-central-1",
     looked_up="2026-11-27",
     architecture="arm",
-    not_sold=("s3-express",),  # not among the Regions of AWS's page on S3 Express One Zone's zones
+    not_sold=("s3-express",),  # not among the Regions on AWS's page of S3 Express One Zone locations
     rows=(
         PriceRow("lambda-duration:arm", "0.0000133334", "GB-s", f"{_LIST}, 2026-09-21"),
         PriceRow("lambda-duration:x86", "0.0000166667", "GB-s", f"{_LIST}, 2026-10-09"),

@@ -1,4 +1,4 @@
-"""Prices of Northern Virginia, on demand, looked up on 2026-11-20."""
+"""Prices today in Northern Virginia, on demand, looked up on 2026-11-20."""
 
 from __future__ import annotations
 

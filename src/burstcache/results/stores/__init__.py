@@ -1,1 +1,1 @@
-"""Places that keep results for several processes: bytes by key, one module per kind of place."""
+"""Stores of results that several processes share: bytes by key, one module per kind of store."""

@@ -1,4 +1,4 @@
-"""Connections of redis-py on which an operation has one deadline, the look-up of a host's name included."""
+"""Deadlines for redis-py connections: each operation has one deadline, DNS lookups included."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from burstcache.adapters.deadline import Deadline, TimedSocket
 from burstcache.results.threads import in_thread
 
 
-def in_time(connect: Callable[[], socket.socket], timeout_s: float) -> socket.socket:
-    """Return a new connection, or raise TimeoutError; one that is made too late is closed."""
+def connect_within(connect: Callable[[], socket.socket], timeout_s: float) -> socket.socket:
+    """Connect, or raise TimeoutError. A connection established too late is closed."""
     connecting: Future[socket.socket] = Future()
 
     def work() -> None:
@@ -37,11 +37,11 @@ def in_time(connect: Callable[[], socket.socket], timeout_s: float) -> socket.so
     except TimeoutError:
         if connecting.cancel():
             raise
-        return connecting.result()  # it was made in this moment
+        return connecting.result()  # established just now
 
 
 def _is_name(host: str) -> bool:
-    """Whether a host has to be looked up."""
+    """Whether a host needs a DNS lookup."""
     try:
         return bool(host) and not ip_address(host)
     except ValueError:
@@ -49,7 +49,7 @@ def _is_name(host: str) -> bool:
 
 
 class Timed:
-    """A connection within a deadline: the argument `deadline` of the pool."""
+    """A mixin for connections that observe the deadline passed as the pool's argument `deadline`."""
 
     def __init__(self, *, deadline: Deadline, **arguments: Any) -> None:
         self._deadline = deadline
@@ -58,23 +58,25 @@ class Timed:
     def _connect(self: Any) -> Any:
         timeout_s = self.socket_timeout = self.socket_connect_timeout = self._deadline.remaining_s()
         connect: Callable[[], socket.socket] = super()._connect  # type: ignore[misc]
-        made = in_time(connect, timeout_s) if _is_name(getattr(self, "host", "")) else connect()
+        made = connect_within(connect, timeout_s) if _is_name(getattr(self, "host", "")) else connect()
         self.socket_timeout = None
         return TimedSocket(made, self._deadline)
 
     def _wrap_socket_with_ssl(self, sock: socket.socket) -> Any:
-        if math.isfinite(remaining_s := self._deadline.remaining_s()):  # else the thread that waits for this one counts
+        if math.isfinite(
+            remaining_s := self._deadline.remaining_s()
+        ):  # otherwise the waiting thread enforces the deadline
             sock.settimeout(remaining_s)
         return super()._wrap_socket_with_ssl(sock)  # type: ignore[misc]
 
 
 class TimedConnection(Timed, Connection):
-    """By TCP."""
+    """A connection over TCP."""
 
 
 class TimedSSLConnection(Timed, SSLConnection):
-    """By TCP and TLS."""
+    """A connection over TLS."""
 
 
 class TimedUnixConnection(Timed, UnixDomainSocketConnection):
-    """By a socket of this machine."""
+    """A connection over a Unix domain socket."""

@@ -1,4 +1,4 @@
-"""Results in S3: for what must outlive every Redis. There are no leases, and a lifecycle rule of the bucket deletes."""
+"""S3 store: durable results without leases. A lifecycle rule of the bucket must delete expired results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.core.errors import ResultStoreDownError, ResultStoreRefusalError
 from burstcache.results.stores.store import PING_TIMEOUT_S
-from burstcache.results.threads import OfProcess, Threads
+from burstcache.results.threads import PerProcess, Threads
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -22,57 +22,57 @@ _MISSING = {"NoSuchKey", "404"}
 
 
 class S3Store:
-    """Objects below a prefix of a bucket.
+    """A store of objects under a bucket prefix.
 
-    Each operation runs in a thread, as that alone bounds all that boto3 does for it: resolving, connecting, reading.
+    Each operation runs in a thread, the only way to bound all of boto3's steps: DNS lookup, connection and read.
     """
 
     name = "s3"
 
     def __init__(self, make_client: Callable[[], S3Client], bucket: str, prefix: str, *, timeout_s: float) -> None:
-        """Ask that bucket.
+        """Create the client.
 
         Args:
-            make_client: Makes boto3's client of S3, which should not repeat what failed; called anew in the child of a
-                fork, which must not talk on its parent's connections.
+            make_client: Creates a boto3 S3 client, which should not retry. A forked child creates its own, since it
+                must not use its parent's connections.
             bucket: The bucket's name.
-            prefix: What keys begin with, up to a slash; may be empty.
-            timeout_s: How long to wait for an answer [s].
+            prefix: The keys' prefix, without a trailing slash. May be empty.
+            timeout_s: Timeout of an operation [s].
         """
-        self._clients = OfProcess(make_client)
-        self._clients.get()  # now, as it takes longer than a caller may wait
+        self._clients = PerProcess(make_client)
+        self._clients.get()  # now, since creating a client takes longer than a caller may wait
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         self._timeout_s = timeout_s
         self._threads = Threads(_THREADS)
 
     def get(self, key: str, *, most_bytes: int) -> bytes | None:
-        """Return what is kept under a key, or of something larger its start."""
+        """Return the value at a key, or the start of a larger value."""
 
         def read() -> bytes:
             with self._client.get_object(Bucket=self._bucket, Key=self._object(key))["Body"] as body:
-                found: bytes = body.read(most_bytes + 1)
-            return found
+                data: bytes = body.read(most_bytes + 1)
+            return data
 
-        return self._ask(read, missing=None)
+        return self._call(read, missing=None)
 
     def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
-        """Keep bytes; the entry in them says for how long it is good."""
-        self._ask(lambda: self._client.put_object(Bucket=self._bucket, Key=self._object(key), Body=data))
+        """Store bytes. `kept_ms` is ignored: the stored entry states its own lifetime."""
+        self._call(lambda: self._client.put_object(Bucket=self._bucket, Key=self._object(key), Body=data))
 
     def forget(self, key: str) -> None:
-        """Remove what is kept under a key."""
-        self._ask(lambda: self._client.delete_object(Bucket=self._bucket, Key=self._object(key)))
+        """Remove the value at a key."""
+        self._call(lambda: self._client.delete_object(Bucket=self._bucket, Key=self._object(key)))
 
     def ping(self) -> None:
-        """Return if S3 answers, be it with a refusal."""
+        """Raise an error unless S3 responds. A refusal counts as a response."""
         try:
-            self._ask(lambda: self._client.head_bucket(Bucket=self._bucket), at_least_s=PING_TIMEOUT_S)
+            self._call(lambda: self._client.head_bucket(Bucket=self._bucket), at_least_s=PING_TIMEOUT_S)
         except ResultStoreRefusalError:
             return
 
     def close(self) -> None:
-        """Close the connections; a later call opens new ones."""
+        """Close the connections. A later call opens new ones."""
         self._client.close()
 
     @property
@@ -82,7 +82,7 @@ class S3Store:
     def _object(self, key: str) -> str:
         return f"{self._prefix}{key.replace(':', '/')}"
 
-    def _ask(self, call: Callable[[], T], missing: Any = None, at_least_s: float = 0.0) -> T | Any:
+    def _call(self, call: Callable[[], T], missing: Any = None, at_least_s: float = 0.0) -> T | Any:
         timeout_s = max(self._timeout_s, at_least_s)
         try:
             return self._threads.pool().submit(call).result(timeout_s)

@@ -1,4 +1,4 @@
-"""What a place that several processes share must do for results."""
+"""Store protocols: a shared store of results, and a shared store with leases."""
 
 from __future__ import annotations
 
@@ -8,58 +8,58 @@ PING_TIMEOUT_S = 5.0
 
 
 class Store(Protocol):
-    """Bytes by key, for a time. Threads share it.
+    """A thread-safe store of bytes by key, each with a lifetime.
 
-    Every method raises ResultStoreDownError if the place does not answer in time, ResultStoreRefusalError if it answers
-    that it does not do this.
+    Every method raises ResultStoreDownError if the store times out or is unreachable, and ResultStoreRefusalError if
+    the store refuses the operation.
     """
 
-    name: str  # its kind: a value of the metrics' dimension Layer
+    name: str  # the kind of store, a value of the metrics' dimension Source
 
     def get(self, key: str, *, most_bytes: int) -> bytes | None:
-        """Return what is kept under a key, or of something larger its start, at least one byte more than `most_bytes`.
+        """Return the value at a key. A value larger than `most_bytes` may be truncated to `most_bytes` + 1 bytes.
 
-        Whatever somebody has put there, it does not fill the caller's memory.
+        The limit protects the caller's memory, since stored values are untrusted.
         """
         ...
 
     def put(self, key: str, data: bytes, *, kept_ms: int) -> None:
-        """Keep bytes for this long, above 0 [ms]."""
+        """Store bytes for this time, above 0 [ms]."""
         ...
 
     def forget(self, key: str) -> None:
-        """Remove what is kept under a key."""
+        """Remove the value at a key."""
         ...
 
     def ping(self) -> None:
-        """Return if the place answers within PING_TIMEOUT_S; raises any error.
+        """Raise an error unless the store responds within PING_TIMEOUT_S.
 
-        Nobody waits for it, so it may take longer than what a caller waits for, as a first connection over TLS does.
+        No caller waits for a ping, so its timeout is longer: a first connection over TLS takes time.
         """
         ...
 
     def close(self) -> None:
-        """Close the connections; a later call opens new ones."""
+        """Close the connections. A later call opens new ones."""
         ...
 
 
 @runtime_checkable
 class LeasingStore(Store, Protocol):
-    """A store that also knows who computes a result that is missing."""
+    """A store that also grants leases to compute missing results."""
 
     def take_lease(self, key: str, token: str, *, lease_ms: int, most_bytes: int) -> tuple[bool, bool, bytes | None]:
-        """Take the lease of a key, if nobody has it.
+        """Take the lease of a key, if it is free.
 
         Returns:
-            Whether it is the caller's now, whether it is open (the last holder had no result to keep, so that nobody
-            need wait), and what `get` returns, read after the lease was taken.
+            Whether the caller holds the lease, whether the lease is open (the last holder's result was not cacheable,
+            so no caller need wait), and the result of `get`, read after the lease was taken.
         """
         ...
 
     def renew_lease(self, key: str, token: str, *, lease_ms: int) -> None:
-        """Hold a lease for longer, if it is still the caller's."""
+        """Extend the caller's lease, unless it has expired."""
         ...
 
     def return_lease(self, key: str, token: str, *, open_ms: int) -> None:
-        """Give a lease back, if it is still the caller's; with `open_ms` above 0 it is open for this long [ms]."""
+        """Release the caller's lease, unless it has expired. `open_ms` above 0 leaves it open for that time [ms]."""
         ...

@@ -9,7 +9,7 @@ from burstcache.core.pool.availability import (
     Reclaims,
     chunks_lost,
     loss,
-    loss_nearly,
+    loss_approximation,
     measured,
     poisson,
     slice_lost,
@@ -39,7 +39,7 @@ def test_one_chunk_too_many_is_the_usual_loss() -> None:
 def test_losses_of_a_minute_and_an_hour_are_those_of_the_paper(
     reclaims: Reclaims, published_pct: float, of_hour_pct: float
 ) -> None:
-    lost = loss_nearly(reclaims, chunks=CHUNKS, parity=PARITY)
+    lost = loss_approximation(reclaims, chunks=CHUNKS, parity=PARITY)
 
     assert 100 * lost == pytest.approx(published_pct, rel=0.01)
     assert 100 * (1 - lost) ** 60 == pytest.approx(of_hour_pct, abs=0.35)

@@ -1,4 +1,4 @@
-"""Who holds a slice."""
+"""Placement of slices on members."""
 
 from __future__ import annotations
 

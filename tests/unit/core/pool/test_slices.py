@@ -28,10 +28,10 @@ def test_a_small_slice_is_copied_once_per_chunk_of_parity() -> None:
 
 @pytest.mark.parametrize(("data", "parity"), [(0, 1), (33, 1), (10, -1), (10, 33)])
 def test_a_redundancy_that_no_code_has_is_refused(data: int, parity: int) -> None:
-    with pytest.raises(InvalidSettingError, match=f"{data}\\+{parity} chunks; 1 to 32"):
+    with pytest.raises(InvalidSettingError, match=f"{data}\\+{parity} chunks: expected 1 to 32"):
         Redundancy(data, parity)
 
 
 def test_a_version_that_makes_too_long_a_name_is_refused() -> None:
-    with pytest.raises(InvalidSettingError, match="makes a name of 31. bytes"):
+    with pytest.raises(InvalidSettingError, match="makes a slice name of 31. bytes"):
         PooledObject("hash", "e" * 300, 1, Redundancy(10, 2)).slice_at(0)

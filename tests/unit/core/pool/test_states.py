@@ -6,54 +6,66 @@ import itertools
 
 import pytest
 
-from burstcache.core.pool.states import ASLEEP, TRANSITIONS, WAKING, Action, Event, Life, Reach, Trust, after
+from burstcache.core.pool.states import (
+    ASLEEP,
+    TRANSITIONS,
+    WAKING,
+    Action,
+    ConnectionState,
+    Event,
+    MemberLife,
+    Validation,
+    after,
+)
 
-_ALL = [Reach(life, trust) for life, trust in itertools.product(Life, Trust)]
-_NEVER = Reach(Life.SLEEPING, Trust.VALIDATED)  # nothing is sure of a member that sleeps
+_ALL = [ConnectionState(life, validation) for life, validation in itertools.product(MemberLife, Validation)]
+_NEVER = ConnectionState(MemberLife.SLEEPING, Validation.VALIDATED)  # nothing is sure of a member that sleeps
 
 
-def _runs(trust: Trust, life: Life = Life.ACTIVE) -> Reach:
-    return Reach(life, trust)
+def _runs(validation: Validation, life: MemberLife = MemberLife.ACTIVE) -> ConnectionState:
+    return ConnectionState(life, validation)
 
 
 _SLEEPING = [
     (ASLEEP, Event.REQUEST, WAKING, Action.INVOKE),
-    (ASLEEP, Event.HEARD, _runs(Trust.VALIDATED), Action.GREET),
+    (ASLEEP, Event.HEARD, _runs(Validation.VALIDATED), Action.GREET),
     (WAKING, Event.REQUEST, WAKING, Action.NOTHING),
-    (WAKING, Event.HEARD, _runs(Trust.VALIDATED), Action.GREET),
+    (WAKING, Event.HEARD, _runs(Validation.VALIDATED), Action.GREET),
     (WAKING, Event.SILENT, ASLEEP, Action.GIVE_UP),
 ]
 _RUNNING = [
-    (Trust.VALIDATED, Event.REQUEST, Trust.VALIDATED, Action.SEND),
-    (Trust.VALIDATED, Event.QUIET, Trust.UNVALIDATED, Action.NOTHING),
-    (Trust.UNVALIDATED, Event.REQUEST, Trust.VALIDATING, Action.PING),
-    (Trust.UNVALIDATED, Event.HEARD, Trust.VALIDATED, Action.NOTHING),
-    (Trust.VALIDATING, Event.REQUEST, Trust.VALIDATING, Action.SEND),
-    (Trust.VALIDATING, Event.HEARD, Trust.VALIDATED, Action.NOTHING),
-    (Trust.VALIDATING, Event.SILENT, Trust.VALIDATING, Action.HANG_UP),
+    (Validation.VALIDATED, Event.REQUEST, Validation.VALIDATED, Action.SEND),
+    (Validation.VALIDATED, Event.QUIET, Validation.UNVALIDATED, Action.NOTHING),
+    (Validation.UNVALIDATED, Event.REQUEST, Validation.VALIDATING, Action.PING),
+    (Validation.UNVALIDATED, Event.HEARD, Validation.VALIDATED, Action.NOTHING),
+    (Validation.VALIDATING, Event.REQUEST, Validation.VALIDATING, Action.SEND),
+    (Validation.VALIDATING, Event.HEARD, Validation.VALIDATED, Action.NOTHING),
+    (Validation.VALIDATING, Event.SILENT, Validation.VALIDATING, Action.HANG_UP),
 ]
 _CASES = [
     *_SLEEPING,
     *(
         (_runs(before, life), event, _runs(then, life), action)
-        for life in (Life.ACTIVE, Life.MAYBE)
+        for life in (MemberLife.ACTIVE, MemberLife.MAYBE)
         for before, event, then, action in _RUNNING
     ),
     *(
-        (_runs(trust, life), Event.GONE, ASLEEP, Action.NOTHING)
-        for life in (Life.ACTIVE, Life.MAYBE)
-        for trust in Trust
+        (_runs(validation, life), Event.GONE, ASLEEP, Action.NOTHING)
+        for life in (MemberLife.ACTIVE, MemberLife.MAYBE)
+        for validation in Validation
     ),
     *(
-        (_runs(trust, life), Event.REPLACED, _runs(Trust.VALIDATED, Life.MAYBE), Action.GREET)
-        for life in (Life.ACTIVE, Life.MAYBE)
-        for trust in Trust
+        (_runs(validation, life), Event.REPLACED, _runs(Validation.VALIDATED, MemberLife.MAYBE), Action.GREET)
+        for life in (MemberLife.ACTIVE, MemberLife.MAYBE)
+        for validation in Validation
     ),
 ]
 
 
 @pytest.mark.parametrize(("before", "event", "then", "action"), _CASES)
-def test_a_transition_leads_where_it_should(before: Reach, event: Event, then: Reach, action: Action) -> None:
+def test_a_transition_leads_where_it_should(
+    before: ConnectionState, event: Event, then: ConnectionState, action: Action
+) -> None:
     assert after(before, event) == (then, action)
 
 

@@ -1,4 +1,4 @@
-"""What calls need: actions, resources and the values that conditions ask for."""
+"""Needs of calls: actions, resources and the values for conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which statement grants what: actions, resources and conditions as IAM evaluates them."""
+"""Policies as IAM evaluates them: the statement that grants a call, by action, resource and condition."""
 
 from __future__ import annotations
 

@@ -82,8 +82,11 @@ def _without(*path: Any) -> Callable[[dict[str, Any]], None]:
         (_without("States", "A", "Resource"), "A: expected Resource"),
         (_without("States", "A", "Retry", 0, "ErrorEquals"), "A.Retry: expected ErrorEquals"),
         (_without("States", "A", "Catch", 0, "Next"), "A.Catch: expected Next"),
-        (_set("States", "A", "Retry", 0, "ErrorEquals", to=["States.ALL", "Mine"]), "A.Retry: States.ALL stands alone"),
-        (_set("States", "A", "Catch", to=[_CATCH_ALL, _CATCH_ALL]), "A.Catch: .* in the last one only"),
+        (
+            _set("States", "A", "Retry", 0, "ErrorEquals", to=["States.ALL", "Mine"]),
+            "A.Retry: States.ALL must be the only error",
+        ),
+        (_set("States", "A", "Catch", to=[_CATCH_ALL, _CATCH_ALL]), "A.Catch: .* in the last entry"),
         (_without("States", "C", "Choices"), "C: expected Choices"),
         (_set("States", "C", "Choices", to=[]), "C: expected at least one entry in Choices"),
         (_set("States", "A", "Retry", 0, "ErrorEquals", to=[]), "A.Retry: expected at least one entry in ErrorEquals"),

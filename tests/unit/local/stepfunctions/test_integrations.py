@@ -1,4 +1,4 @@
-"""What a task's call yields, and under which names its errors reach the machine."""
+"""Service integrations of tasks: their results, and their error names in the machine."""
 
 from __future__ import annotations
 

@@ -222,6 +222,18 @@ def test_token_ends_its_task_with_an_output_or_an_error(stage: MachineStage) -> 
     assert (described["error"], described["cause"]) == ("Mine", "because")
 
 
+def test_an_outcome_from_before_the_task_waits_stands_although_its_call_outlasts_the_time_out(
+    stage: MachineStage,
+) -> None:
+    async def complete_and_go_on(payload: Any) -> None:
+        stage.states.answer("SendTaskSuccess", {"taskToken": payload["token"], "output": '"in time"'})
+        await asyncio.sleep(20)
+
+    stage.function = complete_and_go_on
+
+    assert stage.output({"A": _token_task(TimeoutSeconds=10)}) == "in time"
+
+
 def test_lost_heartbeat_is_a_time_out_without_a_cause(stage: MachineStage) -> None:
     for name in ("States.Timeout", "States.HeartbeatTimeout", "States.ALL"):
         asked = _token_task(TimeoutSeconds=100, HeartbeatSeconds=10, **catch(name))

@@ -1,1 +1,1 @@
-"""Whether to deploy this for a log, and how."""
+"""Advice by `burstcache advise`: whether and how to deploy Burstcache for a log."""

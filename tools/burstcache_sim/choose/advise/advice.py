@@ -1,4 +1,4 @@
-"""The answer to "should I deploy this for my log, and how?". The rule: `docs/use/advise.md`."""
+"""Advice on whether and how to deploy Burstcache for a log. For the rule, see `docs/use/advise.md`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from fractions import Fraction
 from math import ceil
 from typing import Literal
 
-from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.bill.demand import sample_rate
-from burstcache_sim.bill.ladder import memory_bytes_of
+from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.bill.nodes import ec2_nodes, node_capacity_bytes
+from burstcache_sim.bill.static_tiers import memory_bytes_of
 from burstcache_sim.choose.advise.classes import Against, against_rivals
 from burstcache_sim.choose.advise.confidence import Confidence, confidence_of
-from burstcache_sim.choose.advise.configurations import Choice, copying, judged, standing
+from burstcache_sim.choose.advise.configurations import Choice, express_choices, scheduled_choices, static_choices
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects
 from burstcache_sim.choose.advise.samconfig import (
     busiest_second,
@@ -29,8 +29,8 @@ from burstcache_sim.choose.advise.systems import (
     Weighing,
     at_values,
     check_without,
-    choices,
     competitors,
+    for_sale,
     our_system,
     shown_pct,
 )
@@ -42,12 +42,11 @@ from burstcache_sim.choose.tune.objectives import NEARLY
 from burstcache_sim.choose.tune.search import Tuned, tune
 from burstcache_sim.choose.tune.workload import Workload
 from burstcache_sim.latency import LatencySummary
-from burstcache_sim.policies.registry import SIMULATED
+from burstcache_sim.policies.registry import WORTH_POLICIES
 from burstcache_sim.policies.thesis import Thesis
 
-_OTHER_VALUES_USD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # of a hit: S3 Express copies more the more a hit is worth
-_LEAST_S3_MS = 5.0  # below it there is nothing to save
-
+_OTHER_VALUES_USD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # hit values (a higher value leads to more S3 Express copies)
+_LEAST_S3_MS = 5.0  # lowest S3 latency at which a cache saves time
 
 Verdict = Literal["use the library", "deploy", "buy", "keep ranges", "s3 alone", "too short to say"]
 _VERDICTS: dict[str, Verdict] = {
@@ -60,17 +59,17 @@ _VERDICTS: dict[str, Verdict] = {
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """What some parameters give in the log's second half, for a month."""
+    """Results of one parameter set in the log's second half, scaled to a month."""
 
     tuned_on: str
     tried: Tried
     net_usd: float
-    usd_per_hit: float  # above S3 alone
+    usd_per_hit: float  # above the cost of S3 alone
 
 
 @dataclass(frozen=True, slots=True)
 class BreakEvenValue:
-    """From which value of latency Burstcache pays: against S3 alone (`from` only), and against all one could buy."""
+    """The lowest value at which Burstcache beats S3 alone, and the value range in which it beats all competitors."""
 
     over_s3_usd: float | None
     best_buy: Pays | None
@@ -78,31 +77,31 @@ class BreakEvenValue:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """What would change the verdict: the best buy of all by what a hit is worth, and by how long S3 takes."""
+    """The verdict's sensitivity: the best buy by hit value, millisecond value and S3 latency."""
 
     by_hit_value: tuple[Span, ...]  # [USD]
     by_ms_value: tuple[Span, ...]  # [USD]
-    by_s3_ms: tuple[Span, ...]  # its first byte's, at the given value; empty if there is none [ms]
+    by_s3_ms: tuple[Span, ...]  # by S3's time to first byte [ms], at the user's value (empty without a value)
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do for a log, and what it rests on."""
+    """The advice for a log, with all results behind it."""
 
     workload: Workload
-    clock: Clock
+    clock: LatencyModel
     value: Value
-    ours: Choice  # the best way to deploy Burstcache
-    decided: Choice  # the best one in which the thesis's policy decides
-    further: tuple[Choice, ...]  # all others that were weighed: nothing is decided, or nodes are judged by their use
-    at_other_values: tuple[Choice, ...]  # those in which nothing is decided, had a hit another value
+    ours: Choice  # the best deployment of Burstcache
+    thesis_choice: Choice  # the best deployment under the thesis's policy
+    further: tuple[Choice, ...]  # all other deployments, without a policy or with nodes that a policy boots and stops
+    at_other_values: tuple[Choice, ...]  # deployments with S3 Express, for other hit values
     tuned: Tuned
-    lasting: tuple[Lasting, ...]  # empty: the log is too short to say, or nothing is decided
-    others: tuple[System, ...]  # S3 alone first
+    lasting: tuple[Lasting, ...]  # empty if a half of the log is too short, or if no policy is tuned
+    others: tuple[System, ...]  # competitors, S3 alone first
     free_tiers: bool  # whether the bill after allowances decides
     winner: System
-    bounded_winner: System  # the best buy if no answer may be of any age
-    other_column_winner: System  # by the bill that does not decide: with allowances and plans, or without
+    bounded_winner: System  # the best buy with bounded staleness
+    other_column_winner: System  # the best buy if the other bill column decided
     sensitivity: Sensitivity
     per_hit: BreakEvenValue
     per_ms: BreakEvenValue
@@ -110,17 +109,17 @@ class Advice:
     latency_without: LatencySummary
     hot_keys: int
     template: dict[str, str]
-    large: LargeObjects | None  # that no other tier keeps
+    large: LargeObjects | None  # objects too large for all other tiers
     confidence: Confidence
 
     @property
     def verdict(self) -> Verdict:
-        """What to do; if the log is too short to say, that."""
+        """The verdict, or `too short to say` if the log is too short."""
         return "too short to say" if self.confidence.too_short else self.verdict_if_it_lasts
 
     @property
     def verdict_if_it_lasts(self) -> Verdict:
-        """What to do if every month is like the log."""
+        """The verdict if every month is like the log."""
         if self.winner is self.ours.system:
             return "deploy"
         return _VERDICTS.get(self.winner.kind, "buy")
@@ -132,72 +131,77 @@ class Advice:
 
     @property
     def verdict_differs(self) -> bool:
-        """Whether another system is the best buy by the other column of the bill."""
+        """Whether another system is the best buy by the bill's other column."""
         return self.winner.name != self.other_column_winner.name
 
     @property
     def runner_up(self) -> System:
         """The best buy other than Burstcache."""
-        return max(choices(self.others), key=lambda system: system.gain.net_usd(self.value))
+        return max(for_sale(self.others), key=lambda system: system.gain.net_usd(self.value))
 
     @property
     def against_rivals(self) -> list[Against]:
-        """Burstcache against the rivals of each class of latency."""
-        ours = [self.decided, *self.further, *self.at_other_values]
+        """Burstcache against the rivals of each latency class."""
+        ours = [self.thesis_choice, *self.further, *self.at_other_values]
         worth_usd = self.clock.usd_per_hit(usd_per_hit=self.value.usd_per_hit, usd_per_ms=self.value.usd_per_ms)
         return against_rivals(ours, self.others, self.clock, usd_per_hit=float(worth_usd))
 
 
 @dataclass(frozen=True, slots=True)
 class _BestBuy:
-    """The most net value; if nothing is worth more than S3 alone, what would be at the lowest value of a hit."""
+    """The search objective: the highest net value, or the lowest extra cost per hit if no net value is positive."""
 
     weighing: Weighing
     s3_usd: float
 
     def rank(self, tried: Tried) -> tuple[float, ...]:
-        """Return the negated net value, or else what a hit costs on top of S3 alone."""
+        """Return the negated net value if positive, otherwise the extra cost per hit over S3 alone."""
         return _rank(_gain(tried, self.weighing, self.s3_usd), self.weighing.value)
 
     def is_as_good(self, tried: Tried, best: Tried) -> bool:
-        """True if the loss is at most one per cent of the net value and of the bill, or else of a hit's cost."""
-        mine, theirs = (_gain(one, self.weighing, self.s3_usd) for one in (tried, best))
+        """Return whether a candidate is nearly as good as the best.
+
+        The loss of net value may be at most 1 % of the smaller of net value and bill. Without a positive net value,
+        the cost per hit may be at most 1 % higher.
+        """
+        gain, best_gain = (_gain(one, self.weighing, self.s3_usd) for one in (tried, best))
         value = self.weighing.value
-        most_usd = theirs.net_usd(value)
+        most_usd = best_gain.net_usd(value)
         if most_usd > 0:
-            return most_usd - mine.net_usd(value) <= NEARLY * min(most_usd, best.usd_per_month)
-        return _usd_per_hit(mine) <= _usd_per_hit(theirs) * (1 + NEARLY)
+            return most_usd - gain.net_usd(value) <= NEARLY * min(most_usd, best.usd_per_month)
+        return _usd_per_hit(gain) <= _usd_per_hit(best_gain) * (1 + NEARLY)
 
 
 def advise(
     workload: Workload,
     value: Value,
-    clock: Clock,
+    clock: LatencyModel,
     *,
     candidates: int | None = None,
     without: Sequence[str] = (),
     free_tiers: bool = False,
     only: str = "",
 ) -> Advice:
-    """Find the best way to deploy this for a log and compare it with what else one could buy.
+    """Find the best deployment of Burstcache for a log and compare it with its competitors.
 
     Args:
-        workload: The log and how it is billed.
-        value: What latency is worth. If that is unknown, money decides and the parameters are those that pay first.
-        clock: How long requests take.
-        candidates: How many settings of the thesis's policy to try; None for what takes seconds.
-        without: Competitors to leave out; with `reader-memory` Burstcache has none of its readers' memory either.
+        workload: The log and its billing.
+        value: Value of latency. If unknown, the lowest bill wins, and Burstcache competes with the parameters that
+            break even at the lowest value.
+        clock: Latencies.
+        candidates: Number of settings to try for the thesis's policy. If None, as many as finish within seconds.
+        without: Competitors to exclude. `reader-memory` also excludes the memory of Burstcache's readers.
         free_tiers: Whether the bill after permanent allowances and with CloudFront's plans decides.
-        only: The policy that Burstcache competes with; empty for all of them, and for setups without any.
+        only: The only policy that Burstcache may use. If empty, any policy or none.
 
     Raises:
-        InvalidSettingError: There is no such competitor.
-        PriceMissingError: The sheet has no price for this system.
+        InvalidSettingError: A name in `without` is not a competitor.
+        PriceMissingError: The sheet lacks a price that Burstcache needs.
     """
 
-    check_without(without, workload)  # before the work
+    check_without(without, workload)  # fail before the expensive search
     setup = workload.setup
-    clock = clock.of_log(workload.trace, object_bytes=setup.object_bytes, front_door=setup.front_door)
+    clock = clock.for_log(workload.trace, object_bytes=setup.object_bytes, front_door=setup.front_door)
 
     def objective_of(load: Workload) -> _BestBuy:
         weighing = Weighing(load, clock, value)
@@ -210,43 +214,44 @@ def advise(
     best = tuned.best or tuned.closest
     result = workload.replay_in_detail(best.policy)
     others = competitors(weighing, result, without=without)
-    s3, real = others[0], choices(others)
+    s3, real = others[0], for_sale(others)
     name = Thesis.name
-    decided = Choice(workload.setup, result, our_system(weighing, result, s3), name, best)
-    judges = [policy for policy in SIMULATED.values() if only in ("", policy.name)]
-    still = standing(weighing)
-    further = [*([] if only else still), *(judged(weighing, judges, still) if judges else [])]
-    tried = further if only in SIMULATED and further else [decided, *further]
+    thesis_choice = Choice(workload.setup, result, our_system(weighing, result, s3), name, best)
+    policies = [policy for policy in WORTH_POLICIES.values() if only in ("", policy.name)]
+    static = static_choices(weighing)
+    scheduled = scheduled_choices(weighing, policies, static) if policies else []
+    further = [*([] if only else static), *scheduled]
+    tried = further if only in WORTH_POLICIES and further else [thesis_choice, *further]
     ours = min(tried, key=lambda choice: _rank(choice.system.gain, value))
-    others_usd = () if only else _OTHER_VALUES_USD
-    copies = [choice for usd in others_usd for choice in copying(weighing, Fraction(usd))]
+    other_values_usd = () if only else _OTHER_VALUES_USD
+    at_other_values = [choice for usd in other_values_usd for choice in express_choices(weighing, Fraction(usd))]
     gains = [_gain(tried, weighing, s3_usd) for tried in tuned.front]
-    gains += [choice.system.gain for choice in (*further, *copies)]
-    rivals = [*real, *choices(_express(weighing, ours.system, without))]
+    gains += [choice.system.gain for choice in (*further, *at_other_values)]
+    rivals = [*real, *for_sale(_express(weighing, ours.system, without))]
     has_hits = [choice for choice in tried if shown_pct(choice.system.in_memory_pct)]
     buys = [*real, *([ours.system] if ours in has_hits else [])]
     winner = _winner(buys, value, is_free=free_tiers)
-    # The rule of copies for another value may be the better one at this value, too: that is nothing to deploy.
+    # A copy rule for another hit value may do better at this value, but cannot be deployed. Drop its results.
     most_usd = winner.gain.net_usd(value)
     gains = [gain for gain in gains if gain.net_usd(value) <= most_usd]
     rivals = [rival for rival in rivals if rival.gain.net_usd(value) <= most_usd]
     held_out = None
-    if ours is decided:
+    if ours is thesis_choice:
         held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
     return Advice(
         workload=workload,
         clock=clock,
         value=value,
         ours=ours,
-        decided=decided,
+        thesis_choice=thesis_choice,
         further=tuple(further),
-        at_other_values=tuple(copies),
+        at_other_values=tuple(at_other_values),
         tuned=tuned,
         lasting=() if held_out is None else _lasting(held_out, clock, value),
         others=tuple(others),
         free_tiers=free_tiers,
         winner=winner,
-        bounded_winner=_winner([buy for buy in buys if buy.freshness != "any age"], value, is_free=free_tiers),
+        bounded_winner=_winner([buy for buy in buys if buy.freshness != "unbounded"], value, is_free=free_tiers),
         other_column_winner=_winner(buys, value, is_free=not free_tiers),
         sensitivity=_sensitivity(weighing, ours.system, gains, rivals),
         per_hit=_break_even(gains, [system.gain for system in rivals], is_per_ms=False),
@@ -261,7 +266,7 @@ def advise(
 
 
 def _memory_bytes(winner: System, ours: Choice) -> int:
-    """Return the memory that the answer rests on: the best buy's, or the stack's if S3 alone is [bytes]."""
+    """Return the memory size of the best buy, or of the stack if S3 alone wins [bytes]."""
     kind, _, of = winner.name.partition(":")
     if winner is not ours.system and kind in ("reader-memory", "reader-memory-confirmed", "range-memory"):
         return memory_bytes_of(of)
@@ -282,7 +287,7 @@ def _express(weighing: Weighing, ours: System, without: Sequence[str]) -> list[S
 
 
 def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System:
-    """Return the highest net value, and of equals the lower bill."""
+    """Return the system with the highest net value. Ties go to the lowest bill."""
 
     def rank(system: System) -> tuple[float, float]:
         gain = system.free_gain if is_free else system.list_gain
@@ -293,15 +298,14 @@ def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System
 
 def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rivals: Sequence[System]) -> Sensitivity:
     value, s3_ms, first_byte_ms = weighing.value, weighing.clock.s3_ms, weighing.clock.tiers.s3_ms
-    way_ms = s3_ms - first_byte_ms
+    transfer_ms = s3_ms - first_byte_ms
     lines = [(rival.name, rival.gain) for rival in rivals] + [(ours.name, gain) for gain in gains]
     by_s3_ms: tuple[Span, ...] = ()
-    if (
-        value.usd_per_hit and first_byte_ms
-    ):  # a hit saves nearly all of S3's time, and is worth more as that takes longer
+    if value.usd_per_hit and first_byte_ms:
+        # A hit saves nearly all of S3's latency, so the hit value grows in proportion to that latency.
         usd_per_ms = value.usd_per_hit / s3_ms
         of_hits = [(name, gain.hits * usd_per_ms, gain.extra_usd) for name, gain in lines]
-        by_s3_ms = best_buys([(name, usd, extra - usd * way_ms) for name, usd, extra in of_hits], _LEAST_S3_MS)
+        by_s3_ms = best_buys([(name, usd, extra - usd * transfer_ms) for name, usd, extra in of_hits], _LEAST_S3_MS)
     elif value.usd_per_ms:
         at_zero = [(name, gain.at_s3_ms(-first_byte_ms)) for name, gain in lines]
         slopes = [
@@ -316,7 +320,7 @@ def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rival
     )
 
 
-def _lasting(held_out: HoldOut, clock: Clock, value: Value) -> tuple[Lasting, ...]:
+def _lasting(held_out: HoldOut, clock: LatencyModel, value: Value) -> tuple[Lasting, ...]:
     weighing = Weighing(held_out.workload, clock, value)
     s3_usd = weighing.s3_usd
     gains = [(tuned_on, tried, _gain(tried, weighing, s3_usd)) for tuned_on, tried in held_out.rows()]
@@ -324,7 +328,7 @@ def _lasting(held_out: HoldOut, clock: Clock, value: Value) -> tuple[Lasting, ..
 
 
 def _rank(gain: Yield, value: Value) -> tuple[float, ...]:
-    """Return the negated net value, or else what a hit costs on top of S3 alone."""
+    """Return a rank (lower is better): the negated net value if positive, otherwise the extra cost per hit."""
     net_usd = gain.net_usd(value)
     return (0.0, -net_usd, gain.extra_usd) if net_usd > 0 else (0.0, _usd_per_hit(gain), gain.extra_usd)
 
@@ -341,8 +345,8 @@ def _break_even(ours: list[Yield], others: list[Yield], *, is_per_ms: bool) -> B
     def amount(gain: Yield) -> float:
         return gain.saved_ms if is_per_ms else gain.hits
 
-    soonest = [gain.extra_usd / amount(gain) for gain in ours if amount(gain) > 0]
-    return BreakEvenValue(min(soonest, default=None), pays(ours, others, amount))
+    break_even_usd = [gain.extra_usd / amount(gain) for gain in ours if amount(gain) > 0]
+    return BreakEvenValue(min(break_even_usd, default=None), pays(ours, others, amount))
 
 
 def _template(weighing: Weighing, ours: Choice) -> dict[str, str]:
@@ -352,7 +356,7 @@ def _template(weighing: Weighing, ours: Choice) -> dict[str, str]:
         usd_per_hit, prices = weighing.usd_per_hit, workload.prices
         return setup_parameters(ours.setup, ours.policy, prices, usd_per_hit=usd_per_hit, hot_keys=keys, per_s=busiest)
     policy = ours.tried.policy
-    assert isinstance(policy, Thesis), "the live system has the thesis's policy"
+    assert isinstance(policy, Thesis), "only the thesis's policy is tuned"
     return template_parameters(policy.parameters, ours.setup, hot_keys=keys, per_s=busiest)
 
 

@@ -1,4 +1,4 @@
-"""The answer of `burstcache advise` as JSON."""
+"""The JSON fields of `burstcache advise --json`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from burstcache_sim.report.bills import bill_lines
 
 
 def advice_fields(advice: Advice) -> dict[str, Any]:
-    """Return everything in the text as fields of JSON."""
+    """Return the complete advice for JSON."""
     demand, workload = advice.workload.demand, advice.workload
     return {
         "verdict": advice.verdict,
@@ -48,7 +48,7 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "candidates": advice.tuned.candidates,
         "best_buy_of_bounded_age": advice.bounded_winner.name,
         "burstcache": _choice_fields(advice, advice.ours),
-        "thesis_policy": _choice_fields(advice, advice.decided),
+        "thesis_policy": _choice_fields(advice, advice.thesis_choice),
         "further": [_choice_fields(advice, choice) for choice in advice.further],
         "lasting": [_lasting_fields(one) for one in advice.lasting],
         "latency_ms": asdict(advice.latency),
@@ -157,9 +157,9 @@ def _system_fields(advice: Advice, system: System) -> dict[str, Any]:
         "mean_ms": system.mean_ms,
         "net_usd_per_month": system.gain.net_usd(advice.value),
         "burstcache_cheaper_at": None if at is None else {"from": at.least, "to": at.most, "in_hours": at.window_h},
-        "is_choice": not system.why_not,
-        "note": system.why_not or system.note,
-        "lines": bill_lines(system.bill),  # of the log's period, once
+        "is_choice": not system.ruled_out,
+        "note": system.ruled_out or system.note,
+        "lines": bill_lines(system.bill),  # for one period of the log
     }
 
 
@@ -169,9 +169,9 @@ def _lasting_fields(one: Lasting) -> dict[str, Any]:
     return {"tuned_on": one.tuned_on} | net | tried_fields(one.tried)
 
 
-def _break_even_fields(found: BreakEvenValue) -> dict[str, Any]:
-    best = found.best_buy
+def _break_even_fields(value: BreakEvenValue) -> dict[str, Any]:
+    best = value.best_buy
     return {
-        "over_s3": found.over_s3_usd,
+        "over_s3": value.over_s3_usd,
         "best_buy": None if best is None else {"from": best.from_usd, "to": best.to_usd},
     }

@@ -1,7 +1,7 @@
-"""Whether a pool is worth it for a log's large objects, which the other tiers redirect to S3.
+"""The verdict on a pool for a log's large objects, which the other tiers redirect to S3.
 
-All that keeps them near is weighed by the same value of a hit, against S3's parallel ranged GETs; a slice from the
-pool, from S3 Express or from a node is taken to be as good.
+Every cache is compared with parallel ranged GETs from S3, at the same hit value. A slice from the pool, from
+S3 Express or from a node counts as the same hit.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from burstcache.core.errors import PriceMissingError
 from burstcache.core.prices import BYTES_PER_GB
-from burstcache_sim.bill.clock import Clock
 from burstcache_sim.bill.demand import Demand, demand_of
-from burstcache_sim.bill.market import Market, Offer
-from burstcache_sim.bill.pool_offer import pools_worth_trying
+from burstcache_sim.bill.latency_model import LatencyModel
+from burstcache_sim.bill.market import Market, Quote
+from burstcache_sim.bill.pool_quotes import candidate_pools
 from burstcache_sim.bill.pool_rivals import RANGED, rivals
 from burstcache_sim.choose.tune.workload import Workload, may_be_cached
 from burstcache_terminal.text import each_usd_text, fixed_text, number_text, usd_text
@@ -28,36 +28,36 @@ _SPOKEN = {
     "s3-only": "S3 alone",
     RANGED: "parallel ranged GETs from S3",
     "s3-express-all": "S3 Express, everything copied",
-    "s3-express": "S3 Express, copied by its price",
+    "s3-express": "S3 Express, copied where that pays",
     "infinicache": "InfiniCache",
 }
-_USUAL_CLOCK = Clock()
+_USUAL_CLOCK = LatencyModel()
 _NOT_FOR_SALE = ("infinicache",)
-_HITLESS = ("s3-only", RANGED)  # that are no cache
+_HITLESS = ("s3-only", RANGED)  # no caches
 
 
 @dataclass(frozen=True, slots=True)
 class LargeObjects:
-    """What one could buy for the requests of objects that are too large for the other tiers, for a month."""
+    """The pool and its competitors over a month of requests for large objects."""
 
-    demand: Demand  # of one repetition
-    request_share: float  # of all requests of the log (0 to 1)
+    demand: Demand  # demand of one repetition
+    request_share: float  # share of all requests in the log (0 to 1)
     byte_share: float
-    repeats: Fraction  # of the log in a month
+    repeats: Fraction  # repetitions of the log in a month
     usd_per_hit: Fraction
-    usd_per_ms: float  # 0: hits are worth something, however long S3 takes
-    clock: Clock  # of these requests
-    pool: Offer
-    others: tuple[Offer, ...]
+    usd_per_ms: float  # 0 if hits have a value instead of milliseconds
+    clock: LatencyModel  # latencies of these requests
+    pool: Quote
+    others: tuple[Quote, ...]
 
     @property
-    def ranged(self) -> Offer:
-        """S3 without a copy, as fast as it can be read."""
+    def ranged(self) -> Quote:
+        """Parallel ranged GETs from S3, the fastest reads without a copy."""
         return next(offer for offer in self.others if offer.name == RANGED)
 
     @property
-    def best_buy(self) -> Offer:
-        """The most net value of all."""
+    def best_buy(self) -> Quote:
+        """The offer with the highest net value."""
         for_sale = [offer for offer in self.others if offer.name not in _NOT_FOR_SALE]
         for_sale = [offer for offer in for_sale if offer.name in _HITLESS or round(offer.in_memory_pct, 1)]
         return max([*for_sale, self.pool], key=self.net_usd)
@@ -69,24 +69,24 @@ class LargeObjects:
 
     @property
     def pays_from_usd(self) -> float | None:
-        """From which value of a hit the pool is better than S3 alone; None if it never hits [USD]."""
+        """The lowest hit value at which the pool beats ranged GETs from S3 [USD], or None if the pool has no hit."""
         hits = self.hits(self.pool)
         return (self.month_usd(self.pool) - self.month_usd(self.ranged)) / hits if hits else None
 
-    def hits(self, offer: Offer) -> float:
-        """Return the requests of a month that are answered without S3."""
+    def hits(self, offer: Quote) -> float:
+        """Return the number of requests per month answered without S3."""
         return offer.in_memory_pct / 100 * self.demand.requests * float(self.repeats)
 
-    def month_usd(self, offer: Offer) -> float:
-        """Return what a month costs [USD]."""
+    def month_usd(self, offer: Quote) -> float:
+        """Return the monthly bill [USD]."""
         return offer.bill.usd * float(self.repeats)
 
-    def mean_ms(self, offer: Offer) -> float:
-        """Return how long an answer takes in the mean [ms]."""
+    def mean_ms(self, offer: Quote) -> float:
+        """Return the mean latency [ms]."""
         return self.clock.mean_ms(offer)
 
-    def net_usd(self, offer: Offer) -> float:
-        """Return what hits, or the time saved next to S3 alone, are worth, less what a month costs [USD]."""
+    def net_usd(self, offer: Quote) -> float:
+        """Return the value of hits, or of time saved compared with S3 alone, minus the monthly bill [USD]."""
         if self.usd_per_ms:
             saved_ms = (self.clock.s3_ms - self.mean_ms(offer)) * self.demand.requests * float(self.repeats)
             return self.usd_per_ms * saved_ms - self.month_usd(offer)
@@ -94,18 +94,18 @@ class LargeObjects:
 
 
 def large_objects(
-    workload: Workload, usd_per_hit: Fraction, clock: Clock = _USUAL_CLOCK, *, usd_per_ms: float = 0.0
+    workload: Workload, usd_per_hit: Fraction, clock: LatencyModel = _USUAL_CLOCK, *, usd_per_ms: float = 0.0
 ) -> LargeObjects | None:
-    """Return what one could buy for the large objects of a log, at the value of a hit or of a millisecond [USD].
+    """Return the pool and its competitors for a log's large objects, at a hit value or millisecond value [USD].
 
-    None if it has none, if their sizes are not known, if readers are on the internet (a pool's are in the VPC), or if
-    the sheet has no price for a pool.
+    Return None if the log has no large objects or no sizes, if readers are on the internet (a pool's readers are in
+    the VPC), or if the sheet has no price for a pool.
     """
     trace = workload.trace
     if trace.key_ids is None or trace.sizes_bytes is None or workload.setup.readers != "aws" or not workload.redirected:
         return None
     large = _large_part(workload)
-    clock = clock.of_log(large, object_bytes=workload.setup.object_bytes)
+    clock = clock.for_log(large, object_bytes=workload.setup.object_bytes)
     usd_per_hit = Fraction(usd_per_ms * clock.s3_ms) if usd_per_ms else usd_per_hit
     period_us = workload.demand.period_us
     demand = demand_of(large, object_bytes=workload.setup.object_bytes, period_us=period_us)
@@ -118,7 +118,7 @@ def large_objects(
         usd_per_hit=usd_per_hit,
     )
     try:
-        pools = pools_worth_trying(market)
+        pools = candidate_pools(market)
     except PriceMissingError:
         return None
     pool = _best_pool(pools, demand, usd_per_hit)
@@ -136,42 +136,41 @@ def large_objects(
 
 
 def large_objects_lines(large: LargeObjects) -> list[str]:
-    """Return the verdict in sentences."""
+    """Return the verdict in sentences, then one line per offer."""
     demand, pool = large.demand, large.pool
     stored_gb = number_text(demand.stored_bytes / BYTES_PER_GB, digits=3)
-    what = (
+    demand_text = (
         f"Large objects: {100 * large.request_share:.1f} % of the requests and {100 * large.byte_share:.1f} % of the "
-        f"bytes are of objects that are too large for the tiers above, {stored_gb} GB."
+        f"bytes are for objects too large for the tiers above, {stored_gb} GB."
     )
     best = large.best_buy
-    verdict = "For them a pool is worth it."
+    verdict = "A pool is the best buy for them."
     if not large.is_worth_it:
-        verdict = f"For them a pool is not worth it; {_spoken(best)} is, {usd_text(large.month_usd(best))} USD a month."
-    shown = [one for one in (pool, *large.others) if one.name in _HITLESS or round(one.in_memory_pct, 1)]
-    shown = [one for one in shown if one.name != "infinicache"]
+        usd = usd_text(large.month_usd(best))
+        verdict = f"A pool does not pay for them. The best buy is {_spoken(best)}, {usd} USD a month."
+    shown = [offer for offer in (pool, *large.others) if offer.name in _HITLESS or round(offer.in_memory_pct, 1)]
+    shown = [offer for offer in shown if offer.name != "infinicache"]
     table = [
-        f"{_spoken(one)}: {usd_text(large.month_usd(one))} USD a month, {fixed_text(one.in_memory_pct, 1)} % without"
-        f" S3, {number_text(large.mean_ms(one), digits=3)} ms"
-        for one in sorted(shown, key=large.month_usd)
+        f"{_spoken(offer)}: {usd_text(large.month_usd(offer))} USD a month, {fixed_text(offer.in_memory_pct, 1)} %"
+        f" without S3, {number_text(large.mean_ms(offer), digits=3)} ms"
+        for offer in sorted(shown, key=large.month_usd)
     ]
     from_usd = large.pays_from_usd
-    pays = (
-        f"The pool ({pool.note}) is better than S3 alone from {each_usd_text(from_usd)} a hit on." if from_usd else ""
-    )
-    return [what, verdict, *filter(None, [pays]), *(f"- {line}" for line in table)]
+    pays = f"The pool ({pool.note}) beats S3 alone from {each_usd_text(from_usd)} a hit." if from_usd else ""
+    return [demand_text, verdict, *filter(None, [pays]), *(f"- {line}" for line in table)]
 
 
-def _spoken(offer: Offer) -> str:
+def _spoken(offer: Quote) -> str:
     kind, _, of = offer.name.partition(":")
     if kind == "pool":
         return f"a pool of {of} members"
     return _SPOKEN.get(kind, f"{kind} {of}".strip())
 
 
-def _best_pool(pools: Sequence[Offer], demand: Demand, usd_per_hit: Fraction) -> Offer:
-    """Return the pool with the most net value; without a value, the cheapest per hit."""
+def _best_pool(pools: Sequence[Quote], demand: Demand, usd_per_hit: Fraction) -> Quote:
+    """Return the pool with the highest net value, or the cheapest per hit if a hit has no value."""
 
-    def net_usd(offer: Offer) -> float:
+    def net_usd(offer: Quote) -> float:
         return float(usd_per_hit) * offer.in_memory_pct / 100 * demand.requests - offer.bill.usd
 
     if usd_per_hit:

@@ -1,4 +1,4 @@
-"""What an answer of `burstcache advise` assumes, and what is odd about the log."""
+"""The limits of the advice: its assumptions, and peculiarities of the log."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from burstcache_sim.traces.select import has_whole_seconds
 from burstcache_sim.units import US_PER_H
 from burstcache_terminal.text import count_text, duration_text
 
-_PROXY_S3_S = 0.08  # a GET from S3: proxy, then scheduler (`burstcache_sim.bill.usage`)
-_CONTROL = 1  # a node's start or check
-_NEW_ACCOUNT = 10  # concurrent Lambda executions of a new AWS account
+_PROXY_S3_S = 0.08  # proxy and scheduler time of a GET from S3 (`burstcache_sim.bill.usage`)
+_CONTROL = 1  # concurrent executions that boot or check a node
+_NEW_ACCOUNT = 10  # limit of concurrent Lambda executions in a new AWS account
 _FEW_CANDIDATES = 300
 
 
 def assumptions(advice: Advice) -> list[str]:
-    """Return what the answer assumes, and what is odd about the log."""
+    """Return the assumptions behind the advice, and peculiarities of the log."""
     workload, demand, tiers = advice.workload, advice.workload.demand, advice.clock.tiers
     hours = demand.period_us / US_PER_H
     lines = [
-        f"Traffic: the log is repeated, once in {duration_text(demand.period_us / US_PER_S)}, {_objects(advice)}."
-        " What is always on, or stored, stays warm; under the thesis's policy each repetition starts empty."
+        f"Traffic: the log repeats once per {duration_text(demand.period_us / US_PER_S)}, {_objects(advice)}."
+        " Always-on nodes and stored copies stay warm. Under the thesis's policy each repetition starts cold."
         + (" A log shorter than an hour says little about a month: see --period-hours." if hours < 1 else ""),
         f"Latency to the first byte (assumed, in the region): S3 {tiers.s3_ms:g} ms, cache function"
         f" {tiers.lambda_ms:g}, Redis {tiers.redis_ms:g}; S3 Express 5, EFS 3, CloudFront 10 (no measurement was"
-        f" found). Bytes come on top: S3's mean answer of this log takes {advice.clock.s3_ms:.3g} ms. A hit is judged"
-        f" by its first byte. {_way(advice)}",
-        "What cannot hold all objects holds those used last.",
+        f" found). Transfer comes on top: S3's mean answer for this log takes {advice.clock.s3_ms:.3g} ms. A hit is"
+        f" judged by its first byte. {_way(advice)}",
+        "Caches too small for all objects evict by LRU.",
     ]
     lines += _odd(advice)
     unchecked = sorted({line.text for line in advice.ours.system.bill.lines if UNCHECKED in line.source})
@@ -44,15 +44,15 @@ def assumptions(advice: Advice) -> list[str]:
 
 
 def _objects(advice: Advice) -> str:
-    """Return which objects a repetition asks for."""
+    """Describe the objects that a repetition reads."""
     if advice.workload.same_objects:
-        return "each time for the same objects (--same-objects)"
-    new = count_text(round(advice.confidence.new_objects), "object")
-    return f"each time with {new} that nobody has asked for, as the growth of the log's own objects lets expect"
+        return "with the same objects each time (--same-objects)"
+    new = count_text(round(advice.confidence.new_objects), "new object")
+    return f"with {new} each time, estimated from how the number of objects grows within the log"
 
 
 def _way(advice: Advice) -> str:
-    """Return how those who read get to what they read."""
+    """Describe the path from readers to caches."""
     if advice.workload.setup.readers == "aws":
         return "Readers are in the VPC and read everything directly."
     added = f"{advice.clock.front_door_ms:g} ms to all but S3 and CloudFront"
@@ -60,21 +60,20 @@ def _way(advice: Advice) -> str:
 
 
 def _odd(advice: Advice) -> list[str]:
-    """Return what a person should know about this log and this answer."""
-    return [
-        line for tell in (_clock, _sizes, _ranges, _redirects, _memory, _concurrency, _search) if (line := tell(advice))
-    ]
+    """Return notes on peculiarities of this log and its advice."""
+    notes = (_clock, _sizes, _ranges, _redirects, _memory, _concurrency, _search)
+    return [line for note in notes if (line := note(advice))]
 
 
 def _clock(advice: Advice) -> str:
     if not has_whole_seconds(advice.workload.trace):
         return ""
-    return "The log's clock has whole seconds, so requests of one second look simultaneous."
+    return "The log's clock has whole seconds, so requests within a second look simultaneous."
 
 
 def _ranges(advice: Advice) -> str:
-    told = ranges_text(advice.workload.trace)
-    return f"{told}." if told else ""
+    text = ranges_text(advice.workload.trace)
+    return f"{text}." if text else ""
 
 
 def _sizes(advice: Advice) -> str:
@@ -88,9 +87,9 @@ def _redirects(advice: Advice) -> str:
     workload = advice.workload
     if not workload.redirected:
         return ""
-    where = f"{100 * workload.redirected / len(workload.trace):.1f} % of the requests are for objects above"
+    share = f"{100 * workload.redirected / len(workload.trace):.1f} % of the requests are for objects above"
     largest_bytes = LARGEST_OBJECT_BYTES[workload.setup.front_door]
-    return f"{where} {largest_bytes / 1024:,.0f} KB, which the live system never caches: it redirects them to S3."
+    return f"{share} {largest_bytes / 1024:,.0f} KB. The stack never caches them: it redirects them to S3."
 
 
 def _memory(advice: Advice) -> str:
@@ -98,13 +97,13 @@ def _memory(advice: Advice) -> str:
     if not setup.nodes:
         return ""
     capacity = node_capacity_bytes(setup.instance_type)
-    together = f"all objects ({stored_bytes / GIB:.2g} GB)"
+    objects = f"all objects ({stored_bytes / GIB:.2g} GB)"
     if capacity and stored_bytes > capacity:
-        fits = f"The {setup.instance_type} holds {capacity / GIB:.2g} GB and not {together}"
-        return f"{fits}: the least recently used ones leave."
+        holds = f"The {setup.instance_type} holds {capacity / GIB:.2g} GB and not {objects}"
+        return f"{holds}: it evicts the least recently used ones."
     if setup.instance_type == Setup().instance_type:
         return ""
-    return f"The {setup.instance_type} holds {together}. A smaller one costs less and may do: try --instance-type."
+    return f"The {setup.instance_type} holds {objects}. A smaller node costs less and may do: try --instance-type."
 
 
 def _concurrency(advice: Advice) -> str:
@@ -113,14 +112,15 @@ def _concurrency(advice: Advice) -> str:
     at_once = ceil(busiest_second(advice.workload.trace) * _PROXY_S3_S) + _CONTROL
     if advice.hot_keys + at_once <= _NEW_ACCOUNT:
         return ""
-    needed = (
-        f"Up to {count_text(advice.hot_keys, 'cache function')} (MaxHotKeys) and about {at_once} others run at once"
+    running = (
+        f"Up to {count_text(advice.hot_keys, 'cache function')} (MaxHotKeys) and about {at_once} other functions run"
+        " at once"
     )
-    return f"{needed}: the account must allow more concurrent executions than that; a new one has {_NEW_ACCOUNT}."
+    return f"{running}: the account needs more concurrent executions than that; a new account has {_NEW_ACCOUNT}."
 
 
 def _search(advice: Advice) -> str:
-    tried = advice.tuned.candidates
-    if tried >= _FEW_CANDIDATES or advice.ours.tried is None:
+    candidates = advice.tuned.candidates
+    if candidates >= _FEW_CANDIDATES or advice.ours.tried is None:
         return ""
-    return f"Only {tried} candidates were tried on the whole log. --candidates 1000 searches longer."
+    return f"Only {candidates} candidates were tried on the whole log. --candidates 1000 searches longer."

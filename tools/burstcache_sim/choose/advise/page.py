@@ -1,4 +1,4 @@
-"""The answer of `burstcache advise` as a self-contained page with pictures."""
+"""The page of `burstcache advise`: the advice as self-contained HTML with pictures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TITLE = "Should Burstcache be deployed for this log?"
 
 
 def write_page(path: str, advice: Advice) -> None:
-    """Write the page; raise `InvalidSettingError` if the file cannot be written."""
+    """Write the page, or raise `InvalidSettingError` if the file cannot be written."""
     write_lines("--out", path, [advice_page(advice)])
 
 
@@ -46,7 +46,7 @@ def advice_page(advice: Advice) -> str:
                 *map(html.text, verdict_lines(advice)),
                 *_steps(steps(advice)),
                 html.text(value_text(advice)),
-                _systems(advice, shown(advice), "The stack, S3 and the best of each class of latency; USD a month"),
+                _systems(advice, shown(advice), "The stack, S3 and the best of each latency class; USD a month"),
             ),
         ),
         html.Section("What would change it", tuple(map(html.text, change_lines(advice)))),
@@ -64,7 +64,7 @@ def advice_page(advice: Advice) -> str:
             ),
         ),
         html.Section(
-            "What else one could buy",
+            "Competitors",
             (
                 _systems(advice, best_of_each_kind(advice), "The best of each kind; USD a month"),
                 html.folded("All others", _systems(advice, the_rest(advice), "All others; USD a month")),
@@ -74,7 +74,7 @@ def advice_page(advice: Advice) -> str:
         ),
         html.Section("Break-even", tuple(map(html.text, break_even_lines(advice)))),
         html.Section("The stack", tuple(_steps(stack_steps(advice)))),
-        html.Section("What this rests on", tuple(map(html.text, (*assumptions(advice), *_unpriced(advice))))),
+        html.Section("Assumptions", tuple(map(html.text, (*assumptions(advice), *_unpriced(advice))))),
     ]
     return html.page(_TITLE, sections, lead=month_text(advice))
 
@@ -97,11 +97,11 @@ def _unpriced(advice: Advice) -> list[str]:
     return [missing] if missing else []
 
 
-def _steps(found: tuple[str, str]) -> list[str]:
-    """Return what to do, and the lines to copy."""
+def _steps(to_do: tuple[str, str]) -> list[str]:
+    """Return the next step and the lines to copy as HTML."""
     from html import escape
 
-    sentence, lines = found
+    sentence, lines = to_do
     code = f'<pre style="white-space: pre-wrap">{escape(lines)}</pre>'
     return [part for part in (html.text(sentence) if sentence else "", code if lines else "") if part]
 
@@ -116,5 +116,5 @@ def _pareto(advice: Advice) -> str:
 
 
 def _drawn(advice: Advice) -> list[System]:
-    """Return what the picture compares with; Burstcache is there as a line."""
-    return [one for one in shown(advice) if one.name != OURS or advice.ours.tried is None]
+    """Return the systems drawn as points. Burstcache under the thesis's policy is drawn as a line instead."""
+    return [system for system in shown(advice) if system.name != OURS or advice.ours.tried is None]

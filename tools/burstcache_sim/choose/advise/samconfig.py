@@ -1,4 +1,4 @@
-"""A recommendation as `samconfig.toml` takes it: the template's parameters."""
+"""The `samconfig.toml` lines of a recommendation, which set the template's parameters."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
     from burstcache_sim.world.result import RunResult
 
-# What the template accepts; a test compares the two.
+# The instance types that the template allows. A test compares both lists.
 INSTANCE_TYPES = (
     *("t4g.nano", "t4g.micro", "t4g.small", "t4g.medium", "t4g.large"),
     *("m7g.medium", "m7g.large", "r7g.medium", "r7g.large", "r8g.medium", "r8g.large"),
 )
 MEMORY_MB = range(128, 10_241)
-# A zone with S3 Express in each region that a sheet has its prices of.
+# One zone with S3 Express for each region with S3 Express in its price sheet.
 EXPRESS_ZONES = {"us-east-1": "use1-az4"}
 BUCKET = "your-bucket-name"  # to be replaced
 _CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/yours"  # to be replaced
-_GUESTS_POLICY = "breakeven"
-_LINE = 77  # characters of the overrides: an indent and a backslash make eighty
+_ALWAYS_ON_POLICY = "breakeven"
+_LINE = 77  # characters of overrides per line (80 with the indent and a backslash)
 _MAX_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 2, 25, 600_000
 
 
@@ -44,21 +44,21 @@ def check_deployable(setup: Setup) -> None:
 
 
 def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, per_s: int) -> dict[str, str]:
-    """Return the template's parameters for a policy.
+    """Return the template's parameters for the thesis's policy.
 
     Args:
-        parameters: The policy, as `candidates.overrides_text` can write it.
-        setup: How the system is deployed.
-        hot_keys: The largest number of cache functions alive at once.
+        parameters: Policy parameters that `candidates.overrides_text` can write.
+        setup: The deployment.
+        hot_keys: The largest number of concurrent cache functions.
         per_s: Requests in the busiest second.
 
     Raises:
-        InvalidSettingError: The live system would read something else from the text.
+        InvalidSettingError: The live system would parse the text into other parameters.
     """
     overrides = overrides_text(parameters)
     read = live_parameters(rate=TEMPLATE_RATE, sensitivity=TEMPLATE_SENSITIVITY, overrides=overrides)
     if read != parameters:
-        raise InvalidSettingError(f"policy override {overrides!r}: expected {parameters}, it is read as {read}")
+        raise InvalidSettingError(f"policy override {overrides!r}: expected {parameters}, but it parses to {read}")
     values = {
         "Policy": "thesis",
         "Relay": setup.relay,
@@ -75,14 +75,14 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
 def setup_parameters(
     setup: Setup, policy: str, prices: PriceSheet, *, usd_per_hit: Fraction, hot_keys: int, per_s: int
 ) -> dict[str, str]:
-    """Return the template's parameters for a setup in which nothing is decided, or nodes are judged by their use.
+    """Return the template's parameters for a setup without a policy, or with nodes that a policy boots and stops.
 
     Args:
-        setup: How the system is deployed.
-        policy: What judges the nodes; empty if nothing does.
-        prices: Of the region, whose first zone with S3 Express is taken.
-        usd_per_hit: What a saved wait is worth, which decides what is copied [USD].
-        hot_keys: The largest number of cache functions alive at once, if there is a relay.
+        setup: The deployment.
+        policy: Policy of the nodes, if any.
+        prices: Prices of the region, which selects the zone from `EXPRESS_ZONES`.
+        usd_per_hit: Hit value, which determines the copies to S3 Express [USD].
+        hot_keys: The largest number of concurrent cache functions, if there is a relay.
         per_s: Requests in the busiest second.
     """
     values = {
@@ -90,9 +90,9 @@ def setup_parameters(
         "RedisNodeCount": str(setup.nodes),
         "HitValueUsdPerMillion": f"{float(usd_per_hit * 10**6):.6f}".rstrip("0").rstrip("."),
     }
-    if setup.nodes:  # guests are taken in under any policy but the thesis's
+    if setup.nodes:  # read-through entries need a policy other than the thesis's
         values |= {"RedisAlwaysOnNodes": str(setup.always_on_nodes), "RedisInstanceType": setup.instance_type}
-        values["Policy"] = policy or _GUESTS_POLICY
+        values["Policy"] = policy or _ALWAYS_ON_POLICY
     if setup.relay != "none":
         values |= {"MaxHotKeys": str(max(_MAX_HOT_KEYS, hot_keys)), "CacheMemoryMb": str(setup.cache_memory_mb)}
     if setup.express:
@@ -101,7 +101,7 @@ def setup_parameters(
 
 
 def _bucket(setup: Setup) -> dict[str, str]:
-    """Return what opens a bucket of one's own to nobody but those who may read it: the template refuses less."""
+    """Return the parameters that block public access to the bucket. The template rejects weaker settings."""
     values = {"OriginBucketName": BUCKET, "FrontDoor": setup.front_door}
     if setup.front_door == "http-api":
         return values | {"ApiAuth": "iam"}
@@ -115,7 +115,7 @@ def _throttle(setup: Setup, per_s: int) -> dict[str, str]:
 
 
 def toml_text(values: dict[str, str]) -> str:
-    """Return the lines of `samconfig.toml` that set the template's parameters: one string, broken behind `\\`."""
+    """Return the lines of `samconfig.toml` that set the template's parameters: one string, wrapped by `\\`."""
     lines = [""]
     for word in re.findall(r"[^ ,]+[ ,]?", " ".join(f'{name}="{value}"' for name, value in values.items())):
         if len(lines[-1]) + len(word) > _LINE:
@@ -126,7 +126,7 @@ def toml_text(values: dict[str, str]) -> str:
 
 
 def hot_keys(result: RunResult) -> int:
-    """Return the largest number of a run's cache functions alive at once, their starts included."""
+    """Return the largest number of concurrent cache functions in a run, including cold starts."""
     ends = [(end_us, -1) for _, end_us in result.lambda_spans_us]
     changes = sorted(ends + [(max(0, ready_us - _COLD_START_US), 1) for ready_us, _ in result.lambda_spans_us])
     now = most = 0

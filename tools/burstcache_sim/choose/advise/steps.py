@@ -1,9 +1,9 @@
-"""The lines by which a verdict is carried out: the library's, the template's, or what to buy."""
+"""The steps that carry out a verdict: lines for the library or the template, or the product to buy."""
 
 from __future__ import annotations
 
-from burstcache_sim.bill.ladder import memory_bytes_of
-from burstcache_sim.bill.nodes import counted
+from burstcache_sim.bill.nodes import split_count
+from burstcache_sim.bill.static_tiers import memory_bytes_of
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.samconfig import BUCKET, toml_text
 from burstcache_sim.choose.advise.systems import System
@@ -14,45 +14,45 @@ _FRESHNESS = {
     "reader-memory-confirmed": "max_stale_ms=1_000",
 }
 _BOUGHT = {
-    "cloudfront": "a distribution of CloudFront in front of the bucket",
-    "efs": "a file system of EFS, to which readers copy an object at its first read",
-    "s3-express-all": "a directory bucket of S3 Express One Zone, to which readers copy an object at its first read",
-    "ec2": "{count}{of} of EC2 with Valkey, always on, maxmemory-policy allkeys-lru, which readers fill at a miss",
-    "ec2-scheduled": "{count}{of} of EC2 with Valkey, on by EventBridge Scheduler, which readers fill at a miss",
-    "fargate": "{count}task of Fargate with {of} and Valkey, which readers fill at a miss",
-    "fargate-spot": "{count}task of Fargate Spot with {of} and Valkey, which readers fill at a miss",
-    "elasticache-redis": "{count}cache.{of} of ElastiCache for Redis OSS, which readers fill at a miss",
-    "elasticache-valkey": "{count}cache.{of} of ElastiCache for Valkey, which readers fill at a miss",
-    "serverless-redis": "ElastiCache Serverless for Redis OSS, at a maximum of {of}, which readers fill at a miss",
-    "serverless-valkey": "ElastiCache Serverless for Valkey, at a maximum of {of}, which readers fill at a miss",
+    "cloudfront": "a CloudFront distribution in front of the bucket",
+    "efs": "an EFS file system, to which readers copy an object on its first read",
+    "s3-express-all": "a directory bucket of S3 Express One Zone, to which readers copy an object on its first read",
+    "ec2": "{count}{of} on EC2 with Valkey, always on, maxmemory-policy allkeys-lru, which readers fill on a miss",
+    "ec2-scheduled": "{count}{of} on EC2 with Valkey, on a schedule by EventBridge, which readers fill on a miss",
+    "fargate": "{count}Fargate task with {of} and Valkey, which readers fill on a miss",
+    "fargate-spot": "{count}Fargate Spot task with {of} and Valkey, which readers fill on a miss",
+    "elasticache-redis": "{count}cache.{of} of ElastiCache for Redis OSS, which readers fill on a miss",
+    "elasticache-valkey": "{count}cache.{of} of ElastiCache for Valkey, which readers fill on a miss",
+    "serverless-redis": "ElastiCache Serverless for Redis OSS, at a maximum of {of}, which readers fill on a miss",
+    "serverless-valkey": "ElastiCache Serverless for Valkey, at a maximum of {of}, which readers fill on a miss",
 }
 
 
 def steps(advice: Advice) -> tuple[str, str]:
-    """Return what to do in a sentence, and the lines to copy; both empty if there is nothing to do."""
+    """Return the next step in a sentence, and the lines to copy (both empty if there is nothing to do)."""
     winner = advice.winner
     if winner is advice.ours.system:
         return stack_steps(advice)
     kind, _, of = winner.name.partition(":")
     if kind in _FRESHNESS:
-        return "Install the library and wrap the client of S3:", library_lines(winner)
+        return "Install the library and wrap your S3 client:", library_lines(winner)
     if kind == "range-memory":
         return (
-            "The library keeps whole objects, of at most an eighth of its memory, and nothing that is sold does better"
-            f" here. Put an LRU cache of {of.removesuffix('MB')} MB into the reader, by object, ETag and range.",
+            "The library keeps whole objects, of at most an eighth of its memory, and no product does better here. Put"
+            f" an LRU cache of {of.removesuffix('MB')} MB into the reader, keyed by object, ETag and range.",
             "",
         )
     if kind.removeprefix("reader-memory+") == "s3-express":
-        return "Make a directory bucket of S3 Express One Zone, and read through the library:", _express_lines(advice)
+        return "Create a directory bucket of S3 Express One Zone and read through the library:", _express_lines(advice)
     return ("", "") if kind == "s3-only" else (f"Buy {_bought_text(kind, of)}.", "")
 
 
 def stack_steps(advice: Advice) -> tuple[str, str]:
-    """Return how the stack is deployed."""
+    """Return the steps that deploy the stack."""
     memory_bytes = advice.ours.setup.reader_memory_bytes
-    sentence = f"Put this into samconfig.toml, with the name of your bucket for {BUCKET}"
+    sentence = f"Put this into samconfig.toml, replace {BUCKET}"
     if advice.ours.setup.front_door == "alb":
-        sentence += " and the ARN of your certificate"
+        sentence += " and the certificate's ARN"
     lines = f"{toml_text(advice.template)}\n\nmake deploy"
     if memory_bytes:
         lines += "\n\n" + _wrapped('stack_name="burstcache"', f"memory_bytes={memory_bytes:_}")
@@ -60,7 +60,7 @@ def stack_steps(advice: Advice) -> tuple[str, str]:
 
 
 def library_lines(system: System) -> str:
-    """Return the lines that put the library into a program."""
+    """Return the Python lines that use the library."""
     kind, _, size = system.name.partition(":")
     memory = f"memory_bytes={memory_bytes_of(size):_}"
     return f"{_INSTALL}\n\n" + _wrapped(f'bucket="{BUCKET}"', memory, _FRESHNESS[kind])
@@ -87,6 +87,6 @@ def _express_lines(advice: Advice) -> str:
 
 def _bought_text(kind: str, of: str) -> str:
     below = kind.removeprefix("reader-memory+")
-    count, type_ = counted(of)
+    count, type_ = split_count(of)
     text = _BOUGHT[below].format(count="a " if count == 1 else f"{count} times ", of=type_ or "no limit")
-    return text if below == kind else f"{text}, and let each reader keep objects in its own memory before it"
+    return text if below == kind else f"{text}, and keep an LRU memory in each reader in front of it"

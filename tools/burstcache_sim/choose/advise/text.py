@@ -1,4 +1,4 @@
-"""The answer of `burstcache advise` as text: what decides in a few lines, and all of it if asked for."""
+"""The text of `burstcache advise`: the verdict and its reasons in a few lines, everything else with `--long`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burstcache_sim.choose.advise.configurations import setup_text
 from burstcache_sim.choose.advise.large_objects import large_objects_lines
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.steps import stack_steps, steps
-from burstcache_sim.choose.advise.systems import System, choices, shown_pct
+from burstcache_sim.choose.advise.systems import System, for_sale, shown_pct
 from burstcache_sim.choose.advise.unpriced import unpriced_text
 from burstcache_sim.choose.advise.verdict import best_of, break_even_lines, by_net_value, change_lines, verdict_lines
 from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS
@@ -32,14 +32,14 @@ from burstcache_terminal.text import (
 )
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # header, rows
-SYSTEM_NUMBERS = range(1, 6)  # columns aligned to the right
+SYSTEM_NUMBERS = range(1, 6)  # right-aligned columns
 _LATENCY_HEADER = ("", "mean ms", "p50", "p90", "p95", "p99")
-_RIVALS = 3  # to compare with, at least
-_IN_THE_READER_MS = 0.1  # faster than any network
+_RIVALS = 3  # minimum number of competitors to show
+_IN_THE_READER_MS = 0.1  # first bytes below this come from readers' memory
 
 
 def advice_text(advice: Advice, *, is_long: bool = False) -> str:
-    """Return the answer for a terminal: verdict, alternatives, what would change it; all of it if asked for."""
+    """Return the advice for a terminal: verdict, alternatives, sensitivity, and with `is_long` all details."""
     parts = [
         _lines(verdict_lines(advice)),
         *_steps(steps(advice)),
@@ -53,17 +53,17 @@ def advice_text(advice: Advice, *, is_long: bool = False) -> str:
     if is_long:
         parts += _details(advice)
     if is_long:
-        parts += [] if advice.deploys else _steps(stack_steps(advice), "The stack, if you want it all the same. ")
-        parts.append(_listed("What this rests on:", assumptions(advice)))
+        parts += [] if advice.deploys else _steps(stack_steps(advice), "The stack, if you want it anyway. ")
+        parts.append(_listed("Assumptions:", assumptions(advice)))
     else:
         parts.append(_lines(["--long: parameters, latencies, the whole bill, all systems, assumptions."]))
     return "\n\n".join(parts)
 
 
 def shown(advice: Advice) -> list[System]:
-    """Return what a reader should compare: the best of each class of latency, Burstcache, S3 alone; best first.
+    """Return the short table's systems, best first: the best of each latency class, Burstcache and S3 alone.
 
-    Behind a front door all are in one class: then the best of further kinds are there, too.
+    Behind a front door, all systems are in one class. The best systems of further kinds then fill the table.
     """
     best = best_of(advice, lambda one: "reader" if one.first_byte_ms < _IN_THE_READER_MS else one.latency_class)
     further = [system for system in best_of(advice, lambda system: system.kind) if system not in best]
@@ -72,70 +72,66 @@ def shown(advice: Advice) -> list[System]:
 
 
 def _with_ours(best: Sequence[System], advice: Advice) -> list[System]:
-    """Return systems, the stack if it has hits, and S3 alone, best first."""
+    """Add the stack (if it has hits) and S3 alone to the systems, and return all of them, best first."""
     ours = [advice.ours.system] if shown_pct(advice.ours.system.in_memory_pct) else []
     return by_net_value([*ours, *best, advice.others[0]], advice)
 
 
 def best_of_each_kind(advice: Advice) -> list[System]:
-    """Return Burstcache, S3 alone and the best of every kind of what one could buy, best first."""
+    """Return Burstcache, S3 alone and the best competitor of each kind, best first."""
     return _with_ours(best_of(advice, lambda system: system.kind), advice)
 
 
 def the_rest(advice: Advice) -> list[System]:
-    """Return what `best_of_each_kind` leaves out, best first, then what is not for sale."""
+    """Return the systems that `best_of_each_kind` leaves out, best first, then the ruled-out systems."""
     best = best_of_each_kind(advice)
     rest = [system for system in advice.others if system not in best]
-    sold = choices(rest)
+    sold = for_sale(rest)
     return [*by_net_value(sold, advice), *(system for system in rest if system not in sold)]
 
 
 def month_text(advice: Advice) -> str:
-    """Return a description of the log and of the month."""
+    """Describe the log and the month."""
     demand, repeats = advice.workload.demand, float(advice.workload.repeats_per_month)
-    what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
+    log = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
     lasts = duration_text((demand.last_us - demand.first_us) / US_PER_S)
     times = f"{number_text(repeats, digits=3)} times" if repeats != 1 else "once"
-    month = f"a month has them {times}, {number_text(demand.requests * repeats)} requests."
-    return f"{what} in {lasts}; {month}{excess_text(advice.workload)}"
+    month = f"repeated {times} a month: {number_text(demand.requests * repeats)} requests."
+    return f"{log} in {lasts}, {month}{excess_text(advice.workload)}"
 
 
 def value_text(advice: Advice) -> str:
-    """Return what latency is worth, in words."""
+    """Describe the value of latency."""
     value = advice.value
     if value.usd_per_hit:
-        return f"A hit is worth {each_usd_text(value.usd_per_hit)}."
+        return f"Value of a hit: {each_usd_text(value.usd_per_hit)}."
     if value.usd_per_ms:
-        return f"A millisecond saved is worth {each_usd_text(value.usd_per_ms)}."
-    return "What a hit is worth is not known (--hit-value-usd or --ms-value-usd), so money alone decides."
+        return f"Value of a millisecond saved: {each_usd_text(value.usd_per_ms)}."
+    return "No value of latency is set (--hit-value-usd or --ms-value-usd), so the lowest bill wins."
 
 
 def policy_text(advice: Advice) -> str:
-    """Return how it is deployed, under which policy, and what it serves from where."""
+    """Describe the stack's parts, its policy, and the share of requests that each tier answers."""
     ours, result = advice.ours, advice.ours.result
     if ours.tried is None:
-        answers = ", ".join(f"{100 * n / result.n:.1f} % by {what}" for n, what in _tiers(advice) if n) or "none"
-        how = (
-            f"the {ours.policy} policy judges the node by its use"
-            if ours.policy
-            else "nothing is started for a request"
-        )
-        return f"{_capital(setup_text(ours.setup))}; {how}. Answered without S3: {answers}."
-    shares = [f"{100 * n / result.n:.1f} % by {what}" for n, what in _tiers(advice)]
-    tried = f"The thesis's policy, the plainest of the best of {candidates_text(advice.tuned)}"
+        shares = [f"{100 * n / result.n:.1f} % by {tier}" for n, tier in _tiers(advice) if n]
+        how = f"the {ours.policy} policy boots and stops nodes by use" if ours.policy else "nothing boots on demand"
+        return f"Parts: {setup_text(ours.setup)}; {how}. Answered without S3: {', '.join(shares) or 'none'}."
+    shares = [f"{100 * n / result.n:.1f} % by {tier}" for n, tier in _tiers(advice)]
+    policy = f"The thesis's policy with the simplest of the best parameters among {candidates_text(advice.tuned)}"
     if ours.system.gain.net_usd(advice.value) <= 0 and result.n > result.n_s3:
-        tried += ", the one that pays at the lowest value of a hit"
-    return f"{tried}. {result.in_memory_pct:.1f} % of the requests are answered from memory: {', '.join(shares)}."
+        policy += "; it pays at the lowest value of a hit"
+    return f"{policy}. {result.in_memory_pct:.1f} % of the requests are answered from memory: {', '.join(shares)}."
 
 
 def candidates_text(tuned: Tuned) -> str:
-    """Return how many candidates were tried."""
+    """Describe the number of candidates."""
     before = f", after {tuned.candidates_on_part:,} on its first part" if tuned.candidates_on_part else ""
     return f"{tuned.candidates:,} candidates on the whole log{before}"
 
 
 def latency_rows(advice: Advice) -> Table:
-    """Return the distribution of latencies with Burstcache and without."""
+    """Return the latency distributions with Burstcache and without."""
     return _LATENCY_HEADER, [
         ("with the stack", *_latency_cells(advice.latency)),
         ("S3 alone", *_latency_cells(advice.latency_without)),
@@ -143,18 +139,18 @@ def latency_rows(advice: Advice) -> Table:
 
 
 def lasting_text(advice: Advice) -> str:
-    """Return what `lasting_rows` shows, or why there is nothing to show."""
+    """Return the introduction to `lasting_rows`, or the reason for an empty table."""
     if advice.ours.tried is None:
-        return "No parameter of a policy is tuned, so none can fit this log alone."
+        return "No policy parameters are tuned, so nothing can overfit this log."
     if not advice.lasting:
         few = f"one half of the log has fewer than {LEAST_REQUESTS} requests"
-        return f"How well tuned parameters last cannot be checked: {few}."
-    expect = "On requests to come, expect to lose what the first line loses against the second."
-    return f"How well tuned parameters last: their results in the log's second half, for a month. {expect}"
+        return f"Overfitting cannot be checked: {few}."
+    expect = "On future requests, expect to lose as much as the first line loses against the second."
+    return f"Check for overfitting: results of tuned parameters in the log's second half, for a month. {expect}"
 
 
 def lasting_rows(advice: Advice) -> Table:
-    """Return what parameters tuned on the log's first half give in its second, with what to compare."""
+    """Return results in the log's second half, for parameters tuned on its first half and for two baselines."""
     is_worth_it = any(one.net_usd > 0 for one in advice.lasting)
     last = "net USD a month" if is_worth_it else "USD above S3 per million hits"
     return ("tuned on", "memory %", "USD a month", last), [
@@ -169,7 +165,7 @@ def lasting_rows(advice: Advice) -> Table:
 
 
 def bill_rows(advice: Advice) -> Table:
-    """Return this system's bill, fixed items first, then what the requests add."""
+    """Return the stack's bill, fixed items first, then variable items."""
     rows: list[tuple[str, ...]] = []
     for is_fixed, title in ((True, "fixed, with or without requests"), (False, "variable")):
         lines = [line for line in advice.ours.system.month.lines if line.is_fixed is is_fixed]
@@ -179,13 +175,13 @@ def bill_rows(advice: Advice) -> Table:
 
 
 def system_rows(advice: Advice, systems: Sequence[System]) -> Table:
-    """Return a row per system; the last cell is a note."""
+    """Return one row per system, with a note in the last cell."""
     header = ("system", "hits %", "mean ms", "a month", "free tiers", "net USD", "note")
     return header, [_system_cells(system, advice) for system in systems]
 
 
 def _details(advice: Advice) -> list[str]:
-    """Return what only some want to read."""
+    """Return the parts that only `--long` prints."""
     usd = f"{advice.ours.system.usd_per_month:,.2f} USD a month"
     return [
         f"With the stack:\n{wrapped_text(policy_text(advice))}",
@@ -207,9 +203,9 @@ def _systems_text(advice: Advice, systems: Sequence[System]) -> str:
 
 def _system_cells(system: System, advice: Advice) -> tuple[str, ...]:
     plan = f"free tiers: with the plan {system.plan}" if system.plan else ""
-    note = f"ruled out: {system.why_not}" if system.why_not else system.note
+    note = f"ruled out: {system.ruled_out}" if system.ruled_out else system.note
     if system is advice.ours.system and advice.ours.never_stops:
-        note = f"{note}; an always-on node: it never stops"
+        note = f"{note}; in effect always on"
     return (
         system.name,
         f"{system.in_memory_pct:.1f}",
@@ -246,12 +242,8 @@ def _per_million(usd_per_hit: float) -> str:
     return f"{usd_per_hit * 1e6:,.2f}" if isfinite(usd_per_hit) else "no hit"
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _steps(found: tuple[str, str], before: str = "") -> list[str]:
-    sentence, lines = found
+def _steps(to_do: tuple[str, str], before: str = "") -> list[str]:
+    sentence, lines = to_do
     return [part for part in (wrapped_text(before + sentence) if sentence else "", lines) if part]
 
 

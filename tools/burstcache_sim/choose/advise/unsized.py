@@ -1,4 +1,4 @@
-"""The answer for a log in which nothing shows a size: no verdict, and only what does not depend on sizes."""
+"""Advice for an unsized log, in which no row shows a size: no verdict, only figures that need no size."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _FIRST_CHARACTERS = 4096
 
 
 def unsized_fields(workload: Workload, paths: Sequence[str]) -> dict[str, Any]:
-    """Return what can be said of a log without sizes, as fields of JSON.
+    """Return the advice for JSON.
 
     Args:
-        workload: The log and how it is billed.
-        paths: Its files.
+        workload: The log and its billing.
+        paths: The log's files.
     """
     demand, repeats = workload.demand, workload.repeats_per_month
     requests = Fraction(demand.requests)
     misses = min(workload.locality(workload.trace).misses(EVERYTHING_BYTES, repeats=repeats), requests)
     columns = size_columns(paths)
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "verdict": "unknown",
         "why": "no row shows the size of an object",
         "size_columns": columns,
@@ -44,16 +44,16 @@ def unsized_fields(workload: Workload, paths: Sequence[str]) -> dict[str, Any]:
         "s3_requests_usd_per_month": float(demand.requests * workload.prices.usd("s3-get") * repeats),
         "most_in_memory_pct": round(float(100 * (1 - misses / requests)), 6),
     }
-    return found | {"text": _lines(found)}
+    return fields | {"text": _lines(fields)}
 
 
-def unsized_text(found: dict[str, Any]) -> str:
-    """Return the same for a person."""
-    return "\n".join(map(wrapped_text, found["text"]))
+def unsized_text(fields: dict[str, Any]) -> str:
+    """Return the advice for a terminal."""
+    return "\n".join(map(wrapped_text, fields["text"]))
 
 
 def size_columns(paths: Sequence[str]) -> list[str]:
-    """Return the words at the beginning of a log's first file, such as names of columns, that look like a size."""
+    """Return the words in a log's first line, such as column names, that look like a size."""
     try:
         files = log_files([path for path in paths if "://" not in path])
         head = next(blocks(files[0]), b"") if files and Path(files[0]).is_file() else b""
@@ -63,18 +63,17 @@ def size_columns(paths: Sequence[str]) -> list[str]:
     return [word for word in dict.fromkeys(_WORD.findall(first)) if _LOOKS_LIKE_A_SIZE.search(word)]
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
-    columns = found["size_columns"]
+def _lines(fields: dict[str, Any]) -> list[str]:
+    columns = fields["size_columns"]
     named = f"Columns that look like sizes: {', '.join(columns)}. " if columns else ""
     example = columns[0] if columns else "NAME"
-    times = number_text(found["repeats_per_month"])
-    what = f"{count_text(found['n'], 'request')} for {count_text(found['objects'], 'object')}"
+    times = number_text(fields["repeats_per_month"])
+    log = f"{count_text(fields['n'], 'request')} for {count_text(fields['objects'], 'object')}"
     return [
-        "NO VERDICT: no row shows the size of an object, and the price of memory and of transfer depends on it.",
-        f"{named}Name the column (--fields size={example}), or give the size of an object (--object-bytes 50000).",
-        "What does not depend on sizes:",
-        f"- {what} in {duration_text(found['period_s'])}; a month has them {times} times.",
-        f"- S3 alone costs {usd_text(found['s3_requests_usd_per_month'])} USD a month for its GETs.",
-        f"- A cache with room for everything answers {fixed_text(found['most_in_memory_pct'], 1)} % of a month's"
-        " requests.",
+        "NO VERDICT: no row shows the size of an object, on which the cost of memory and of transfer depends.",
+        f"{named}Name the column (--fields size={example}), or state the size of an object (--object-bytes 50000).",
+        "Independent of sizes:",
+        f"- {log} in {duration_text(fields['period_s'])}, repeated {times} times a month.",
+        f"- S3 alone costs {usd_text(fields['s3_requests_usd_per_month'])} USD a month for GETs.",
+        f"- An unlimited cache answers {fixed_text(fields['most_in_memory_pct'], 1)} % of a month's requests.",
     ]

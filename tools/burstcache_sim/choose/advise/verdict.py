@@ -1,4 +1,4 @@
-"""The answer in words: what to buy, what else there is, and what would change the answer."""
+"""The verdict in words, with its alternatives, its confidence and its sensitivity."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
 from burstcache_sim.choose.advise.confidence import memory_text
 from burstcache_sim.choose.advise.configurations import setup_text
-from burstcache_sim.choose.advise.systems import System, choices, shown_pct
+from burstcache_sim.choose.advise.systems import System, for_sale, shown_pct
 from burstcache_sim.choose.advise.worth import Span
 from burstcache_sim.units import US_PER_H
 from burstcache_terminal.text import count_text, each_usd_text, number_text, usd_text
 
 _SPOKEN = {"s3-only": "S3 alone", OURS: "the stack"}
-_LIBRARY = {"reader-memory": "any age", "reader-memory-confirmed": "confirmed within 1 s"}
-_LONG_WAY = 2  # times its first byte
-_MOST_SPANS = 3  # in a sentence
-_FEW_RANGES = 0.01  # of the requests: whatever they count as, the verdict is the same
-_SLOWEST_MS = 10_000  # S3 never takes longer in the mean
+_THESIS_STACK = "the stack under the thesis's policy"  # its run determines the break-even frequencies
+_LIBRARY = {"reader-memory": "no bound on staleness", "reader-memory-confirmed": "revalidated after 1 s"}
+_SLOW_TRANSFER = 2  # a hit is slow if it takes at least this many times as long as its first byte
+_MOST_SPANS = 3  # maximum number of spans in a sentence
+_FEW_RANGES = 0.01  # share of requests below which ranges cannot change the verdict
+_SLOWEST_MS = 10_000  # longer mean S3 latencies are implausible
 
 
 def verdict_lines(advice: Advice) -> list[str]:
-    """Return what to do, what else there is, and how sure that is."""
+    """Return the verdict, its alternatives and its confidence."""
     lines = [_verdict_text(advice)]
     if too_short := advice.confidence.too_short:
         lines = [
-            f"TOO SHORT TO SAY: {too_short}. What follows is what such a month would be, no forecast.",
-            f"If every month were like it: {lines[0]}",
+            f"TOO SHORT TO SAY: {too_short}. The figures below describe a month of such traffic and are no forecast.",
+            f"If every month were like this log: {lines[0]}",
         ]
-    further = (_age, _never_stops, _others, _unsized_ranges, _sure)
-    return [*lines, *(line for of in further for line in of(advice)), _readers(advice)]
+    parts = (_staleness, _never_stops, _others, _unsized_ranges, _sure)
+    return [*lines, *(line for part in parts for line in part(advice)), _readers(advice)]
 
 
 def _verdict_text(advice: Advice) -> str:
@@ -52,11 +53,11 @@ def _month_usd_text(system: System, advice: Advice) -> str:
     return usd_text(system.free_usd_per_month if advice.free_tiers else system.usd_per_month)
 
 
-def _age(advice: Advice) -> list[str]:
-    """Return how old answers may be, and what to take instead if that is too old."""
+def _staleness(advice: Advice) -> list[str]:
+    """Describe the staleness of the best buy, and the best buy with bounded staleness."""
     bounded, winner = advice.bounded_winner, advice.winner
     if winner.kind == "reader-memory-confirmed":
-        return ["S3 has confirmed each answer within a second."]
+        return ["Copies older than a second are revalidated with S3."]
     if bounded is winner:
         return []
     is_ours = bounded is advice.ours.system
@@ -65,13 +66,17 @@ def _age(advice: Advice) -> list[str]:
     if bounded.name != "s3-only":
         instead += f", {_share_text(bounded)}"
     return [
-        "After a write it may answer with the former object for ever. Where answers may be some seconds old and no"
-        f" older: {instead}."
+        "After a write it may serve the old object forever. If staleness has to stay within seconds, the best buy is"
+        f" {instead}."
     ]
 
 
 def _others(advice: Advice) -> list[str]:
-    """Return the stack, if it is no answer so far, and what comes next."""
+    """Return the alternatives to the best buy.
+
+    If the stack wins, the alternative is the runner-up. Otherwise, the alternatives are the best stack and the cheapest
+    system with at least as many hits.
+    """
     ours, value = advice.ours.system, advice.value
     if advice.deploys:
         second = advice.runner_up
@@ -86,72 +91,72 @@ def _others(advice: Advice) -> list[str]:
     cheapest = _cheapest(advice)
     if cheapest is not None and cheapest is not advice.winner and shown_pct(ours.in_memory_pct):
         alternative = f"{name_text(cheapest)}, {_month_usd_text(cheapest, advice)} USD"
-        lines.append(f"The cheapest with at least as many hits as the stack: {alternative}.")
+        lines.append(f"The cheapest system with at least as many hits as the stack: {alternative}.")
     return lines
 
 
 def _sure(advice: Advice) -> list[str]:
-    """Return the share of hits in the month and in the log's second half, and how far forecasts were off."""
+    """Return the hit ratio in the month and in the log's second half, with the forecast error."""
     confidence = advice.confidence
     share = confidence.shares[0]
     if share.measured_pct is None:
         return []
-    what, workload = memory_text(share.memory_bytes), advice.workload
-    measured = f"Measured: filled by the log's first half it answered {share.measured_pct:.1f} % of the second."
+    cache, workload = memory_text(share.memory_bytes), advice.workload
+    measured = f"Check: filled by the log's first half, it answered {share.measured_pct:.1f} % of the second half."
     if share.sure_points is None:
         return [
-            f"How sure: every repetition asks for the same objects, as --same-objects says, and {what} answers"
-            f" {share.month_pct:.1f} % of the month. {measured}"
+            f"How sure: every repetition reads the same objects (--same-objects), and {cache} answers"
+            f" {share.month_pct:.1f} % of the month's requests. {measured}"
         ]
     requests = workload.demand.requests * float(workload.repeats_per_month)
     s3_usd = requests * float(workload.prices.usd("s3-get"))
     count = round(confidence.new_objects)
     new = count_text(count, "new object") if count else "no new object"
     return [
-        f"How sure: the month has {new} in each repetition, and {what} answers {share.month_pct:.1f} % of it."
-        f" {measured} By how far parts of the log are foretold from the part before, a share is known to"
-        f" +/- {share.sure_points:.1f} points, {usd_text(share.sure_points / 100 * s3_usd)} USD of S3's requests in a"
+        f"How sure: each repetition brings {new}, and {cache} answers {share.month_pct:.1f} % of the month's"
+        f" requests. {measured} Error of the hit ratio: +/- {share.sure_points:.1f} points, from forecasts of each part"
+        f" of the log by the part before it. That is {usd_text(share.sure_points / 100 * s3_usd)} USD of S3 GETs a"
         " month."
     ]
 
 
 def _unsized_ranges(advice: Advice) -> list[str]:
-    """Return what the answer takes for granted of objects of which the log shows ranges and no size."""
+    """Return the assumption about objects with ranges but no size in the log, if it may change the verdict."""
     trace = advice.workload.trace
     is_seldom = trace.unsized_ranges < _FEW_RANGES * len(trace)
     if is_seldom or advice.verdict_if_it_lasts not in ("use the library", "deploy"):
         return []
     return [
         f"{count_text(trace.unsized_ranges, 'request')} read ranges of objects whose size the log does"
-        " not show. They count as large as these ranges reach, and the library keeps whole objects: if they are larger"
-        " than an eighth of its memory, it keeps none of them (--fields object=NAME)."
+        " not show. Each object counts as large as its ranges reach. The library keeps whole objects: if these are"
+        " larger than an eighth of its memory, it keeps none of them (--fields object=NAME)."
     ]
 
 
 def _readers(advice: Advice) -> str:
     count = advice.workload.setup.reader_processes
     if count == 1:
-        return "One process reads, and stays (--reader-processes)."
-    return f"{count:,} processes read, and stay, each with a share of the requests (--reader-processes)."
+        return "Assumes one long-lived reader process (--reader-processes)."
+    return f"Assumes {count:,} long-lived reader processes that share the requests (--reader-processes)."
 
 
 def change_lines(advice: Advice) -> list[str]:
-    """Return what would change the verdict: the value of a hit, S3's latency, free tiers."""
+    """Return the verdict's sensitivity to hit value, S3's latency and free tiers."""
     found = advice.sensitivity
-    what, spans, usd, per = "hit", found.by_hit_value, advice.value.usd_per_hit, advice.per_hit
+    unit, spans, usd, per = "hit", found.by_hit_value, advice.value.usd_per_hit, advice.per_hit
     if advice.value.usd_per_ms:
-        what, spans, usd, per = "millisecond saved", found.by_ms_value, advice.value.usd_per_ms, advice.per_ms
-    lines = [f"Value of a {what}: {_spans_text(spans, usd, _per_million_text)}."]
+        unit, spans, usd, per = "millisecond saved", found.by_ms_value, advice.value.usd_per_ms, advice.per_ms
+    lines = [f"Value of a {unit}: {_spans_text(spans, usd, _per_million_text)}."]
     if all(span.name != advice.ours.system.name for span in spans):
         over_s3 = per.over_s3_usd
-        worth = "" if over_s3 is None else f" The stack is worth more than S3 alone {_from(over_s3)}, but"
-        lines[0] += f"{worth} at no value the best buy." if worth else " At no value is it the stack."
+        beats = "" if over_s3 is None else f" The stack beats S3 alone {_from(over_s3)}, but"
+        lines[0] += f"{beats} is never the best buy." if beats else " The stack is never the best buy."
     if found.by_s3_ms:
         assumed_ms = advice.clock.tiers.s3_ms
         likely = [span for span in found.by_s3_ms if span.start < _SLOWEST_MS]
         by_ms = _spans_text(likely, assumed_ms, lambda ms: f"{number_text(ms, digits=3)} ms")
-        instead = ", the value of a hit in proportion" if advice.value.usd_per_hit else ""
-        lines.append(f"Latency of S3 ({assumed_ms:g} ms to its first byte assumed){instead}: {by_ms}.")
+        scaled = ", with the value of a hit in proportion" if advice.value.usd_per_hit else ""
+        lines.append(f"Latency of S3 ({assumed_ms:g} ms to the first byte assumed){scaled}: {by_ms}.")
     if advice.verdict_differs:
         other, free = advice.other_column_winner, "free tiers and CloudFront's flat-rate plans"
         name, usd = name_text(other), other.usd_per_month if advice.free_tiers else other.free_usd_per_month
@@ -161,39 +166,39 @@ def change_lines(advice: Advice) -> list[str]:
 
 
 def break_even_lines(advice: Advice) -> list[str]:
-    """Return how often the log may come for Burstcache to be cheaper, and from which value of latency it pays."""
+    """Return break-even frequencies under the thesis's policy, and the lowest values at which the stack pays."""
     rivals = best_of(advice, lambda system: system.latency_class)
     always = [name_text(system) for system in rivals if system.cheaper_at is not None and system.cheaper_at.most == 0]
-    lines = [f"Cheaper, even if this log comes once a month: {', '.join(always)}."] if always else []
+    lines = [f"Cheaper than {_THESIS_STACK}, even at one repetition a month: {', '.join(always)}."] if always else []
     lines += [_frequency_text(system, advice) for system in rivals if name_text(system) not in always]
-    for what, found in (("hit", advice.per_hit), ("millisecond saved", advice.per_ms)):
-        lines.append(_break_even_text(what, found))
+    for unit, value in (("hit", advice.per_hit), ("millisecond saved", advice.per_ms)):
+        lines.append(_break_even_text(unit, value))
     return lines
 
 
 def best_of(advice: Advice, group: Callable[[System], str]) -> list[System]:
-    """Return the best of each group of what one could buy other than S3 alone, best net value first."""
+    """Return the best competitor of each group other than S3 alone, by descending net value."""
     best: dict[str, System] = {}
-    for system in by_net_value(choices(advice.others), advice):
+    for system in by_net_value(for_sale(advice.others), advice):
         best.setdefault(group(system), system)
     return [system for system in best.values() if system.name != "s3-only"]
 
 
 def by_net_value(systems: Sequence[System], advice: Advice) -> list[System]:
-    """Return systems, the best net value first, of equals the lower bill."""
+    """Return systems by descending net value, then ascending bill."""
     return sorted(systems, key=lambda system: (-system.gain.net_usd(advice.value), system.usd_per_month))
 
 
 def name_text(system: System) -> str:
-    """Return a system's name in a sentence."""
+    """Return a system's name for use in a sentence."""
     return spoken(system.name)
 
 
 def spoken(name: str) -> str:
-    """Return a system in a sentence, by its name."""
+    """Return a name for use in a sentence."""
     kind, _, of = name.partition(":")
     if kind == "range-memory":
-        return f"ranges in memory of your own ({of.removesuffix('MB')} MB, any age)"
+        return f"your own cache of ranges ({of.removesuffix('MB')} MB, no bound on staleness)"
     if kind in _LIBRARY:
         return f"the library alone ({of.removesuffix('MB')} MB, {_LIBRARY[kind]})"
     return _SPOKEN.get(name, name)
@@ -206,11 +211,11 @@ def _share_text(system: System) -> str:
 
 
 def _time_text(system: System) -> str:
-    """Return how long a hit takes in the mean, and its first byte if the rest takes as long again."""
+    """Describe a hit's mean latency, and its first-byte latency if the transfer takes at least as long."""
     text = f"{number_text(system.hit_ms, digits=2)} ms"
-    if system.hit_ms < _LONG_WAY * system.first_byte_ms:
+    if system.hit_ms < _SLOW_TRANSFER * system.first_byte_ms:
         return text
-    return f"{text}, their first byte in {number_text(system.first_byte_ms, digits=2)} ms"
+    return f"{text} (first byte in {number_text(system.first_byte_ms, digits=2)} ms)"
 
 
 def _made_of(advice: Advice) -> str:
@@ -222,18 +227,18 @@ def _made_of(advice: Advice) -> str:
 def _never_stops(advice: Advice) -> list[str]:
     if not advice.ours.never_stops:
         return []
-    return ["Its nodes never stop under this policy: nodes of your own that are always on do as well."]
+    return ["Under this policy its nodes never stop, so your own always-on nodes would do as well."]
 
 
 def _cheapest(advice: Advice) -> System | None:
-    """Return the cheapest system with at least our hits; None if there is none."""
+    """Return the cheapest system with at least as many hits as the stack, if any."""
     ours = advice.ours.system
-    better = [one for one in choices(advice.others) if one.gain.hits >= ours.gain.hits and one.name != "s3-only"]
+    better = [one for one in for_sale(advice.others) if one.gain.hits >= ours.gain.hits and one.name != "s3-only"]
     return min(better, key=lambda system: system.usd_per_month, default=None)
 
 
 def _spans_text(spans: Sequence[Span], at: float, text_of: Callable[[float], str]) -> str:
-    """Return what is the best buy in the spans around a value."""
+    """Describe the best buys in the spans around a value."""
     here = next((i for i, span in enumerate(spans) if span.to is None or at < span.to), len(spans) - 1)
     first = max(0, min(here - 1, len(spans) - _MOST_SPANS))
     shown = spans[first : first + _MOST_SPANS]
@@ -246,33 +251,33 @@ def _spans_text(spans: Sequence[Span], at: float, text_of: Callable[[float], str
 
 
 def _per_million_text(usd: float) -> str:
-    """Return a value in the one unit of a sentence that compares several."""
+    """Format a value per million, the unit in which a sentence compares values."""
     return f"{number_text(usd * 1e6, digits=3)} USD per million"
 
 
 def _frequency_text(system: System, advice: Advice) -> str:
     at, demand, name = system.cheaper_at, advice.workload.demand, name_text(system)
-    assert at is not None, "only this system is not compared with itself"
+    assert at is not None, "only Burstcache itself has no break-even frequency"
     if at.most is None and at.least <= 1:
-        return f"{name} costs more, however often this log comes."
+        return f"{name} costs more than {_THESIS_STACK} at any number of repetitions."
     if at.most is None:
-        return f"{name}: the stack is cheaper if this log comes {at.least:,} times a month or more."
-    ends = f"; from {at.most + 1:,} times on {name} is"
+        return f"{name}: {_THESIS_STACK} is cheaper from {at.least:,} repetitions a month."
+    ends = f"; from {at.most + 1:,}, {name} is"
     if at.most * (demand.last_us - demand.first_us) > at.window_h * US_PER_H:
-        ends = ", which is more often than it fits"
-    return f"{name}: the stack is cheaper if this log comes up to {count_text(at.most, 'time')} a month{ends}."
+        ends = ", more than a month can hold"
+    return f"{name}: {_THESIS_STACK} is cheaper up to {count_text(at.most, 'repetition')} a month{ends}."
 
 
-def _break_even_text(what: str, found: BreakEvenValue) -> str:
-    if found.over_s3_usd is None:
-        return f"Per {what}: it never pays, since it makes nothing faster."
-    text = f"Per {what}: worth more than S3 alone {_from(found.over_s3_usd)}"
-    if found.best_buy is None:
-        return f"{text}; never the best buy."
-    span = f"from {each_usd_text(found.best_buy.from_usd)}"
-    if found.best_buy.to_usd is not None:
-        span += f" to {each_usd_text(found.best_buy.to_usd)}"
-    return f"{text}; the best buy of all {span}."
+def _break_even_text(unit: str, value: BreakEvenValue) -> str:
+    if value.over_s3_usd is None:
+        return f"Per {unit}: the stack never pays, since it makes nothing faster."
+    text = f"Per {unit}: the stack beats S3 alone {_from(value.over_s3_usd)}"
+    if value.best_buy is None:
+        return f"{text}, but is never the best buy."
+    span = f"from {each_usd_text(value.best_buy.from_usd)}"
+    if value.best_buy.to_usd is not None:
+        span += f" to {each_usd_text(value.best_buy.to_usd)}"
+    return f"{text}, and is the best buy {span}."
 
 
 def _from(usd: float) -> str:

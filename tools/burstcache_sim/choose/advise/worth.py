@@ -1,7 +1,8 @@
-"""What latency is worth against what a system costs: the rule by which `burstcache advise` decides.
+"""The worth of latency against the cost of a system: the rule by which `burstcache advise` decides.
 
-A system's net value is what its hits, or the milliseconds that it saves against S3 read directly, are worth, less
-what its bill exceeds that of S3 alone. S3 alone has a net value of 0; the highest net value is the best buy.
+A system's net value is the value of its hits, or of the milliseconds that it saves over direct reads from S3, minus
+its extra cost. The extra cost is the excess of its bill over the bill of S3 alone. S3 alone has a net value of 0. The
+system with the highest net value is the best buy.
 """
 
 from __future__ import annotations
@@ -11,79 +12,79 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isclose
 
-from burstcache_sim.bill.clock import NOT_MODIFIED_SHARE
+from burstcache_sim.bill.latency_model import NOT_MODIFIED_SHARE
 
-_SAME = 1e-7  # shares of hits are rounded to 1e-8
+_SAME = 1e-7  # relative tolerance, because hit shares are rounded to 1e-8
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What latency is worth; one of the two is 0."""
+    """The value of latency, per hit or per millisecond. At most one of the two is above 0."""
 
     usd_per_hit: float = 0.0
-    usd_per_ms: float = 0.0  # per millisecond saved, of one request
+    usd_per_ms: float = 0.0  # per millisecond saved on one request
 
     @property
     def is_known(self) -> bool:
-        """Whether a value was given."""
+        """Whether either value is set."""
         return self.usd_per_hit > 0 or self.usd_per_ms > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Yield:
-    """What a system gives and takes in a month, all against S3 read directly."""
+    """A system's monthly gains and cost, compared with direct reads from S3."""
 
     extra_usd: float
     hits: float  # answers fast enough to count as hits
-    saved_ms: float  # over all requests; below 0 if it makes requests slower
-    served: float = 0.0  # answers without S3, however fast
-    confirmed: float = 0.0  # answers that S3 only confirms
+    saved_ms: float  # over all requests (negative if requests get slower)
+    served: float = 0.0  # answers without S3, at any latency
+    confirmed: float = 0.0  # answers after a 304 from S3
 
     def at_s3_ms(self, extra_ms: float) -> Yield:
-        """Return what it would give if S3 took this much longer; shorter if below 0 [ms]."""
+        """Return the gains if S3's latency changed by `extra_ms` [ms]."""
         return replace(self, saved_ms=self.saved_ms + self.s3_waits * extra_ms)
 
     @property
     def s3_waits(self) -> float:
-        """How many times as long as S3's first byte takes it saves."""
+        """The number of saved waits for S3's first byte. A 304 saves part of a wait."""
         return self.served + (1 - NOT_MODIFIED_SHARE) * self.confirmed
 
     def net_usd(self, value: Value) -> float:
-        """Return what the system is worth above its bill [USD a month]."""
+        """Return the net value [USD a month]."""
         return value.usd_per_hit * self.hits + value.usd_per_ms * self.saved_ms - self.extra_usd
 
 
 @dataclass(frozen=True, slots=True)
 class Pays:
-    """From which value something is the best buy, and up to which (None: without limit) [USD]."""
+    """The range of values at which a system is the best buy (`to_usd` None: no upper limit) [USD]."""
 
     from_usd: float
     to_usd: float | None
 
 
 def pays(ours: Sequence[Yield], others: Sequence[Yield], amount: Callable[[Yield], float]) -> Pays | None:
-    """Return the values at which the best of `ours` is worth more than every one of `others`.
+    """Return the values at which the best of `ours` has a higher net value than all `others`.
 
     Args:
-        ours: One system under all parameters worth considering.
-        others: What else one could buy, S3 alone among it.
-        amount: What the value is paid for: hits or milliseconds.
+        ours: Gains of one system, under all parameters worth considering.
+        others: Gains of the competitors, including S3 alone.
+        amount: Function that returns the valued quantity: hits or milliseconds.
 
     Returns:
-        The first such span; None if there is none. The net value of a system is a straight line over the value, and
-        the best of several has the highest line, so the best changes only where two lines cross.
+        The first such range, or None if Burstcache never wins. A system's net value is linear in the value of latency,
+        so the best system changes only where two lines cross.
     """
-    mine = _best_lines([(amount(one), one.extra_usd) for one in ours])
-    theirs = _best_lines([(amount(one), one.extra_usd) for one in others])
-    crossings = {(a_usd - b_usd) / (a - b) for a, a_usd in mine for b, b_usd in theirs if a != b}
+    our_lines = _best_lines([(amount(gain), gain.extra_usd) for gain in ours])
+    other_lines = _best_lines([(amount(gain), gain.extra_usd) for gain in others])
+    crossings = {(a_usd - b_usd) / (a - b) for a, a_usd in our_lines for b, b_usd in other_lines if a != b}
     values = [0.0, *sorted(value for value in crossings if value > 0)]
     spans = [*pairwise(values), (values[-1], None)]
-    won = [span for span in spans if _highest(mine, _inside(*span)) > _highest(theirs, _inside(*span))]
-    if not won:
+    wins = [span for span in spans if _highest(our_lines, _inside(*span)) > _highest(other_lines, _inside(*span))]
+    if not wins:
         return None
-    first = won[0]
+    first = wins[0]
     last = first
-    for span in won[1:]:
+    for span in wins[1:]:
         if span[0] != last[1]:
             break
         last = span
@@ -92,7 +93,7 @@ def pays(ours: Sequence[Yield], others: Sequence[Yield], amount: Callable[[Yield
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is the best buy between two values; `to` None: without limit."""
+    """The best buy between two values (`to` None: no upper limit)."""
 
     name: str
     start: float
@@ -100,12 +101,12 @@ class Span:
 
 
 def best_buys(lines: Sequence[tuple[str, float, float]], least: float = 0.0) -> tuple[Span, ...]:
-    """Return what is the best buy at each value, in their order.
+    """Return the best buy at each value, in ascending order of values.
 
     Args:
-        lines: Names, what each gains per unit of the value, and what it costs; a name may come several times. Of equal
-            ones the first counts.
-        least: The lowest value that is looked at.
+        lines: Each system's name, gain per unit of value, and cost. A name may occur several times. Among equal lines,
+            the first wins.
+        least: The lowest value to consider.
     """
     spans: list[Span] = []
     at = least
@@ -129,16 +130,16 @@ def best_buys(lines: Sequence[tuple[str, float, float]], least: float = 0.0) -> 
 
 
 def _different(lines: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """Return the lines without those that an earlier one equals, but for rounding."""
-    found: list[tuple[str, float, float]] = []
+    """Return the lines without duplicates, up to rounding errors."""
+    kept: list[tuple[str, float, float]] = []
     for line in lines:
-        if not any(all(isclose(*pair, rel_tol=_SAME) for pair in zip(line[1:], one[1:], strict=True)) for one in found):
-            found.append(line)
-    return found
+        if not any(all(isclose(*pair, rel_tol=_SAME) for pair in zip(line[1:], one[1:], strict=True)) for one in kept):
+            kept.append(line)
+    return kept
 
 
 def _best_lines(lines: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the lines (slope, cost) that are not below another one everywhere."""
+    """Return the Pareto front of lines (slope, cost). No other line has a higher slope at the same or a lower cost."""
     best: list[tuple[float, float]] = []
     for slope, cost in sorted(lines, key=lambda line: (line[1], -line[0])):
         if not best or slope > best[-1][0]:

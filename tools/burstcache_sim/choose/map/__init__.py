@@ -1,1 +1,1 @@
-"""Where Burstcache is the best buy: over loads of every kind, next to what else one could buy."""
+"""The map of loads for which Burstcache is the best buy."""

@@ -1,4 +1,4 @@
-"""A map as table and pictures: against rivals that are coherent, and against those of any age."""
+"""Drawing of a map: a table, a picture against rivals that revalidate with S3, and a picture against all rivals."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ _COLUMNS = (
 )
 _KINDS = {"s3-only": "S", "s3-express": "X", "efs": "F", "cloudfront": "C"}
 _LEGEND = (
-    "The best buy: B Burstcache, M own memory, X S3 Express, N a node or task, F EFS, S S3; with +: below own memory."
+    "Best buy: B Burstcache, M readers' memory, X S3 Express, N node or task, F EFS, S S3. +: behind readers' memory."
 )
-_LOADS = f"Objects of 100 KB by Zipf's law; {READERS} readers, each with {MEMORY_MB} MB of its own, theirs and ours."
+_LOADS = f"Objects of 100 KB by Zipf's law. {READERS} readers with {MEMORY_MB} MB of memory each, in every system."
 Rival = Callable[[Cell], Buy]
 
 
 def coherent(cell: Cell) -> Buy:
-    """Return the best rival whose answers S3 has confirmed."""
+    """Return the best of S3 and the rivals that revalidate with S3."""
     return cell.coherent
 
 
-def any_age(cell: Cell) -> Buy:
-    """Return the best rival of all."""
-    return cell.any_age
+def any_rival(cell: Cell) -> Buy:
+    """Return the best of all rivals."""
+    return cell.any_rival
 
 
 PICTURES: dict[str, tuple[Rival, str]] = {
-    "map-coherent": (coherent, "Burstcache against S3 and what S3 confirms"),
-    "map-any-age": (any_age, "Burstcache against all rivals, most of which answer with any age"),
+    "map-coherent": (coherent, "Burstcache against S3 and rivals that revalidate"),
+    "map-any-age": (any_rival, "Burstcache against all rivals, most without a bound on staleness"),
 }
 
 
 def write_map(cells: Sequence[Cell], folder: Path) -> list[Path]:
-    """Write the table and both pictures into a folder; return what was written."""
+    """Write the table and both pictures into a folder, and return their paths."""
     table = folder / "map.csv"
     table.write_text(table_csv(cells), encoding="utf-8")
     written = [table]
@@ -66,7 +66,7 @@ def write_map(cells: Sequence[Cell], folder: Path) -> list[Path]:
             panel_rows=VALUES_USD_PER_MILLION,
             title=title,
             lines=[
-                "Green: won, by more than a tenth and half a dollar a month; red: lost by as much; grey: neither.",
+                "Green: won by more than a tenth and half a dollar a month. Red: lost by as much. Grey: neither.",
                 _LEGEND,
                 _LOADS,
             ],
@@ -79,21 +79,21 @@ def write_map(cells: Sequence[Cell], folder: Path) -> list[Path]:
 
 
 def table_csv(cells: Sequence[Cell]) -> str:
-    """Return the map as CSV, a line per load and value."""
+    """Return the map as CSV, one row per load and hit value."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for cell in cells:
         load, ours = cell.load, cell.ours
         row = [load.working_set_gb, load.duty, load.per_s, cell.usd_per_million, ours.note, *_usd(ours)]
-        for rival in (cell.coherent, cell.any_age):
+        for rival in (cell.coherent, cell.any_rival):
             row += [rival.name, *_usd(rival), cell.outcome(rival)]
         writer.writerow(row)
     return text.getvalue()
 
 
 def panels_of(cells: Sequence[Cell], rival: Rival) -> dict[tuple[float, float], list[list[tuple[str, str]]]]:
-    """Return what a picture shows, by requests a second and value of a hit."""
+    """Return the cells of a picture, grouped by requests per second and hit value."""
     by_load = {(cell.load, cell.usd_per_million): cell for cell in cells}
 
     def field(cell: Cell) -> tuple[str, str]:
@@ -108,19 +108,19 @@ def panels_of(cells: Sequence[Cell], rival: Rival) -> dict[tuple[float, float], 
 
 
 def summary_lines(cells: Sequence[Cell]) -> list[str]:
-    """Return how many cells are won, tied and lost, by the value of a hit."""
+    """Return the numbers of cells won, tied and lost, by hit value."""
     lines = []
     for name, (rival, title) in PICTURES.items():
         lines.append(f"{title} ({name}):")
         for value in VALUES_USD_PER_MILLION:
             counts = Counter(cell.outcome(rival(cell)) for cell in cells if cell.usd_per_million == value)
             won, tied, lost = (counts[outcome] for outcome in ("wins", "ties", "loses"))
-            lines.append(f"  a hit worth {value:g} USD per million: {won} won, {tied} tied, {lost} lost")
+            lines.append(f"  value of a hit {value:g} USD per million: {won} won, {tied} tied, {lost} lost")
     return lines
 
 
 def letter_of(name: str) -> str:
-    """Return a rival's letter: what it is, and if it stands below own memory."""
+    """Return a rival's letter, with + if it is behind readers' memory."""
     kind = name.partition(":")[0]
     below = kind.removeprefix("reader-memory+")
     if kind.startswith("reader-memory") and below == kind:

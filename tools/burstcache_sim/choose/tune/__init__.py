@@ -1,1 +1,1 @@
-"""The search for the best parameters."""
+"""The search that tunes a policy's parameters for a log."""

@@ -1,8 +1,8 @@
-"""What a search may try: both policies' parameters, as points that can be moved a little.
+"""Search candidates: a policy's parameters as points that move in small steps.
 
-The thesis's policy is searched in its single parameters, which `PolicyOverrides` sets one by one, within what a live
-system does well; the break-even policy in its one knob. Every point is rounded to two or three digits, so that a
-recommendation can be read and typed.
+The thesis's policy is searched over the parameters that `PolicyOverrides` sets individually, within the range that a
+live system handles well. The other policies are searched over their single knob. Points are rounded to two or three
+digits to keep recommendations easy to read and type.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from burstcache_sim.policies.policy import Policy, WorthPolicy
 from burstcache_sim.policies.thesis import Thesis
 
 Point = tuple[float, ...]
-TEMPLATE_RATE, TEMPLATE_SENSITIVITY = "9", "4"  # template.yaml's defaults; the overrides stand on them
+TEMPLATE_RATE, TEMPLATE_SENSITIVITY = "9", "4"  # template.yaml's defaults, which the overrides change
 
 _RATES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 4, 6, 9, 12, 20, 30, 45, 60)
 _SENSITIVITIES = (1, 2, 3, 4, 5)
@@ -28,34 +28,34 @@ _FINEST = 0.05  # a smaller step would vanish in rounding
 
 
 class Space(Protocol):
-    """Where a search looks."""
+    """A policy's search space."""
 
     def start(self, count: int, random: Random) -> list[Point]:
-        """Return points all over the space."""
+        """Return points spread over the space."""
 
     def near(self, point: Point, step: float, random: Random) -> Point:
-        """Return the point moved by a factor of up to 2 to the power of `step`."""
+        """Move the point by a factor of at most 2 to the power of `step`, up or down."""
 
     def policy(self, point: Point) -> Policy:
-        """Return the policy under the setting that the point stands for."""
+        """Return the policy with the point's values."""
 
     def text(self, point: Point) -> str:
-        """Return the point as a person writes it."""
+        """Format the point for an option or template parameter."""
 
     @property
     def usual(self) -> Point | None:
-        """The template's point; None if it does not have this policy."""
+        """The template's point, or None if the template uses another policy."""
 
     def plainer(self, point: Point) -> list[Point]:
-        """Return the points in which one more value is the template's."""
+        """Return the point's variants in which one more value equals the template's."""
 
     def oddness(self, point: Point) -> tuple[float, float]:
-        """Return how many values differ from the template's, and by how many powers of 2."""
+        """Return the number of non-template values, and their total distance from the template in powers of 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """One parameter: bounds, and the only values if it has few."""
+    """A parameter's bounds, and its values if only a few are allowed."""
 
     least: float
     most: float
@@ -73,8 +73,8 @@ class _Range:
         return _rounded(min(max(value * 2 ** random.uniform(-step, step), self.least), self.most), 2)
 
 
-# TICK, lambda threshold, window, Redis threshold, Redis utilization, check. Not a window of many requests: the table's
-# row would grow with it, and with the row what every write costs.
+# TICK, lambda threshold, window, Redis threshold, Redis utilization, check. Windows stay small, because a larger window
+# enlarges the table's row and thus the cost of every write.
 _THESIS = (
     _Range(1, 900),
     _Range(1, 21_600),
@@ -87,17 +87,17 @@ _HIT_VALUE_USD = _Range(1e-9, 1)
 
 
 class ThesisSpace:
-    """The thesis's policy: six parameters; the seventh, `keep_running`, changes nothing from 30 s on."""
+    """The thesis policy's search space of six parameters. The seventh, `keep_running`, has no effect from 30 s on."""
 
     def start(self, count: int, random: Random) -> list[Point]:
-        """Return the configurator's points for rates and sensitivities, patient and eager; then random points."""
-        known = [_configured(rate, s, boots) for rate in _RATES for s in _SENSITIVITIES for boots in (4, 0)]
-        random.shuffle(known)
-        at_random = [tuple(range_.draw(random) for range_ in _THESIS) for _ in range(count - len(known))]
-        return (known + at_random)[:count]
+        """Return the configurator's points for many rates, sensitivities and Redis thresholds, then random points."""
+        configured = [_configured(rate, s, boots) for rate in _RATES for s in _SENSITIVITIES for boots in (4, 0)]
+        random.shuffle(configured)
+        at_random = [tuple(range_.draw(random) for range_ in _THESIS) for _ in range(count - len(configured))]
+        return (configured + at_random)[:count]
 
     def near(self, point: Point, step: float, random: Random) -> Point:
-        """Move one or two parameters."""
+        """Move one or two of the point's values."""
         moved = list(point)
         for place in random.sample(range(len(point)), random.choice((1, 2))):
             moved[place] = _THESIS[place].move(point[place], max(step, _FINEST), random)
@@ -120,70 +120,70 @@ class ThesisSpace:
         )
 
     def text(self, point: Point) -> str:
-        """Return the template's `PolicyOverrides`."""
+        """Format the point as the template's `PolicyOverrides`."""
         return overrides_text(self.parameters(point))
 
     @property
     def usual(self) -> Point:
-        """What the configurator makes of the template's rate and sensitivity."""
+        """The configurator's point for the template's rate and sensitivity."""
         return _configured(float(TEMPLATE_RATE), int(TEMPLATE_SENSITIVITY), redis_threshold=4)
 
     def plainer(self, point: Point) -> list[Point]:
-        """Return the points in which one of the odd values is put back."""
+        """Return the point's variants in which one changed value is reset to the template's."""
         usual = self.usual
         return [(*point[:i], usual[i], *point[i + 1 :]) for i, value in enumerate(point) if value != usual[i]]
 
     def oddness(self, point: Point) -> tuple[float, float]:
-        """Return how many values differ, and by how many powers of 2 together."""
+        """Return the number of changed values, and their total distance from the template in powers of 2."""
         pairs = [(value, usual) for value, usual in zip(point, self.usual, strict=True) if value != usual]
         return len(pairs), sum(abs(log2((value + 1) / (usual + 1))) for value, usual in pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class WorthSpace:
-    """A policy with one knob: what a hit is worth."""
+    """The search space of a policy with a single knob, the hit value."""
 
     of: type[WorthPolicy]
     prices: TierPrices
 
     def start(self, count: int, random: Random) -> list[Point]:
-        """Return values from 1e-9 to 1 USD, evenly spaced by their logarithm."""
+        """Return hit values from 1e-9 to 1 USD, evenly spaced on a logarithmic scale."""
         ratio = _HIT_VALUE_USD.most / _HIT_VALUE_USD.least
         return [(_rounded(_HIT_VALUE_USD.least * ratio ** (i / max(count - 1, 1)), 3),) for i in range(count)]
 
     def near(self, point: Point, step: float, random: Random) -> Point:
-        """Move the value."""
+        """Move the hit value."""
         moved = point[0] * 2 ** random.uniform(-step, step)
         return (_rounded(min(max(moved, _HIT_VALUE_USD.least), _HIT_VALUE_USD.most), 3),)
 
     def policy(self, point: Point) -> Policy:
-        """Return what follows from the value at the sheet's prices."""
+        """Return the policy for the hit value, at the sheet's prices."""
         return self.of.worth(Fraction(self.text(point)), self.prices)
 
     def text(self, point: Point) -> str:
-        """Return the value as `--hit-value-usd` takes it."""
+        """Format the hit value for `--hit-value-usd`."""
         return f"{point[0]:.3g}"
 
     @property
     def usual(self) -> None:
-        """Nothing: the live system does not have this policy."""
+        """Always None, because no hit value is plainer than another."""
 
     def plainer(self, point: Point) -> list[Point]:
-        """Return nothing: one value is as plain as another."""
+        """Return an empty list, because all hit values are equally plain."""
         return []
 
     def oddness(self, point: Point) -> tuple[float, float]:
-        """Return the same for every value."""
+        """Return zeros, because all hit values are equally plain."""
         return 0, 0
 
 
 def space_of(policy: type[Policy], prices: TierPrices) -> Space:
-    """Return where a policy's settings are searched."""
+    """Return a policy's search space."""
     return WorthSpace(policy, prices) if issubclass(policy, WorthPolicy) else ThesisSpace()
 
 
 def overrides_text(parameters: Parameters) -> str:
-    """Return the `PolicyOverrides` that make these parameters of the template's rate and sensitivity."""
+    """Return the `PolicyOverrides` that turn the template's rate and sensitivity into these parameters."""
     usual = configure(Fraction(TEMPLATE_RATE), Fraction(TEMPLATE_SENSITIVITY))
     changes = []
     for field in fields(Parameters):
@@ -202,19 +202,19 @@ def seconds_text(time_us: int) -> str:
 
 
 def unseen(points: Sequence[Point], seen: set[Point]) -> list[Point]:
-    """Return the new points, once each, and note them."""
+    """Return the distinct points that are not in `seen`, and add these points to `seen`."""
     new = [point for point in dict.fromkeys(points) if point not in seen]
     seen.update(new)
     return new
 
 
 def _configured(rate: float, sensitivity: int, redis_threshold: int) -> Point:
-    """Return the configurator's answer, moved into the space."""
+    """Return the configurator's point, clipped to the space."""
     p = configure(Fraction(str(rate)), Fraction(sensitivity), least_tick_s=0)
-    wanted = p.tick_us / US_PER_S, p.lambda_threshold_us / US_PER_S, p.redis_utilization_us / US_PER_S
+    times_s = p.tick_us / US_PER_S, p.lambda_threshold_us / US_PER_S, p.redis_utilization_us / US_PER_S
     tick_s, threshold_s, utilization_s = (
         _rounded(min(max(value, range_.least), range_.most), 2)
-        for value, range_ in zip(wanted, (_THESIS[0], _THESIS[1], _THESIS[4]), strict=True)
+        for value, range_ in zip(times_s, (_THESIS[0], _THESIS[1], _THESIS[4]), strict=True)
     )
     return tick_s, threshold_s, p.lambda_window_elements, redis_threshold, utilization_s, p.redis_check_us / US_PER_S
 

@@ -1,4 +1,4 @@
-"""Candidates that were tried, and their Pareto front in cost and hits."""
+"""The Pareto front of tried candidates, by cost and hits."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One candidate. `text` is how a person writes it: `PolicyOverrides`, or what a hit is worth."""
+    """A candidate with its results."""
 
     point: Point
     policy: Policy
-    text: str
+    text: str  # `PolicyOverrides`, or the hit value
     result: RunResult
     usd_per_month: float
-    repeats_per_month: float  # how often the log comes
+    repeats_per_month: float  # repetitions of the log
 
     @property
     def in_memory_pct(self) -> float:
@@ -31,7 +31,7 @@ class Tried:
 
 
 def pareto_front(tried: Sequence[Tried]) -> tuple[Tried, ...]:
-    """Return the candidates that no other beats in both cost and hits, cheapest first."""
+    """Return the candidates that no other candidate beats in both cost and hits, cheapest first."""
     front: list[Tried] = []
     for one in sorted(tried, key=lambda t: (t.usd_per_month, -t.in_memory_pct)):
         if not front or one.in_memory_pct > front[-1].in_memory_pct:
@@ -40,7 +40,7 @@ def pareto_front(tried: Sequence[Tried]) -> tuple[Tried, ...]:
 
 
 def spread(front: Sequence[Tried], count: int) -> list[Tried]:
-    """Return at most `count` candidates of a front, evenly spread, the first and the last among them."""
+    """Return at most `count` candidates of a front, evenly spread, including the first and the last."""
     if len(front) <= count:
         return list(front)
     return [front[round(i * (len(front) - 1) / max(count - 1, 1))] for i in range(count)]

@@ -1,7 +1,7 @@
-"""How well tuned parameters last: tuned on a log's first half, used in its second.
+"""Hold-out validation: parameters tuned on a log's first half are tested on its second half.
 
-The best of thousands of candidates looks better on the log it was chosen on. Here it meets requests that it was not
-chosen on, next to what choosing on these would have given, and to what the template gives without any choice.
+The best of thousands of candidates overfits the log that selected it. On the second half, the best candidate of the
+first half is compared with parameters tuned on the second half (hindsight) and with the template's parameters.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from burstcache_sim.choose.tune.objectives import Objective
 from burstcache_sim.choose.tune.search import Tuned, tried_on, tune
 from burstcache_sim.choose.tune.workload import Workload
 
-LEAST_REQUESTS = 100  # in either half
-_EFFORT = 0.25  # of a whole search, for each half
+LEAST_REQUESTS = 100  # minimum in each half
+_EFFORT = 0.25  # share of a full search's candidates to try on each half
 
 
 @dataclass(frozen=True, slots=True)
 class HoldOut:
-    """What parameters give in a log's second half, repeated for a month."""
+    """Results of three settings in a log's second half, repeated for a month."""
 
     workload: Workload  # the second half
-    tuned_before: Tried  # on the first half
-    tuned_on_it: Tried  # on the second half itself: hindsight
-    usual: Tried | None  # the template's; None if it does not have this policy
+    tuned_before: Tried  # tuned on the first half
+    tuned_on_it: Tried  # tuned on the second half (hindsight)
+    usual: Tried | None  # the template's setting (None if the template uses another policy)
 
     def rows(self) -> list[tuple[str, Tried]]:
-        """Return each with what it was tuned on."""
+        """Return the results, each labelled by the requests used for tuning."""
         rows = [("the first half", self.tuned_before), ("the second half itself", self.tuned_on_it)]
         return rows + ([("nothing: the template's own", self.usual)] if self.usual else [])
 
@@ -42,29 +42,29 @@ def hold_out(
     *,
     candidates: int | None = None,
 ) -> HoldOut | None:
-    """Check how well tuned parameters last.
+    """Tune parameters on a log's first half and test them on its second half.
 
     Args:
         workload: The whole log.
-        objective_of: The objective of each half.
-        space: Which policy.
-        candidates: How many the search of the whole log tries; None for what takes seconds.
+        objective_of: Function that returns the objective for a half.
+        space: The policy's search space.
+        candidates: Number of candidates for a search of the whole log. If None, as many as finish within seconds.
 
     Returns:
-        None if one half, by time, has too few requests.
+        The results, or None if the log's first or second half (by time) has too few requests.
     """
     first, second = _halves(workload)
     if first is None or second is None:
         return None
 
-    def tuned(half: Workload, *known: Point) -> Tuned:
-        return tune(half, objective_of(half), space, candidates=candidates, effort=_EFFORT, known=known)
+    def tuned(half: Workload, *seeds: Point) -> Tuned:
+        return tune(half, objective_of(half), space, candidates=candidates, effort=_EFFORT, seeds=seeds)
 
     before = tuned(first)
     points = [(before.best or before.closest).point, *([space.usual] if space.usual else [])]
-    there = {tried.point: tried for tried in tried_on(second, space, points)}
-    hindsight = tuned(second, points[0]).closest  # never worse than what the first half taught
-    return HoldOut(second, there[points[0]], hindsight, there[points[-1]] if space.usual else None)
+    by_point = {tried.point: tried for tried in tried_on(second, space, points)}
+    hindsight = tuned(second, points[0]).closest  # never worse than the point tuned on the first half
+    return HoldOut(second, by_point[points[0]], hindsight, by_point[points[-1]] if space.usual else None)
 
 
 def _halves(workload: Workload) -> tuple[Workload | None, Workload | None]:

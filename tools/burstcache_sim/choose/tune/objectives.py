@@ -1,4 +1,4 @@
-"""What a search looks for."""
+"""Search objectives."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from typing import Protocol
 
 from burstcache_sim.choose.tune.front import Tried
 
-NEARLY = 0.01  # this much worse than the best is as good: a log's next day differs by more
+NEARLY = 0.01  # a candidate this close to the best counts as equal, because a log's days differ by more
 
 
 class Objective(Protocol):
-    """The aim of a search. A smaller rank is better; its first number is above 0 if the objective is missed."""
+    """A search objective. Lower ranks are better. A rank's first number is above 0 if the objective is missed."""
 
     def rank(self, tried: Tried) -> tuple[float, ...]:
-        """Return how far a candidate is from the objective, then how good it is."""
+        """Return a candidate's distance from the objective, then its quality."""
 
     def is_as_good(self, tried: Tried, best: Tried) -> bool:
-        """True if a candidate is within one per cent of the best, which meets the objective."""
+        """Return whether a candidate is within 1 % of the best candidate, which meets the objective."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheapestAt:
-    """The lowest bill with at least this share of hits."""
+    """The lowest bill at a minimum hit ratio."""
 
     in_memory_pct: float
 
     def rank(self, tried: Tried) -> tuple[float, ...]:
-        """Return what the share lacks, and the bill."""
+        """Return the missing hit ratio, then the bill."""
         return max(0.0, self.in_memory_pct - tried.in_memory_pct), tried.usd_per_month, -tried.in_memory_pct
 
     def is_as_good(self, tried: Tried, best: Tried) -> bool:
-        """True if the share is reached for nearly the lowest bill."""
+        """Return whether the hit ratio is reached at nearly the lowest bill."""
         is_reached = tried.in_memory_pct >= self.in_memory_pct
         return is_reached and tried.usd_per_month <= best.usd_per_month * (1 + NEARLY)
 
 
 @dataclass(frozen=True, slots=True)
 class MostHitsFor:
-    """The highest share of hits for at most this bill."""
+    """The highest hit ratio within a maximum bill."""
 
     usd_per_month: float
 
     def rank(self, tried: Tried) -> tuple[float, ...]:
-        """Return the excess of the bill, and the share."""
+        """Return the excess over the maximum bill, then the negated hit ratio."""
         return max(0.0, tried.usd_per_month - self.usd_per_month), -tried.in_memory_pct, tried.usd_per_month
 
     def is_as_good(self, tried: Tried, best: Tried) -> bool:
-        """True if the bill is kept with nearly the highest share."""
+        """Return whether the bill is within its limit and the hit ratio is nearly the highest."""
         is_kept = tried.usd_per_month <= self.usd_per_month
         return is_kept and tried.in_memory_pct >= best.in_memory_pct * (1 - NEARLY)

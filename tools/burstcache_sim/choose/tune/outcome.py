@@ -1,4 +1,4 @@
-"""What `burstcache sim tune` found, for a terminal, for machines and as CSV."""
+"""The outcome of `burstcache sim tune` as text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from burstcache_sim.choose.tune.hold_out import LEAST_REQUESTS, HoldOut
 from burstcache_sim.choose.tune.search import Tuned
 from burstcache_sim.choose.tune.workload import Workload, excess_text
 from burstcache_sim.output import write_lines
-from burstcache_sim.policies.registry import SIMULATED
+from burstcache_sim.policies.registry import WORTH_POLICIES
 from burstcache_terminal.text import WIDTH, count_text, duration_text, number_text, table_text, wrapped_text
 
-_ROWS = 20  # of the front, at a terminal
+_ROWS = 20  # rows of the front to print at a terminal
 _COLUMNS = ("in_memory_pct", "usd_per_month", "n_s3", "n_lambda", "n_redis", "parameters")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is printed."""
+    """The outcome of a search and its hold-out validation."""
 
     policy: str
     aim: str
@@ -34,48 +34,48 @@ class Found:
 
 
 def found_text(found: Found) -> str:
-    """Return what was found, for a person."""
+    """Return the outcome for a terminal."""
     best, tuned, workload = found.best, found.tuned, found.workload
-    demand, name = workload.demand, "--hit-value-usd" if found.policy in SIMULATED else "PolicyOverrides"
-    what = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
+    demand, name = workload.demand, "--hit-value-usd" if found.policy in WORTH_POLICIES else "PolicyOverrides"
+    log = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
     before = f" (and {tuned.candidates_on_part:,} on its first part)" if tuned.candidates_on_part else ""
     lines = [
         wrapped_text(
-            f"{what} in {duration_text((demand.last_us - demand.first_us) / US_PER_S)};"
-            f" a month counts as this log {number_text(float(workload.repeats_per_month))} times."
+            f"{log} in {duration_text((demand.last_us - demand.first_us) / US_PER_S)},"
+            f" repeated {number_text(float(workload.repeats_per_month))} times a month."
             f"{excess_text(workload)}"
         ),
         wrapped_text(
-            f"{tuned.candidates:,} candidates{before} of the {found.policy} policy tried. Best for {found.aim}"
-            f"{', the plainest within 1 %' * (found.policy == 'thesis')}:"
+            f"Tried {tuned.candidates:,} candidates{before} of the {found.policy} policy. Best for {found.aim}"
+            f"{', the simplest within 1 %' * (found.policy == 'thesis')}:"
         ),
         "",
         f"  {best.in_memory_pct:.2f} % from memory, {best.usd_per_month:,.2f} USD a month",
         wrapped_text(f"  {name}: {best.text or 'empty, as in the template'}", indent="  "),
     ]
-    if found.policy in SIMULATED:
+    if found.policy in WORTH_POLICIES:
         per_million = number_text(float(best.text) * 1_000_000).replace(",", "")
         lines.append(f"  In the template: Policy {found.policy}, HitValueUsdPerMillion {per_million}")
     if workload.redirected:
         sent = f"{count_text(workload.redirected, 'request')} for objects too large for a cache"
-        lines += ["", wrapped_text(f"{sent} {'is' if workload.redirected == 1 else 'are'} sent to S3.")]
+        lines += ["", wrapped_text(f"{sent} {'is' if workload.redirected == 1 else 'are'} redirected to S3.")]
     lines += ["", _lasting_text(found.held_out)]
-    lines += ["", f"Pareto front ({len(tuned.front):,} candidates that no other beats in cost and hits):"]
+    lines += ["", f"Pareto front ({len(tuned.front):,} candidates that no other beats in both cost and hits):"]
     return "\n".join([*lines, _front_table(tuned.front, name)])
 
 
 def _lasting_text(held_out: HoldOut | None) -> str:
     if held_out is None:
         few = f"one half of the log has fewer than {LEAST_REQUESTS} requests"
-        return wrapped_text(f"How well these parameters last cannot be checked: {few}.")
+        return wrapped_text(f"Overfitting cannot be checked: {few}.")
     header = ("tuned on", "memory %", "USD a month")
     rows = [(on, f"{tried.in_memory_pct:.2f}", f"{tried.usd_per_month:,.2f}") for on, tried in held_out.rows()]
-    title = "How well tuned parameters last (results in the log's second half, for a month):"
+    title = "Check for overfitting (results in the log's second half, for a month):"
     return f"{title}\n{table_text(header, rows, right=(1, 2))}"
 
 
 def found_fields(found: Found) -> dict[str, Any]:
-    """Return what was found, for JSON."""
+    """Return the outcome for JSON."""
     tuned, workload, held_out = found.tuned, found.workload, found.held_out
     return {
         "policy": found.policy,
@@ -105,7 +105,7 @@ def tried_fields(tried: Tried) -> dict[str, Any]:
 
 
 def write_csv(path: str, front: Sequence[Tried]) -> None:
-    """Write a front; raise `InvalidSettingError` if the file cannot be written."""
+    """Write a front as CSV, or raise `InvalidSettingError` if the file cannot be written."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -116,7 +116,7 @@ def write_csv(path: str, front: Sequence[Tried]) -> None:
 
 
 def _front_table(front: Sequence[Tried], name: str) -> str:
-    """Return some candidates of a front, evenly spread, as lines."""
+    """Return a table of front candidates, evenly spread."""
     header = ("memory %", "USD a month", "S3", "Lambda", "Redis", name)
     return table_text(header, [_cells(tried) for tried in spread(front, _ROWS)], right=range(5), most=WIDTH)
 

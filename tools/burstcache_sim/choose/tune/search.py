@@ -1,11 +1,12 @@
-"""The search for a policy's parameters for a log and an objective: coarse first, then ever finer around what is good.
+"""The search for a policy's parameters for a log and an objective: coarse at first, then finer around good candidates.
 
-A log too long for a few hundred candidates is searched by its first part, and what is good there is tried on all of it.
-At the end parameters go back to the configurator's defaults wherever that costs next to nothing: the best of thousands
-on one log fits that log's accidents, and a plain setting close to it is worth as much tomorrow.
+A log too long for a few hundred candidates is searched on its first part. The good candidates of that part are then
+tried on the whole log. At the end, parameters are reset to the configurator's defaults where the extra cost is
+negligible. The best of thousands of candidates overfits the log, and a nearby plainer setting performs as well on
+future requests.
 
-The same log, prices and effort try the same candidates: the random numbers have a fixed seed, and how many candidates
-there are depends on the log's length alone.
+The search is deterministic. Its random numbers have a fixed seed, and the number of candidates depends only on the
+log's length.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
 
 _MOST_CANDIDATES, _FEWEST_CANDIDATES = 3_000, 24
-# Requests times candidates: a few seconds on two cores.
+# Budget in requests times candidates, for a few seconds on two cores.
 _REQUESTS_ONE_KEY, _REQUESTS_SHARED = 1_500_000_000, 150_000_000
 _ON_A_PART = 400  # if a log allows fewer candidates, this many are tried on its first part
 _LEAST = 8
-_COARSE_SHARE = 0.4  # of the candidates; the others follow in rounds, each with half the step
+_COARSE_SHARE = 0.4  # share of candidates in the coarse search; each later round halves the step
 _ROUNDS, _FIRST_STEP, _PARENTS = 5, 2.0, 24
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What a search found, and the Pareto front by cost."""
+    """The results of a search, with the Pareto front in cost and hits."""
 
-    best: Tried | None  # the plainest within one per cent of the best; None: nothing meets the objective
-    closest: Tried  # the best, or what comes closest to the objective
+    best: Tried | None  # the plainest candidate within 1 % of the best (None if no candidate meets the objective)
+    closest: Tried  # the best candidate, or the closest to the objective
     front: tuple[Tried, ...]
     candidates: int
-    candidates_on_part: int = 0  # tried before on the first part of a long log
+    candidates_on_part: int = 0  # candidates tried earlier on the first part of a long log
 
 
 def candidates_for(trace: Trace) -> int:
-    """Return how many candidates a search tries: fewer for a longer log."""
+    """Return the number of candidates that a search tries. A longer log gets fewer candidates."""
     return min(max(_budget(trace) // max(len(trace), 1), _FEWEST_CANDIDATES), _MOST_CANDIDATES)
 
 
@@ -57,17 +58,17 @@ def tune(
     *,
     candidates: int | None = None,
     effort: float = 1.0,
-    known: Sequence[Point] = (),
+    seeds: Sequence[Point] = (),
 ) -> Tuned:
     """Search a policy's parameters.
 
     Args:
         workload: The log and its prices.
-        objective: What to look for.
-        space: Which policy, as `candidates.space_of` has it.
-        candidates: How many to try; None for `candidates_for`.
-        effort: The share of them that is tried, up to 1.
-        known: Points to try in any case.
+        objective: Objective of the search.
+        space: Search space of the policy (`candidates.space_of`).
+        candidates: Number of candidates. If None, `candidates_for` decides.
+        effort: Share of the candidates to try, up to 1.
+        seeds: Points that are always tried.
     """
     wanted = max(round((candidates or candidates_for(workload.trace)) * effort), _LEAST)
     coarse = max(1, round(wanted * _COARSE_SHARE))
@@ -79,7 +80,7 @@ def tune(
         start, on_part = part.promising(objective, coarse), len(part.tried)
     else:
         start = space.start(coarse, search.random)
-    search.try_([*known, *start])
+    search.try_([*seeds, *start])
     search.refine(objective, wanted)
     closest = min(search.tried, key=objective.rank)
     best = search.plainest(objective) if objective.rank(closest)[0] <= 0 else None
@@ -87,14 +88,14 @@ def tune(
 
 
 def tried_on(workload: Workload, space: Space, points: Sequence[Point]) -> list[Tried]:
-    """Return what points give for a log, once each."""
+    """Return the results of points on a log, without duplicates."""
     search = _Search(workload, space)
     search.try_(points)
     return search.tried
 
 
 class _Search:
-    """What has been tried so far."""
+    """A search with the candidates tried so far."""
 
     def __init__(self, workload: Workload, space: Space) -> None:
         self.workload, self.space = workload, space
@@ -103,7 +104,7 @@ class _Search:
         self._seen: set[Point] = set()
 
     def try_(self, points: Sequence[Point]) -> None:
-        """Replay and price the points that are new."""
+        """Replay and price the new points."""
         new = unseen(points, self._seen)
         if not new:
             return
@@ -114,20 +115,20 @@ class _Search:
             self.tried.append(Tried(point, policy, self.space.text(point), result, usd[result], repeats))
 
     def refine(self, objective: Objective, wanted: int) -> None:
-        """Try points near the best and near the front, ever nearer, until about this many were tried."""
+        """Try points around the best candidates and the front in decreasing steps, up to about `wanted` candidates."""
         per_round = -(-(wanted - len(self.tried)) // _ROUNDS)
         for round_ in progress(range(_ROUNDS), total=_ROUNDS, text="search"):
             parents, step, random = self.promising(objective, 2 * _PARENTS), _FIRST_STEP / 2**round_, self.random
             self.try_([self.space.near(random.choice(parents), step, random) for _ in range(per_round)])
 
     def promising(self, objective: Objective, count: int) -> list[Point]:
-        """Return the points that best meet an objective, and the same number spread over the front."""
+        """Return the best points for an objective, and as many points spread over the front."""
         half = max(count // 2, 1)
         ranked = sorted(self.tried, key=objective.rank)[:half]
         return [tried.point for tried in (*ranked, *spread(pareto_front(self.tried), half))]
 
     def plainest(self, objective: Objective) -> Tried:
-        """Return the candidate as good as the best that differs least from the configurator's defaults."""
+        """Return the candidate closest to the configurator's defaults among candidates as good as the best."""
         while True:
             best = min(self.tried, key=objective.rank)
             good = [tried for tried in self.tried if objective.is_as_good(tried, best)]
@@ -143,7 +144,7 @@ def _budget(trace: Trace) -> int:
 
 
 def _first_part(workload: Workload) -> Workload:
-    """Return the beginning of a long log, with its share of the time around the log."""
+    """Return the first part of a long log, with its share of the log's period."""
     times_us = workload.trace.arrivals_us
     last = min(max(1, _budget(workload.trace) // _ON_A_PART), len(times_us))
     part_us, whole_us = int(times_us[last - 1] - times_us[0]), int(times_us[-1] - times_us[0])

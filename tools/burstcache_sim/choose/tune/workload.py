@@ -1,4 +1,4 @@
-"""A log as it is billed: the requests, the month they are repeated for, and the system that serves them."""
+"""The workload of a log: its requests, their repetition over a month, and the deployment that serves them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstcache_sim.bill.comparison import own_bill
 from burstcache_sim.bill.demand import Demand, demand_of, metered_512kb, per_request, sample_rate, stored_bytes
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.renewal import with_renewal
-from burstcache_sim.bill.sampled import of_whole_log
+from burstcache_sim.bill.sampled import scale_to_log
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay_each
@@ -35,49 +35,49 @@ _MUCH_PCT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A log as it is billed. Requests for objects that this system redirects to S3 are counted but never replayed."""
+    """A log with its billing. Requests for objects that Burstcache redirects to S3 are billed but never replayed."""
 
     trace: Trace
-    demand: Demand  # of all requests, whatever serves them
+    demand: Demand  # demand of all requests
     prices: PriceSheet
     setup: Setup
-    kept: Trace  # requests for objects that a cache of this system may hold
-    own_demand: Demand  # what passes through this system: nothing of the redirected objects
+    kept: Trace  # requests for objects that Burstcache may cache
+    own_demand: Demand  # requests through Burstcache, without the bodies of redirected objects
     only_cache: bool = False
-    capacity_bytes: int | None = None  # of a node; None: no limit
-    same_objects: bool = False  # whether each repetition asks for the same objects (`bill.renewal`)
+    capacity_bytes: int | None = None  # memory of a node (None if unlimited)
+    same_objects: bool = False  # whether each repetition reads the same objects (`bill.renewal`)
 
     @property
     def redirected(self) -> int:
-        """How many requests are answered with a redirect to S3."""
+        """The number of requests redirected to S3."""
         return per_request(self.trace, len(self.trace) - len(self.kept))
 
     @property
     def repeats_per_month(self) -> Fraction:
-        """How often the log comes in a month, back to back."""
+        """Repetitions of the log in a month, back to back."""
         return Fraction(HOURS_PER_MONTH * US_PER_H, self.demand.period_us)
 
     @property
     def excess_pct(self) -> float:
-        """By how much its requests come too often in a month, were they evenly spaced [%].
+        """The excess of monthly requests over an evenly spaced load [%].
 
-        A log that is repeated without a pause ends with its last request: N requests have N - 1 gaps.
+        If a log repeats without a pause, its period ends with its last request, so N requests have only N - 1 gaps.
         """
         demand = self.demand
         is_whole = demand.period_us == demand.last_us - demand.first_us
         return 100 / (demand.requests - 1) if is_whole and demand.requests > 1 else 0.0
 
     def locality(self, trace: Trace) -> Locality:
-        """Return the log, or a part of it, as caches see it month by month."""
-        found = locality_of(trace, object_bytes=self.setup.object_bytes, period_us=self.demand.period_us)
-        return found if self.same_objects else with_renewal(found)
+        """Return the locality of the log or of a part of it, over the repetitions of a month."""
+        once = locality_of(trace, object_bytes=self.setup.object_bytes, period_us=self.demand.period_us)
+        return once if self.same_objects else with_renewal(once)
 
     def replay(self, policies: Sequence[Policy]) -> list[RunResult]:
         """Replay the log under each policy, without details."""
         return [self._with_redirected(result) for result in replay_each(policies, self._scenario, workers=_WORKERS)]
 
     def replay_in_detail(self, policy: Policy) -> RunResult:
-        """Replay the log under one policy, with the spans of each run."""
+        """Replay the log under one policy, with details."""
         return self._with_redirected(replay_each([policy], self._scenario, details=True)[0])
 
     @property
@@ -87,24 +87,24 @@ class Workload:
         return Scenario(self.kept, self.setup.nodes, capacity_bytes)
 
     def _with_redirected(self, result: RunResult) -> RunResult:
-        """Return a run of the whole log, with the requests that go to S3 whatever the policy does."""
-        result = of_whole_log(result, self.kept, self.demand.requests - self.redirected)
+        """Return a run of the whole log, including the redirected requests."""
+        result = scale_to_log(result, self.kept, self.demand.requests - self.redirected)
         if not (more := self.redirected):
             return result
         n, n_s3, s3_requests = result.n + more, result.n_s3 + more, result.s3_requests + more
         return replace(result, n=n, n_s3=n_s3, s3_requests=s3_requests, tiers="")
 
     def bill(self, result: RunResult, *, period_us: int | None = None) -> Bill:
-        """Return a run's bill for the log's period or a longer one; what outlasts it is billed in full."""
+        """Return a run's bill for at least the log's period. Resources that outlast the period are billed in full."""
         demand = replace(self.own_demand, period_us=period_us or self.own_demand.period_us)
         return own_bill(result, demand, self.prices, self.setup, only_cache=self.only_cache)
 
     def usd_per_month(self, result: RunResult) -> float:
-        """Return a run's bill for a month [USD]."""
+        """Return a run's monthly bill [USD]."""
         return float(self.bill(result).usd_exact * self.repeats_per_month)
 
     def part(self, first: int, last: int, share: Fraction) -> Workload:
-        """Return the requests from one index to before another, with their share of the log's period around them."""
+        """Return the requests `first` to `last - 1` with a share of the log's period."""
         return workload_of(
             self.trace.part(slice(first, last)),
             self.prices,
@@ -124,18 +124,18 @@ def workload_of(
     only_cache: bool = False,
     capacity_bytes: int | None = None,
 ) -> Workload:
-    """Return a log as it is billed.
+    """Return the workload of a log.
 
     Args:
         trace: Requests, at least one.
         prices: Prices of the region.
-        setup: How the system is deployed.
-        period_us: How often the log comes: once in this period; None for back to back [us].
-        only_cache: The thesis's view of the bill, and of what is cached: everything.
-        capacity_bytes: What a node holds; used only for many objects whose sizes are known.
+        setup: The deployment.
+        period_us: Period after which the log repeats [us]. If None, it repeats back to back.
+        only_cache: Whether to bill only the cache and cache every object, as in the thesis.
+        capacity_bytes: Memory of a node, ignored if the log lacks keys or sizes.
 
     Raises:
-        InvalidSettingError: The trace is empty, or the period out of range.
+        InvalidSettingError: The trace is empty, or the period is out of range.
     """
     demand = demand_of(trace, object_bytes=setup.object_bytes, period_us=period_us)
     has_sizes = trace.key_ids is not None and trace.sizes_bytes is not None
@@ -145,7 +145,7 @@ def workload_of(
 
 
 def _without_large(trace: Trace, demand: Demand, setup: Setup) -> tuple[Trace, Demand]:
-    """Return the requests that a cache may answer, and the demand without the bodies of the others."""
+    """Return the cacheable requests, and the demand without the bodies of all other requests."""
     is_kept = may_be_cached(trace, setup)
     if is_kept.all():
         return trace, demand
@@ -159,7 +159,7 @@ def _without_large(trace: Trace, demand: Demand, setup: Setup) -> tuple[Trace, D
 
 
 def may_be_cached(trace: Trace, setup: Setup) -> NDArray[np.bool_]:
-    """Return per request whether its object, at its largest in the log, may be cached; a range counts by its object."""
+    """Return, for each request, whether its whole object may be cached, by the object's largest size in the log."""
     import numpy as np
 
     largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
@@ -170,10 +170,10 @@ def may_be_cached(trace: Trace, setup: Setup) -> NDArray[np.bool_]:
 
 
 def excess_text(workload: Workload) -> str:
-    """Return what a person should know of a log of few requests; empty if there are enough."""
+    """Return a warning if the log has few requests, otherwise an empty string."""
     if workload.excess_pct < _MUCH_PCT:
         return ""
     return (
-        " The log ends with its last request: evenly spaced, its requests come"
+        " Repeated without a pause, evenly spaced requests of this log come"
         f" {fixed_text(workload.excess_pct, 1)} % too often (--period-hours)."
     )

@@ -1,0 +1,250 @@
+"""Slice files: slices of object versions on local disk, shared by all processes of the machine, kept over restarts.
+
+Each subdirectory has its share of `max_bytes`. A writer reserves its file's size in the subdirectory's counter, and
+evicts the least recently used files if the share is used up. So there is neither an index nor a lock, and no state
+between calls but the verified format file. All files take at most `max_bytes` of the disk, plus one file for each write
+that is in progress while another process measures the same subdirectory. If processes disagree, the largest `max_bytes`
+counts.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
+
+from burstcache.adapters.clock import Clock, SystemClock
+from burstcache.adapters.slice_directory import (
+    CREATE,
+    DIRECTORY,
+    MOST_DIRECTORIES,
+    READ,
+    SliceLayout,
+    claim,
+    open_root,
+    reserve,
+)
+from burstcache.adapters.slice_header import (
+    MAX_BODY_BYTES,
+    DamagedSliceError,
+    encode_header,
+    header_bytes,
+    read_body,
+    read_part,
+)
+from burstcache.core.errors import InvalidSettingError
+from burstcache.logs import logger
+
+T = TypeVar("T")
+
+_LEAST_SHARE_BYTES = 16 << 20  # two of the largest slices
+_USUAL_SHARE_BYTES = 65 << 20  # 256 slices of 256 KiB with their headers
+_TOUCH_NS = 10 * 10**9  # a file read again within this time keeps its modification time
+_NAME = re.compile(r"[0-9a-f]{32}")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DAMAGED = (errno.ELOOP, errno.EIO)  # a symlink, or a bad sector
+
+
+class SliceFiles:
+    """Slices of object versions in plain files. Threads, forks and processes may share a directory.
+
+    A method that gets no help from the disk logs one warning per cause, and the caller reads S3. The next call tries
+    again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], max_bytes: int, *, clock: Clock | None = None) -> None:
+        """Create the directory unless it exists. An older version's is emptied.
+
+        Args:
+            path: The directory. Others have no access to it (mode 0700).
+            max_bytes: Bound of all files together [bytes], at least 16 MiB. The process that creates the directory
+                thereby also decides into how many directories of at least 256 slices it is divided, at most 256.
+            clock: Source of time.
+
+        Raises:
+            InvalidSettingError: The path is no directory, a symlink, of another user, read-only, has foreign files or a
+                newer version's, or `max_bytes` is too small for it.
+        """
+        self._path = os.path.abspath(path)
+        self._max_bytes = max_bytes
+        self._clock = clock or SystemClock()
+        self._warned: set[tuple[str, str]] = set()
+        self._layout: SliceLayout | None = None
+        least_bytes = _LEAST_SHARE_BYTES
+        if max_bytes >= least_bytes:
+            try:
+                claim(self._path, self._directories)
+                root, self._layout = open_root(self._path, None)
+                os.close(root)
+            except OSError as error:
+                if error.errno not in _FULL:
+                    raise InvalidSettingError(f"{self._path} cannot be used: {error.strerror or error}") from error
+                self._warn("slices cannot be stored", error)
+            else:
+                least_bytes *= self._layout.directories
+        if max_bytes < least_bytes:
+            raise InvalidSettingError(f"{self._path}: max_bytes is {max_bytes}; accepted: at least {least_bytes}")
+
+    def read(self, name: str) -> bytes | None:
+        """Return the verified body of a slice. None: absent or damaged."""
+        return self._read(name, read_body)
+
+    def read_into(self, name: str, start: int, into: memoryview) -> bool:
+        """Fill `into` from `start` of the body. Only the blocks of 64 KiB that it touches are read and verified.
+
+        Returns:
+            False if the slice is absent or damaged, or ends before the part. The content of `into` is undefined then.
+        """
+        return bool(self._read(name, partial(read_part, start=start, into=into.cast("B"))))
+
+    def write(self, name: str, body: bytes | memoryview) -> bool:
+        """Store a slice atomically, after evicting others if necessary.
+
+        Returns:
+            True if the slice is present. False if it is too large, or the disk is full or fails.
+        """
+        _check_name(name)
+        content = memoryview(body).cast("B")
+        if len(content) > MAX_BODY_BYTES:
+            return False
+        try:
+            share, share_bytes = self._open_share(name, creates=True)
+            try:
+                return self._write_in(share, share_bytes, name, content)
+            finally:
+                os.close(share)
+        except (OSError, InvalidSettingError) as error:
+            self._warn("slices cannot be stored", error)
+            return False
+
+    def remove(self, name: str) -> None:
+        """Remove a slice if it is present."""
+        _check_name(name)
+        try:
+            share, _ = self._open_share(name)
+            try:
+                os.unlink(f"{name}.slice", dir_fd=share)
+            finally:
+                os.close(share)
+        except FileNotFoundError:
+            pass
+        except (OSError, InvalidSettingError) as error:
+            self._warn("slices cannot be removed", error)
+
+    @property
+    def _directories(self) -> int:
+        """The number of directories of a new root: each has room for 256 slices of 256 KiB."""
+        shares = max(1, self._max_bytes // _USUAL_SHARE_BYTES)
+        return int(min(MOST_DIRECTORIES, 1 << (shares.bit_length() - 1)))
+
+    def _open_share(self, name: str, *, creates: bool = False) -> tuple[int, int]:
+        """Return a descriptor of a name's directory, and the directory's share [bytes]."""
+        if creates and self._layout is None:  # the disk was full when this process began
+            claim(self._path, self._directories)
+        try:
+            root, layout = open_root(self._path, self._layout)
+        except FileNotFoundError:
+            if not creates:
+                raise
+            claim(self._path, self._directories)
+            root, layout = open_root(self._path, None)
+        try:
+            self._layout = layout
+            directory = layout.directory_of(name)
+            if creates:
+                with suppress(FileExistsError):
+                    os.mkdir(directory, 0o700, dir_fd=root)
+            return os.open(directory, DIRECTORY, dir_fd=root), self._max_bytes // layout.directories
+        finally:
+            with suppress(OSError):  # would leak the other descriptor
+                os.close(root)
+
+    def _read(self, name: str, read: Callable[[int, int, str], T]) -> T | None:
+        _check_name(name)
+        try:
+            share, _ = self._open_share(name)
+            try:
+                return self._read_in(share, name, read)
+            finally:
+                os.close(share)
+        except FileNotFoundError:
+            return None
+        except (OSError, InvalidSettingError) as error:
+            self._warn("slices cannot be read", error)
+            return None
+
+    def _read_in(self, share: int, name: str, read: Callable[[int, int, str], T]) -> T | None:
+        try:
+            file = os.open(f"{name}.slice", READ, dir_fd=share)
+            try:
+                status = os.fstat(file)
+                if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                    raise DamagedSliceError("the file is another's")
+                found = read(file, status.st_size, name)
+                if abs(self._clock.now_us() * 1000 - status.st_mtime_ns) > _TOUCH_NS:
+                    with suppress(OSError):
+                        os.utime(file)
+                return found
+            finally:
+                os.close(file)
+        except (DamagedSliceError, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in _DAMAGED:
+                raise
+            self._warn("a damaged slice is removed", error)
+            os.unlink(f"{name}.slice", dir_fd=share)
+            return None
+
+    def _write_in(self, share: int, share_bytes: int, name: str, body: memoryview) -> bool:
+        size_bytes = header_bytes(len(body)) + len(body)
+        if size_bytes > share_bytes:
+            return False
+        if _is_present(share, f"{name}.slice", size_bytes):
+            return True
+        part = f"{name}.{os.urandom(8).hex()}.part"
+        file, is_stored = os.open(part, CREATE, 0o600, dir_fd=share), False
+        try:
+            try:
+                os.ftruncate(file, size_bytes)  # a measurement counts the whole file from now on
+                if not reserve(share, share_bytes, size_bytes, os.fstat(file).st_mtime_ns):
+                    return False
+                _write_all(file, encode_header(name, body))
+                _write_all(file, body)
+            finally:
+                os.close(file)
+            os.rename(part, f"{name}.slice", src_dir_fd=share, dst_dir_fd=share)
+            is_stored = True
+        finally:
+            if not is_stored:
+                with suppress(OSError):
+                    os.unlink(part, dir_fd=share)
+        return is_stored
+
+    def _warn(self, what: str, error: Exception) -> None:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        if (what, reason) not in self._warned:
+            self._warned.add((what, reason))
+            logger().warning(what, reason=f"{self._path}: {reason}")
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"name is {name!r}; accepted: 32 hexadecimal digits in lower case")
+
+
+def _is_present(share: int, file: str, size_bytes: int) -> bool:
+    try:
+        status = os.stat(file, dir_fd=share, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == size_bytes
+
+
+def _write_all(file: int, data: bytes | memoryview) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]

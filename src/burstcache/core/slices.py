@@ -1,0 +1,91 @@
+"""Slices of large objects: aligned, immutable parts of one version, the unit of caches in memory, on disk and in Redis.
+
+A slice's name contains the version, so a slice is never stale. A change of the object makes its slices unreachable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+
+SLICE_BYTES = 256 * 1024
+# S3's time to first byte, and its throughput on one connection: `docs/use/advise.md`, "Latency".
+S3_FIRST_BYTE_MS = 25.0
+S3_BYTES_PER_MS = 85_000.0
+_NAME_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an object.
+
+    Attributes:
+        key: The object's key.
+        key_hash: The key's hash.
+        etag: S3's ETag, with its quotes.
+        size_bytes: Length of the object [bytes].
+    """
+
+    key: str
+    key_hash: str
+    etag: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One slice of a version: the bytes from `start` up to `end`, exclusive."""
+
+    name: str
+    start: int
+    end: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the slice [bytes]."""
+        return self.end - self.start
+
+
+class SliceNames:
+    """Names of the slices of a bucket's objects: 32 hexadecimal digits, unique across buckets and endpoints."""
+
+    def __init__(self, endpoint_url: str, bucket: str) -> None:
+        self._bucket = f"{endpoint_url}\n{bucket}\n"
+
+    def slices(self, version: Version, start: int, end: int) -> list[Slice]:
+        """Return the slices that a byte range of a version touches, in order.
+
+        Args:
+            version: The version of the object.
+            start: Start of the range [bytes].
+            end: End of the range, exclusive, at most the object's size [bytes].
+        """
+        # The key comes last: it alone may contain line breaks.
+        named = blake2b(
+            f"{self._bucket}{SLICE_BYTES}\n{version.etag}\n{version.size_bytes}\n{version.key}\n".encode(),
+            digest_size=_NAME_BYTES,
+        )
+        slices = []
+        for index in range(start // SLICE_BYTES, -(-end // SLICE_BYTES)):
+            name = named.copy()
+            name.update(b"%d" % index)
+            first = index * SLICE_BYTES
+            slices.append(Slice(name.hexdigest(), first, min(first + SLICE_BYTES, version.size_bytes)))
+        return slices
+
+    def head(self, key: str) -> str:
+        """Return the name under which the head of a large object is stored."""
+        return blake2b(f"{self._bucket}head\n{key}".encode(), digest_size=_NAME_BYTES).hexdigest()
+
+
+def runs(slices: Iterable[Slice]) -> Iterator[list[Slice]]:
+    """Group adjacent slices, and yield each group, for one ranged GET."""
+    run: list[Slice] = []
+    for each in slices:
+        if run and run[-1].end != each.start:
+            yield run
+            run = []
+        run.append(each)
+    if run:
+        yield run

@@ -1,0 +1,68 @@
+"""Errors that programs may handle, from reads, writes, cached results and state databases.
+
+`burstcache.core.errors` has the full hierarchy, including errors internal to a stack.
+"""
+
+from __future__ import annotations
+
+from burstcache.core.errors import (
+    AccessDeniedError,
+    BurstcacheError,
+    CopiesNotDroppedError,
+    DatabaseAsleepError,
+    FunctionFailedError,
+    InvalidSettingError,
+    LeaseLostError,
+    NoCanonicalFormError,
+    NodeFailedError,
+    NotModifiedError,
+    ObjectNotFoundError,
+    ObjectTooLargeError,
+    OriginError,
+    OriginUnavailableError,
+    PartDownError,
+    PausedError,
+    PreconditionFailedError,
+    RangeNotSatisfiableError,
+    RefusedRequestError,
+    ResultStoreDownError,
+    ResultStoreRefusalError,
+    ServiceError,
+    ServiceTransientError,
+    TransientError,
+    UnidentifiedObjectError,
+    UnmetConditionError,
+    WriteConflictError,
+    WrongTypeError,
+)
+
+__all__ = [
+    "AccessDeniedError",
+    "BurstcacheError",
+    "CopiesNotDroppedError",
+    "DatabaseAsleepError",
+    "FunctionFailedError",
+    "InvalidSettingError",
+    "LeaseLostError",
+    "NoCanonicalFormError",
+    "NodeFailedError",
+    "NotModifiedError",
+    "ObjectNotFoundError",
+    "ObjectTooLargeError",
+    "OriginError",
+    "OriginUnavailableError",
+    "PartDownError",
+    "PausedError",
+    "PreconditionFailedError",
+    "RangeNotSatisfiableError",
+    "RefusedRequestError",
+    "ResultStoreDownError",
+    "ResultStoreRefusalError",
+    "ServiceError",
+    "ServiceTransientError",
+    "TransientError",
+    "UnidentifiedObjectError",
+    "UnmetConditionError",
+    "WriteConflictError",
+    "WrongTypeError",
+]

@@ -1,0 +1,139 @@
+"""Large objects: the body of a response is read in slices, once the object's cached head has decided the rest of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cachetools import LRUCache
+
+from burstcache.core.errors import ObjectNotFoundError, OriginError, PreconditionFailedError
+from burstcache.core.slices import Version
+from burstcache.forks import Lock
+from burstcache.logs import logger
+from burstcache.serve.read_stats import ReadCounter
+from burstcache.serve.slices import Slices
+from burstcache.web.entry import Entry, decode, encode, head_from_s3
+from burstcache.web.headers import object_size_bytes
+from burstcache.web.request import Request
+from burstcache.web.response import Response, origin_unavailable
+
+_SENT = (200, 206)
+_MOST_KEYS = 4096  # of heads that are known to be on disk
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of one version of an object, from `start` up to `end`, exclusive [bytes]."""
+
+    version: Version
+    start: int
+    end: int
+
+
+class LargeObjects:
+    """A thread-safe reader of the bodies of large objects.
+
+    Attributes:
+        slices: Reads parts of large objects.
+        above_bytes: Objects above this size are large [bytes].
+        most_body_bytes: Up to this length, an object's slices are kept from S3's response to a plain GET [bytes].
+        counter: Counts reads.
+    """
+
+    def __init__(
+        self, slices: Slices, above_bytes: int, *, most_body_bytes: int = 0, counter: ReadCounter | None = None
+    ) -> None:
+        """Create the reader. See the attributes for the arguments."""
+        self.slices = slices
+        self.above_bytes = above_bytes
+        self.most_body_bytes = most_body_bytes
+        self.counter = counter or ReadCounter()
+        self._lock = Lock()
+        self._stored: LRUCache[str, bool] = LRUCache(_MOST_KEYS)  # keys whose heads this process has stored on disk
+
+    def complete(self, request: Request, response: Response) -> Response:
+        """Return a response with its body, which comes from slices if the object is large. Count a GET.
+
+        Raises:
+            PreconditionFailedError, ObjectNotFoundError: The object has been overwritten or deleted since.
+        """
+        if not self.is_left(request, response):
+            self.count(request, response)
+            return response
+        part = self.part(request, response)
+        try:
+            body, tier = self.slices.read(part.version, part.start, part.end)
+        except (PreconditionFailedError, ObjectNotFoundError):
+            raise
+        except OriginError as error:
+            logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key)
+            return replace(origin_unavailable(request.method), cause=error)
+        source = {"x-cache-tier": tier, "x-cache": "miss" if tier == "s3" else "hit"}
+        return Response(response.status, {**response.headers, **source}, body)
+
+    def is_left(self, request: Request, response: Response) -> bool:
+        """Return True if a response to a GET lacks its body, which slices have."""
+        return request.method == "GET" and response.status in _SENT and not response.is_whole
+
+    def is_large(self, headers: Mapping[str, str]) -> bool:
+        """Return True if an object with these headers is large."""
+        return object_size_bytes(headers) > self.above_bytes
+
+    def part(self, request: Request, response: Response) -> Part:
+        """Return the part of the object that belongs into a response."""
+        return self._part(request, response.headers)
+
+    def stored_head(self, key: str) -> Entry | None:
+        """Return the head of a large object that some process has stored on disk. The object may have changed since."""
+        if (stored := self.slices.stored_head(key)) is None:
+            return None
+        try:
+            return decode(stored)
+        except ValueError:  # a file of another program
+            return None
+
+    def keep(self, request: Request, headers: Mapping[str, str], body: bytes) -> None:
+        """Keep the slices of a large object that a response of S3 contains.
+
+        Args:
+            request: The GET.
+            headers: S3's headers, which identify the version. Names in lower case.
+            body: The whole body of the response.
+        """
+        part = self._part(request, headers)
+        if part.end - part.start == len(body):
+            self.slices.keep(part.version, part.start, memoryview(body))
+
+    def count(self, request: Request, response: Response) -> None:
+        """Count the response to a GET, unless slices have served it, and warn if no tier can cache the object."""
+        if request.method != "GET" or response.status not in _SENT:
+            return
+        tier = response.headers["x-cache-tier"]
+        self.counter.count(tier, len(response.body))
+        if tier == "s3":
+            self.note_bypass(request.key, response.headers, is_keepable=response.is_keepable)
+
+    def note_bypass(self, key: str, headers: Mapping[str, str], *, is_keepable: bool) -> None:
+        """Warn once per key if no cache accepts an object that S3 has sent."""
+        if not is_keepable:
+            self.counter.bypass(key, "S3 does not identify its version, since it has no strong ETag")
+        elif not self.slices.has_caches and self.is_large(headers):
+            self.counter.bypass(
+                key,
+                f"it has more than {self.above_bytes >> 20} MiB; accepted: memory_bytes of at least 8 MiB, or disk",
+            )
+
+    def _part(self, request: Request, headers: Mapping[str, str]) -> Part:
+        """Return the part of an object that headers describe. Store its head on disk for the next process."""
+        size_bytes = object_size_bytes(headers)
+        version = Version(request.key, request.hash, headers["etag"], size_bytes)
+        if request.hash not in self._stored:
+            with self._lock:
+                self._stored[request.hash] = True
+            confirmed_us = request.at_us - 1_000_000 * int(headers.get("age", 0))
+            self.slices.note_head(request.key, encode(head_from_s3(headers).confirmed(confirmed_us)))
+        if not (sent := headers.get("content-range")):
+            return Part(version, 0, size_bytes)
+        first, _, last = sent.removeprefix("bytes ").partition("/")[0].partition("-")
+        return Part(version, int(first), int(last) + 1)

@@ -1,0 +1,264 @@
+"""Static tiers: a month's hits in readers' memory, always-on nodes and S3 Express, without a policy.
+
+A reader tries its own memory, then the key's home node, then a copy in S3 Express, then S3. Tiers stay warm between
+repetitions of the log, so only the first repetition of a month starts empty. A month is the sum of one cold repetition
+and warm repetitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from typing import TYPE_CHECKING
+
+from burstcache.core.batching import MIN_BATCH_AGE_US
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.parameters import US_PER_S
+from burstcache.core.recency import SEEN_AGAIN_US
+from burstcache_sim.bill.express import totals
+from burstcache_sim.bill.locality import Locality, mean
+from burstcache_sim.bill.market import Market
+from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.world.express import CopyRules
+from burstcache_sim.world.result import NO_GUESTS, ExpressUse, GuestUse, RunResult
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Properties of readers' memory (`burstcache.serve.memory_tier`): an entry's overhead with about eight headers of 30
+# characters, and the largest accepted object, which without that overhead is one eighth of the memory.
+ENTRY_BYTES = 512 + 8 * (120 + 30)
+LARGEST_SHARE = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestMask:
+    """Masks of the requests that reach a tier: in the first repetition, and in each further repetition."""
+
+    first: NDArray[np.bool_]
+    again: NDArray[np.bool_]
+
+    def count(self, repeats: Fraction) -> Fraction:
+        """Return the mean number of requests in a repetition."""
+        return mean(int(self.first.sum()), int(self.again.sum()), repeats)
+
+
+def memory_misses(locality: Locality, setup: Setup) -> RequestMask:
+    """Return the misses of the readers' memory."""
+    largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
+    memory_bytes = setup.reader_memory_bytes
+    largest_bytes = min(memory_bytes // LARGEST_SHARE, largest_bytes)
+    return _memory_misses(locality, memory_bytes, setup.reader_processes, largest_bytes, ENTRY_BYTES, whole=True)
+
+
+def library_misses(locality: Locality, memory_bytes: int, repeats: Fraction) -> Fraction:
+    """Return the mean misses per repetition of the library's local cache without a bound on staleness."""
+    largest_bytes = memory_bytes // LARGEST_SHARE
+    is_small = (locality.objects_bytes <= largest_bytes)[locality.ids]
+    kept = locality.part(is_small)
+    entries = replace(kept, sizes_bytes=kept.sizes_bytes + ENTRY_BYTES, _curves={})
+    return (len(locality.ids) - len(kept.ids)) / locality.rate + entries.misses(memory_bytes, repeats=repeats)
+
+
+def own_memory_misses(locality: Locality, processes: int, memory_bytes: int) -> RequestMask:
+    """Return the misses of a custom cache in readers, which accepts any object or range without overhead per entry."""
+    return _memory_misses(locality, memory_bytes, processes, memory_bytes, 0, whole=False)
+
+
+def memory_bytes_of(size: str) -> int:
+    """Parse a reader's memory such as `256MB` [bytes]. Raises `InvalidSettingError`."""
+    number = size.removesuffix("MB")
+    if not number.isdecimal() or not int(number):
+        raise InvalidSettingError(f"size {size!r}: expected whole megabytes, such as 256MB")
+    return int(number) * 1024**2
+
+
+def node_misses(locality: Locality, setup: Setup) -> RequestMask:
+    """Return the requests that miss in both the readers' memory and the always-on nodes."""
+    reaching = memory_misses(locality, setup)
+    if not setup.always_on_nodes:
+        return reaching
+    node_bytes = node_capacity_bytes(setup.instance_type) or 0
+    largest_bytes = min(LARGEST_OBJECT_BYTES[setup.front_door], node_bytes)
+    distances = _node_distances(locality, reaching, largest_bytes, setup.always_on_nodes)
+    return distances.misses(reaching, int(node_bytes * locality.rate))
+
+
+def static_month(market: Market, rule: CopyRules | None) -> RunResult:
+    """Return the run of a market's months without a policy.
+
+    Args:
+        market: The log, its repetitions, prices and setup.
+        rule: When to copy objects to S3 Express. If None, there is no directory bucket.
+    """
+    locality, demand, setup = market.locality, market.demand, market.setup
+    past_memory, past_nodes = memory_misses(locality, setup), node_misses(locality, setup)
+
+    def misses(mask: RequestMask, reaching: Fraction) -> Fraction:
+        """Return the number of misses, estimated for a sample, but at most the requests that reach the tier."""
+        return min(mask.count(market.repeats) / locality.rate, reaching)
+
+    requests = Fraction(demand.requests)
+    n_past_memory = misses(past_memory, requests) if setup.reader_memory_bytes else requests
+    n_past_nodes = misses(past_nodes, n_past_memory) if setup.always_on_nodes else n_past_memory
+    repeats = market.all_repeats
+    n, n_redis = round(requests * repeats), round((n_past_memory - n_past_nodes) * repeats)
+    n_s3 = round(n_past_nodes * repeats)
+    run = RunResult(
+        n=n,
+        n_s3=n_s3,
+        n_lambda=0,
+        n_redis=n_redis,
+        n_memory=max(0, n - n_s3 - n_redis),
+        lambda_ms=0,
+        invocations=0,
+        cold_starts=0,
+        redis_s=round(setup.always_on_nodes * market.hours * repeats * 3600),
+        redis_starts=0,
+        s3_requests=n_s3,
+        lambda_us_exact=0,
+        redis_us_exact=0,
+        end_us=0,
+        guests=_fills_and_reports(market, past_nodes, n_s3) if setup.always_on_nodes else NO_GUESTS,
+    )
+    return add_express(run, market, rule, past_nodes, n_past_nodes)
+
+
+def _fills_and_reports(market: Market, missed: RequestMask, n_missed: int) -> GuestUse:
+    """Return upper bounds on always-on nodes' read-through fills and on the reports about them.
+
+    A reader's reports are at least ten seconds apart, and a key's row is written at most once an hour. The bounds are
+    the numbers of such intervals that contain a miss.
+    """
+
+    locality, repeats = market.locality, market.repeats
+    intervals = -(-locality.period_us // MIN_BATCH_AGE_US)
+    order, hours = _key_hours(locality)
+
+    def reports(is_missed: NDArray[np.bool_]) -> Fraction:
+        """Return the number of report intervals with a miss, estimated for a sample."""
+        return min(Fraction(intervals), _distinct(locality.times_us[is_missed] // MIN_BATCH_AGE_US) / locality.rate)
+
+    def row_writes(is_missed: NDArray[np.bool_]) -> Fraction:
+        """Return the number of hours with a miss, summed over all keys."""
+        return _distinct(hours[is_missed[order]]) / locality.rate
+
+    def in_month(count: Callable[[NDArray[np.bool_]], Fraction]) -> int:
+        return min(n_missed, ceil(mean(count(missed.first), count(missed.again), repeats) * market.all_repeats))
+
+    return GuestUse(fills=n_missed, told=n_missed, told_batches=in_month(reports), seen_writes=in_month(row_writes))
+
+
+def _distinct(ordered: NDArray[np.int64]) -> int:
+    """Return the number of distinct values of a sorted array."""
+    import numpy as np
+
+    return int(np.count_nonzero(np.diff(ordered))) + 1 if len(ordered) else 0
+
+
+@lru_cache(maxsize=1)
+def _key_hours(locality: Locality) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the indexes of requests sorted by key and time, and each sorted request's key and hour as an integer."""
+    import numpy as np
+
+    order = np.argsort(locality.ids, kind="stable")
+    hours = locality.times_us // SEEN_AGAIN_US
+    return order, (locality.ids * (int(hours.max()) + 1) + hours)[order]
+
+
+def add_express(
+    month: RunResult, market: Market, rule: CopyRules | None, reaching: RequestMask, n_reaching: Fraction
+) -> RunResult:
+    """Reassign requests from S3 to S3 Express if a copy serves them.
+
+    Args:
+        month: The run without S3 Express.
+        market: The log, its repetitions and prices.
+        rule: When to copy objects. If None, there is no directory bucket.
+        reaching: The requests that reach S3 Express.
+        n_reaching: The mean number of these requests per repetition, estimated for a sample.
+    """
+    if rule is None:
+        return month
+    repeats = market.all_repeats
+    use = totals(market, rule, reaching.first, reaching.again)
+    missed = reaching.count(market.repeats) / market.locality.rate - use.served
+    served = n_reaching - min(max(missed, Fraction(0)), n_reaching)
+    n_express = min(round(served * repeats), month.n_s3)
+    express = ExpressUse(
+        asks=month.n_s3,
+        copies=round(use.copies * repeats),
+        copied_bytes=round(use.copied_bytes * repeats),
+        read_bytes=round(use.served_bytes * market.sent_share * repeats * (served / use.served if use.served else 1)),
+        byte_s=round(use.held_byte_us * repeats / US_PER_S),
+    )
+    n_s3, s3_requests = month.n_s3 - n_express, month.s3_requests - n_express
+    return replace(month, n_s3=n_s3, s3_requests=s3_requests, n_express=n_express, express=express)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _StackDistances:
+    """Stack distances of requests in two repetitions: the LRU memory needed for a hit, or `NEVER` [bytes]."""
+
+    both: NDArray[np.int64]
+
+    def misses(self, reaching: RequestMask, memory_bytes: int) -> RequestMask:
+        """Return the misses of an LRU cache of this size among the requests that reach it."""
+        missed = (self.both < 0) | (self.both > memory_bytes)
+        half = len(missed) // 2
+        return RequestMask(reaching.first & missed[:half], reaching.again & missed[half:])
+
+
+@lru_cache(maxsize=8)
+def _memory_misses(
+    locality: Locality, memory_bytes: int, processes: int, largest_bytes: int, entry_bytes: int, *, whole: bool
+) -> RequestMask:
+    """Return the misses of the readers' memory. Requests are assigned to readers at random, as for competitors.
+
+    If `whole`, the size limit applies to the whole object of a range, otherwise to the range itself.
+    """
+    import numpy as np
+
+    every = np.ones(len(locality.ids), np.bool_)
+    if not memory_bytes:
+        return RequestMask(every, every)
+    sizes_bytes = locality.sizes_bytes + entry_bytes
+    is_small = (locality.objects_bytes if whole else locality.sizes_bytes) <= largest_bytes
+    first, again = every.copy(), every.copy()
+    for is_own in locality.turns(processes):
+        own = RequestMask(is_own, is_own)
+        missed = _distances(locality, own, sizes_bytes, is_small).misses(own, int(memory_bytes * locality.rate))
+        first[is_own], again[is_own] = missed.first[is_own], missed.again[is_own]
+    return RequestMask(first, again)
+
+
+@lru_cache(maxsize=2)  # 16 bytes per request; consecutive calls often share the memory and node count
+def _node_distances(locality: Locality, reaching: RequestMask, largest_bytes: int, nodes: int) -> _StackDistances:
+    return _distances(locality, reaching, locality.sizes_bytes, locality.objects_bytes <= largest_bytes, nodes)
+
+
+def _distances(
+    locality: Locality,
+    reaching: RequestMask,
+    sizes_bytes: NDArray[np.int64],
+    is_small: NDArray[np.bool_],
+    nodes: int = 1,
+) -> _StackDistances:
+    """Return the requests' stack distances at their nodes. Each node is an LRU cache that larger objects bypass."""
+    import numpy as np
+
+    from burstcache_sim.engine.stack_distance import NEVER, stack_distances
+
+    ids, objects = locality.twice()
+    sizes_bytes, homes = sizes_bytes[objects], locality.homes(nodes)[objects]
+    enter = np.concatenate((reaching.first, reaching.again)) & is_small[objects][ids]
+    both, is_renewed = np.full(len(enter), NEVER, np.int64), np.zeros(len(objects), np.bool_)
+    for node in range(nodes):
+        at_node = enter & (homes[ids] == node)
+        both[at_node], _ = stack_distances(ids[at_node], sizes_bytes, is_renewed)
+    return _StackDistances(both)
