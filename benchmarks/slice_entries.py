@@ -60,7 +60,7 @@ def measure_reads(pipe: Connection, url: str, slice_bytes: int, path: str) -> No
 
     for size_kib in _READS_KIB:
         size_bytes = size_kib * 1024
-        starts = [random.Random(7).randrange(_OBJECT_BYTES - size_bytes + 1) for _ in range(64)]
+        starts = random.Random(7).choices(range(_OBJECT_BYTES - size_bytes + 1), k=64)
         calls = min(_MOST_CALLS, _CALLS_BYTES // size_bytes)
 
         def read(of: Client, tier: str, start: int, size_bytes: int = size_bytes) -> None:

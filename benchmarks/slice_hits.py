@@ -125,7 +125,7 @@ def main() -> None:
         disk = open_client(store.url, ends, "disk", memory_bytes=0, disk=str(folder / "slices"))
         for size_kib in _RANGES_KIB:
             size_bytes = size_kib * 1024
-            starts = [random.Random(7).randrange(_OBJECT_BYTES - size_bytes) for _ in range(_STARTS)]
+            starts = random.Random(7).sample(range(_OBJECT_BYTES - size_bytes), _STARTS)
 
             def from_redis(start: int, size_bytes: int = size_bytes) -> bytes:
                 found: Any = node.get(f"{start}-{size_bytes}")
