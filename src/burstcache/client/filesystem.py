@@ -12,7 +12,7 @@ import errno
 import io
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from datetime import datetime
@@ -24,21 +24,20 @@ from fsspec.asyn import AsyncFileSystem, get_loop, get_running_loop
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.utils import isfilelike, merge_offset_ranges, stringify_path
 
-from burstcache.adapters.clock import Instant, SystemClock, instant
-from burstcache.adapters.single_flight import PATIENT_NEXT_AFTER_S, SingleFlight
-from burstcache.client.boto3_wrapper import cached_bucket, object_file, wrap
+from burstcache.client.boto3_wrapper import object_file, wrap
 from burstcache.client.bounds import MAX_STALE_MS, MEMORY_BYTES, BoundArguments, Bounds, Freshness, is_number
 from burstcache.client.client import Client
 from burstcache.client.configuration import VARIABLE
 from burstcache.client.files import LargeFile, WholeFile
+from burstcache.client.listings import Listings, with_directories
 from burstcache.client.paths import (
     Info,
-    Listing,
     as_os_errors,
     directory_info,
     file_info,
     http_status,
     is_file,
+    parent,
     split_path,
 )
 from burstcache.client.storage_options import REFUSED, StorageOptions
@@ -49,16 +48,14 @@ from burstcache.web.ranges import ByteRange, is_part_sent, parse_range
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
-    from types_boto3_s3.type_defs import GetObjectOutputTypeDef, ListObjectsV2OutputTypeDef
+    from types_boto3_s3.type_defs import GetObjectOutputTypeDef
 
-    from burstcache.client.boto3_wrapper import CachedBucket
 
 T = TypeVar("T")
 
 _REQUESTS = 32  # parallel requests of one call
 _CHUNK_BYTES = 1 << 20
 _MERGED_GAP_BYTES = 256 << 10  # S3 sends as many in 3 ms, and a request of their own takes 25 ms
-_MOST_CACHED_IN_TREE = 10_000  # objects of one listing of all levels
 _OK, _PARTIAL, _RANGE_NOT_SATISFIABLE = 200, 206, 416
 _HEAD_REFUSED = (403, 405, 501)  # by stores and policies that nevertheless allow a GET
 
@@ -153,9 +150,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         self._lock = Lock()
         self._client: S3Client | None = None
         self._cached_buckets: set[str] = set()
-        self._listings: SingleFlight[Any, Instant] = SingleFlight(
-            SystemClock(), partial(instant, SystemClock()), next_after_s=PATIENT_NEXT_AFTER_S
-        )
+        self._listings = Listings(self.dircache, self._s3)
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
@@ -178,10 +173,10 @@ class BurstcacheFileSystem(AsyncFileSystem):
         path = self._strip_protocol(path)
         if refresh:
             self.invalidate_cache(path)
-        listed = [each for each in self._listing(self._parent(path)) if each["name"] == path]
+        listed = [each for each in self._listings.find(parent(path)) if each["name"] == path]
         if listed:  # an object, and perhaps a directory of the same name
             return next(filter(is_file, listed), listed[0])
-        if (kind := self._known_kind(path)) == "absent":
+        if (kind := self._listings.known_kind(path)) == "absent":
             raise _not_found(path)
         return directory_info(path) if kind else self._info_in_s3(path)
 
@@ -203,41 +198,15 @@ class BurstcacheFileSystem(AsyncFileSystem):
         bucket, key = split_path(path)
         if not key:
             if bucket:
-                self._has_keys(bucket, "")  # raises if the bucket does not exist
+                self._listings.check_bucket(bucket)
             return directory_info(path)
         try:
             with as_os_errors(path):
                 return file_info(path, self._described(bucket, key))
         except FileNotFoundError:
-            if self._look_below(path).kind == "absent":
+            if self._listings.look_below(path) == "absent":
                 raise
             return directory_info(path)
-
-    def _known_kind(self, path: str) -> str:
-        """Return `absent` or `directory` if S3 has reported so within the staleness bound, else an empty string."""
-        bucket, key = split_path(path)
-        if not key:
-            return ""
-        beside, below = self._listing(self._parent(path)), self._listing(path)
-        is_listed = not beside.is_complete or any(each["name"] == path for each in beside)
-        if not is_listed and beside.ticket is not None and self._bucket(bucket).is_absent(key, beside.ticket):
-            return "absent"
-        return below.kind if below.kind and self._bucket(bucket).is_absent(key) else ""
-
-    def _look_below(self, path: str) -> Listing:
-        """List the first keys below a path that is no object, and cache its kind, and its contents if they are few."""
-        bucket, key = split_path(path)
-
-        def list_first() -> Listing:
-            ticket = self._bucket(bucket).ticket()
-            with as_os_errors(path):
-                page = self._s3(bucket).list_objects_v2(Bucket=bucket, Prefix=key + "/", Delimiter="/")
-            infos = _listed(bucket, page)
-            return Listing([] if page.get("IsTruncated") else infos, ticket, "directory" if infos else "absent")
-
-        listing: Listing = self._listings.run(("below", bucket, key), list_first)[0]
-        self.dircache[path] = listing
-        return listing
 
     def _described(self, bucket: str, key: str) -> Mapping[str, Any]:
         """Return the attributes of an object, by a GET if the store rejects HEAD."""
@@ -322,12 +291,8 @@ class BurstcacheFileSystem(AsyncFileSystem):
         if path is None:
             self.dircache.clear()
         else:
-            path = directory = self._strip_protocol(path)
-            while directory:
-                self.dircache.pop(directory, None)
-                self.dircache.pop((directory, "all levels"), None)
-                directory = self._parent(directory)
-            self.dircache.pop("", None)  # the list of buckets
+            path = self._strip_protocol(path)
+            self._listings.forget(path)
         super().invalidate_cache(path)
 
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **options: Any) -> io.IOBase:
@@ -424,15 +389,15 @@ class BurstcacheFileSystem(AsyncFileSystem):
         infos: Sequence[Info]
         if prefix:
             stem = (key and key + "/") + prefix
-            infos = await self._in_thread(self._list, bucket, stem, delimiter="" if maxdepth is None else "/")
+            infos = await self._in_thread(self._listings.below, bucket, stem, delimiter="" if maxdepth is None else "/")
         elif maxdepth is None:
-            infos = await self._in_thread(self._list_tree, path)
+            infos = await self._in_thread(self._listings.read_tree, path)
         else:
             infos = []
         if not infos and not prefix:
             with suppress(FileNotFoundError):
                 infos = await self._in_thread(self._entries, path)
-        return self._tree(path, infos) if withdirs else {each["name"]: each for each in infos if is_file(each)}
+        return with_directories(path, infos) if withdirs else {each["name"]: each for each in infos if is_file(each)}
 
     async def _walked(self, path: str, maxdepth: int | None, withdirs: bool, **options: Any) -> dict[str, Info]:
         """Return the results of fsspec's walk. If an object and a directory share a name, the object wins."""
@@ -468,9 +433,6 @@ class BurstcacheFileSystem(AsyncFileSystem):
                 self._cached_buckets.add(bucket)
             return self._client
 
-    def _bucket(self, name: str) -> CachedBucket:
-        return cached_bucket(self._s3(name), name)
-
     def _connect(self) -> S3Client:
         s3 = self._options.connect(max_pool_connections=_REQUESTS)
         if not self._stack_name and VARIABLE not in os.environ:
@@ -496,7 +458,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
             conditions["Range"] = str(part)
         if if_match:
             conditions["IfMatch"] = if_match
-        if not if_match and self._known_kind(path) == "absent":
+        if not if_match and self._listings.known_kind(path) == "absent":
             raise _not_found(path)
         answer = self._s3(bucket).get_object(Bucket=bucket, Key=key, **conditions)
         sent = answer.get("ContentRange", "")
@@ -537,74 +499,10 @@ class BurstcacheFileSystem(AsyncFileSystem):
             return answer["Body"].read()
 
     def _entries(self, path: str) -> list[Info]:
-        bucket, key = split_path(path)
-        infos: list[Info] = self._listing(path)
-        if not infos:
-            infos = self._list(bucket, key and key + "/", delimiter="/") if bucket else self._buckets()
-            if key and not infos:
-                return [self.info(path)]
-            self.dircache[path] = infos
+        infos = self._listings.read(path)
+        if not infos and split_path(path)[1]:
+            return [self.info(path)]
         return [info for info in infos if info["name"] != path or is_file(info)]
-
-    def _listing(self, path: Hashable) -> Listing:
-        """Return the cached listing of a directory, or an empty list."""
-        listing = self.dircache.get(path, ())
-        return listing if isinstance(listing, Listing) else Listing(listing, None)
-
-    def _list(self, bucket: str, prefix: str, delimiter: str = "") -> Listing:
-        """Return a listing, shared with identical concurrent calls (single flight)."""
-        list_in_s3 = partial(self._list_in_s3, bucket, prefix, delimiter)
-        listing: Listing = self._listings.run((bucket, prefix, delimiter), list_in_s3)[0]
-        return listing
-
-    def _list_in_s3(self, bucket: str, prefix: str, delimiter: str) -> Listing:
-        ticket = self._bucket(bucket).ticket()
-        pages = self._s3(bucket).get_paginator("list_objects_v2")
-        with as_os_errors(f"{bucket}/{prefix}"):
-            infos = [
-                info
-                for page in pages.paginate(Bucket=bucket, Prefix=prefix, Delimiter=delimiter)
-                for info in _listed(bucket, page)
-            ]
-        return Listing(sorted(infos, key=lambda info: info["name"]), ticket)
-
-    def _list_tree(self, path: str) -> Listing:
-        """Return all levels below a path, and cache them unless they are many."""
-        directory = self._listing(path)
-        if directory and all(map(is_file, directory)):
-            return directory
-        tree = (path, "all levels")
-        listing = self._listing(tree)
-        if not listing:
-            bucket, key = split_path(path)
-            listing = self._list(bucket, key and key + "/")
-            if len(listing) <= _MOST_CACHED_IN_TREE:
-                self.dircache[tree] = listing
-        return listing
-
-    def _buckets(self) -> list[Info]:
-        with as_os_errors(""):
-            return [directory_info(bucket["Name"]) for bucket in self._s3().list_buckets()["Buckets"]]
-
-    def _has_keys(self, bucket: str, prefix: str) -> bool:
-        def list_one() -> bool:
-            with as_os_errors(f"{bucket}/{prefix}"):
-                answer = self._s3(bucket).list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
-            return bool(answer.get("Contents"))
-
-        has_keys, _ = self._listings.run((bucket, prefix), list_one)
-        return bool(has_keys)
-
-    def _tree(self, path: str, infos: Sequence[Info]) -> dict[str, Info]:
-        """Return the objects with all directories between them and `path`, including `path`."""
-        found: dict[str, Info] = {}
-        for info in infos:
-            parent = self._parent(info["name"])
-            while len(parent) >= len(path) and parent not in found:
-                found[parent] = directory_info(parent)
-                parent = self._parent(parent)
-            found[info["name"]] = info
-        return found
 
     @property
     def loop(self) -> Any:
@@ -641,16 +539,6 @@ def _part_of_blocks(
     number = bisect_right(block_starts, (path, start)) - 1
     offset = block_starts[number][1]
     return bodies[number][start - offset : None if end is None else max(end - offset, 0)]
-
-
-def _listed(bucket: str, page: ListObjectsV2OutputTypeDef) -> list[Info]:
-    """Return the directories and objects of a page of a listing."""
-    infos = [directory_info(f"{bucket}/{common['Prefix'][:-1]}") for common in page.get("CommonPrefixes", ())]
-    for item in page.get("Contents", ()):
-        name = f"{bucket}/{item['Key']}"
-        # An empty directory, as created by S3's console, ends with a slash.
-        infos.append(directory_info(name[:-1]) if name.endswith("/") else file_info(name, item))
-    return infos
 
 
 def _not_found(path: str) -> FileNotFoundError:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from burstcache.core.errors import in_one_line
-
-if TYPE_CHECKING:
-    from burstcache.serve.memory_tier import Ticket
 
 _ERRNO_BY_STATUS = {403: errno.EACCES, 404: errno.ENOENT, 412: errno.ESTALE}
 
@@ -31,31 +28,15 @@ class Info(TypedDict, total=False):
     LastModified: datetime
 
 
-class Listing(list[Info]):
-    """The contents of a directory, as cached.
-
-    Attributes:
-        ticket: Taken before the request to S3. None: unknown, so the listing proves nothing about other names.
-        kind: If S3 has no object at the directory's own path: `directory` if keys are below it, else `absent`. Empty:
-            an object may be there. The contents of a `directory` without entries are unknown.
-    """
-
-    def __init__(
-        self, infos: Iterable[Info], ticket: Ticket | None, kind: Literal["", "directory", "absent"] = ""
-    ) -> None:
-        super().__init__(infos)
-        self.ticket, self.kind = ticket, kind
-
-    @property
-    def is_complete(self) -> bool:
-        """True if no other name is in the directory."""
-        return bool(self) or self.kind == "absent"
-
-
 def split_path(path: str) -> tuple[str, str]:
     """Return the bucket and key of a path without protocol. Either may be empty."""
     bucket, _, key = path.partition("/")
     return bucket, key
+
+
+def parent(path: str) -> str:
+    """Return the directory that contains a path without protocol. Empty for a bucket."""
+    return path.rpartition("/")[0]
 
 
 def file_info(path: str, attributes: Mapping[str, Any]) -> Info:

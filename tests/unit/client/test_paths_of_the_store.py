@@ -46,6 +46,8 @@ class Bucket:
 
     def __init__(self, tree: Mapping[str, int]) -> None:
         self._tree = tree
+        # As a wrapped client has it: its cache knows no key, so each listing decides by itself.
+        self._burstcache = {"bucket": CachedBucket(Client(bucket="bucket", s3=_s3_without_requests()), is_own=True)}
 
     def head_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
         if Key not in self._tree:
@@ -80,10 +82,6 @@ class FileSystem(BurstcacheFileSystem):
     def __init__(self, tree: Mapping[str, int]) -> None:
         super().__init__(freshness="immutable", listings_expiry_time=10_000)
         self.bucket = Bucket(tree)
-        self._cached = CachedBucket(Client(bucket="bucket", s3=_s3_without_requests()), is_own=True)
-
-    def _bucket(self, name: str) -> CachedBucket:
-        return self._cached
 
     def _s3(self, bucket: str = "") -> Any:
         return self.bucket
