@@ -280,7 +280,7 @@ def small_slices(clock: SystemClock) -> Iterator[None]:
             patch.setattr(f"burstcache.{name}", value)
         for module in ("client.backend", "serve.slices", "serve.part_source"):
             patch.setattr(f"burstcache.{module}.ThreadPoolExecutor", AtOnce)
-        for module in ("backend", "client", "boto3_wrapper", "filesystem"):
+        for module in ("backend", "client", "boto3_wrapper", "listings"):
             patch.setattr(f"burstcache.client.{module}.SystemClock", lambda: clock)
         patch.setattr("burstcache.client.backend.PoolThread", _PoolAtOnce)
         patch.setattr(os, "fsync", lambda _: None)

@@ -12,19 +12,14 @@ handlers would also affect the original client. `tests/contract` compares a wrap
 
 from __future__ import annotations
 
-import base64
 import copy
 import inspect
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from http.client import IncompleteRead
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import botocore
-import urllib3
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.endpoint import convert_to_response_dict
@@ -32,14 +27,21 @@ from botocore.parsers import ResponseParserFactory
 from botocore.response import StreamingBody
 from botocore.utils import parse_timestamp
 from cachetools import TTLCache
-from urllib3.exceptions import ProtocolError
 
 from burstcache.adapters.clock import SystemClock, seconds_since
 from burstcache.adapters.single_flight import PATIENT_NEXT_AFTER_S, Flight, SingleFlight
+from burstcache.client.botocore_bodies import (
+    BodyInMemory,
+    BodyInSlices,
+    RecordingStream,
+    ReplayedBody,
+    checksum_check,
+    raw_response,
+)
 from burstcache.client.client import Client, check_arguments
 from burstcache.client.objects import Object
 from burstcache.client.streams import ObjectFile, open_part
-from burstcache.core.errors import BurstcacheError, InvalidSettingError, RefusedRequestError
+from burstcache.core.errors import InvalidSettingError, RefusedRequestError
 from burstcache.core.keys import key_hash
 from burstcache.forks import Lock
 from burstcache.serve.local_cache import MAX_STALE_S
@@ -73,13 +75,6 @@ _PARAMETERS, _WANTS_CHECKSUM = "burstcache-parameters", "burstcache-wants-checks
 _WRITTEN_FOR_S = 60.0  # S3's event of a write normally invalidates every copy within a second
 _MAX_WRITTEN = 65_536
 _SHARED_BYTES = 8 << 20  # the largest body buffered for waiting callers
-_CHUNK_BYTES = 1 << 20
-# Since 1.43.115, botocore alone verifies a body's length. Before that, urllib3 2 did so, too, with its own error.
-_LENGTH_CHECK: dict[str, Any] = (
-    {"enforce_content_length": False}
-    if tuple(map(int, botocore.__version__.split(".")[:3])) >= (1, 43, 115)
-    else {}  # botocore used urllib3's default
-)
 
 _parsers = ResponseParserFactory()
 _parsers.set_parser_defaults(timestamp_parser=lru_cache(4096)(parse_timestamp))  # uncached: most of the parsing time
@@ -221,10 +216,10 @@ class CachedBucket:
     def opened(self, request: Request, response: Response) -> tuple[Response, io.IOBase]:
         """Return a response of the cache, and its body as botocore reads it."""
         if not self._client.large.is_left(request, response):
-            return response, _InMemory(response.body)
+            return response, BodyInMemory(response.body)
         response, file = open_part(self._client.large, request, response)
         file.client, file.head = self._client, Object(request.key, b"", response.headers)
-        return response, _Body(file)
+        return response, BodyInSlices(file)
 
     def read(self, request: Request, miss: Miss, send: _Send) -> _Answer | None:
         """Return S3's response to a GET or HEAD, shared with identical calls of other threads (single flight).
@@ -279,7 +274,7 @@ class CachedBucket:
         is_small = http.status_code == 200 and reader.keeps(parsed["ContentLength"], miss)
         if is_small or 0 < parsed["ContentLength"] <= self._client.large.most_body_bytes:
             body = parsed["Body"]
-            is_intact = _checksum_check(body)
+            is_intact = checksum_check(body)
 
             def keep(read: bytes) -> None:
                 if self.is_written(request.hash) or not is_intact(read):
@@ -289,7 +284,7 @@ class CachedBucket:
                 else:
                     reader.keep_part(request, http.status_code, headers, read, miss)
 
-            body._raw_stream = _RecordingStream(body._raw_stream, parsed["ContentLength"], keep)
+            body._raw_stream = RecordingStream(body._raw_stream, parsed["ContentLength"], keep)
         return http, parsed
 
     def _report(self, request: Request, http: AWSResponse) -> None:
@@ -391,8 +386,8 @@ class _CachedClient(BaseClient):
         """Return the cache's response in the form of botocore's endpoint, with a lazily read body."""
         response, body = bucket.opened(request, found)
         headers: Any = {"x-amz-request-id": request.request_id, **response.headers}
-        raw: Any = _raw(body, headers, response.status, request.method)
-        if isinstance(body, _Body):
+        raw: Any = raw_response(body, headers, response.status, request.method)
+        if isinstance(body, BodyInSlices):
             raw.burstcache_file = body.file
         http = AWSResponse(url, response.status, headers, raw)
         answer = convert_to_response_dict(http, model)
@@ -422,7 +417,7 @@ class _SharedAnswer:
         """Return a copy of botocore's parsed result."""
         parsed: dict[str, Any] = copy.deepcopy(dict(self.results))
         if self.body is not None:
-            raw: Any = _raw(_InMemory(self.body), self.http.headers, self.http.status_code, "GET")
+            raw: Any = raw_response(BodyInMemory(self.body), self.http.headers, self.http.status_code, "GET")
             parsed["Body"] = StreamingBody(raw, len(self.body))
         return parsed
 
@@ -439,164 +434,11 @@ def _shared_answer(http: AWSResponse, parsed: dict[str, Any]) -> _SharedAnswer |
     length_bytes = parsed.get("ContentLength")
     if length_bytes is None or length_bytes > _SHARED_BYTES:
         return None
-    is_intact, stream = _checksum_check(body), body._raw_stream
-    replay = _Replayed(stream, length_bytes)
-    body._raw_stream = _raw(replay, http.headers, http.status_code, "GET")
+    is_intact, stream = checksum_check(body), body._raw_stream
+    replay = ReplayedBody(stream, length_bytes)
+    body._raw_stream = raw_response(replay, http.headers, http.status_code, "GET")
     is_whole = replay.error is None and len(replay.getbuffer()) == length_bytes
     return _SharedAnswer(http, results, replay.getvalue()) if is_whole and is_intact(replay.getvalue()) else None
-
-
-def _raw(body: Any, headers: Any, status: int, method: str) -> urllib3.HTTPResponse:
-    """Return the urllib3 response from which botocore's bodies read."""
-    return urllib3.HTTPResponse(
-        body,
-        headers,
-        status,
-        preload_content=False,
-        decode_content=False,
-        request_method=method,
-        **_LENGTH_CHECK,
-    )
-
-
-class _NoSocket:
-    """A dummy for the socket on which botocore sets a body's timeout. A body in memory never blocks."""
-
-    def __init__(self) -> None:
-        self.raw = self._sock = self
-
-    def settimeout(self, timeout: float | None) -> None:
-        """Do nothing."""
-
-
-class _InMemory(io.BytesIO):
-    """A body in memory."""
-
-    fp = _NoSocket()
-
-
-class _Replayed(_InMemory):
-    """A body buffered from a stream. A read beyond the received bytes raises the stream's own error."""
-
-    def __init__(self, stream: Any, length_bytes: int) -> None:
-        super().__init__()
-        self.error: Exception | None = None
-        self._length_bytes = length_bytes
-        try:
-            while chunk := stream.read(_CHUNK_BYTES):
-                self.write(chunk)
-        except Exception as error:
-            self.error = error
-        self.seek(0)
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Read like the stream."""
-        data = super().read(size)
-        missing = self._length_bytes - self.getbuffer().nbytes
-        if missing > 0 and self.error is None and (size is None or size < 0):
-            raise IncompleteRead(data, missing)
-        if self.error is not None and (size is None or size < 0 or (size and not data)):
-            raise self.error
-        return data
-
-    def readinto(self, buffer: Any) -> int:
-        """Read like the stream."""
-        size_bytes = super().readinto(buffer)
-        if self.error is not None and len(buffer) and not size_bytes:
-            raise self.error
-        return size_bytes
-
-
-class _Body(io.RawIOBase):
-    """The body of a large object, for botocore. It raises errors that botocore handles."""
-
-    fp = _NoSocket()
-
-    def __init__(self, file: ObjectFile) -> None:
-        self.file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with _as_urllib3_error():
-            return self.file.readinto(buffer)
-
-    def readall(self) -> bytes:
-        with _as_urllib3_error():
-            return self.file.read()
-
-    def close(self) -> None:
-        self.file.close()
-        super().close()
-
-
-@contextmanager
-def _as_urllib3_error() -> Iterator[None]:
-    try:
-        yield
-    except BurstcacheError as error:
-        raise ProtocolError(str(error)) from error
-
-
-class _RecordingStream:
-    """A stream of S3's body that records the bytes read. `on_complete` gets the whole body after its last byte.
-
-    Only `read` and `readinto` are recorded. botocore's `StreamingBody` uses them for everything except lines.
-    """
-
-    def __init__(self, stream: Any, length_bytes: int, on_complete: Callable[[bytes], None]) -> None:
-        self._stream = stream
-        self._left_bytes = length_bytes
-        self._on_complete: Callable[[bytes], None] | None = on_complete
-        self._chunks: list[bytes] = []
-
-    def read(self, *arguments: Any, **named: Any) -> bytes:
-        """Read from the stream."""
-        chunk: bytes = self._stream.read(*arguments, **named)
-        self._record(chunk)
-        return chunk
-
-    def readinto(self, buffer: Any) -> int:
-        """Read from the stream."""
-        size_bytes: int = self._stream.readinto(buffer)
-        self._record(bytes(memoryview(buffer)[:size_bytes]))
-        return size_bytes
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._stream)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def _record(self, chunk: bytes) -> None:
-        if self._on_complete is None:
-            return
-        self._chunks.append(chunk)
-        self._left_bytes -= len(chunk)
-        if self._left_bytes == 0:
-            on_complete, self._on_complete = self._on_complete, None
-            on_complete(b"".join(self._chunks))
-
-
-def _checksum_check(body: Any) -> Callable[[bytes], bool]:
-    """Return a function that checks bytes against the checksum that S3 sent with a body, if any.
-
-    The function has no reference to the body. botocore itself checks only after it has returned all bytes.
-    """
-    if (expected := getattr(body, "_expected", None)) is None:  # only a StreamingChecksumBody has it
-        return lambda read: True
-    checksum = getattr(body, "checksum", None) or getattr(body, "_checksum", None)  # private before botocore 1.41
-    if checksum is None:  # bodies that cannot be checked are not cached
-        return lambda read: False
-    make, digest = type(checksum), base64.b64decode(expected)
-
-    def is_intact(read: bytes) -> bool:
-        checksum = make()
-        checksum.update(read)
-        return bool(checksum.digest() == digest)
-
-    return is_intact
 
 
 def _needs_s3(request: Mapping[str, Any], wants_checksum: bool) -> bool:
