@@ -100,8 +100,10 @@ def _bare_relay(cloud: Cloud, key: str) -> Iterator[Take]:
 
 
 def _figures(taken: Mapping[str, Latencies]) -> list[object]:
-    median_ms = {side: statistics.median(latencies_ms) for side, latencies_ms in taken.items()}
-    on_top = f"{median_ms['client'] - median_ms['bare']:.3f}" if "bare" in median_ms else ""
+    """Return the cells of a row. A side is left blank if it is not measured, or if no read of it was a hit."""
+    median_ms = {side: statistics.median(latencies_ms) for side, latencies_ms in taken.items() if latencies_ms}
+    has_both = {"bare", "client"} <= median_ms.keys()
+    on_top = f"{median_ms['client'] - median_ms['bare']:.3f}" if has_both else ""
     bare, client, wrapped, s3, front = (
         f"{median_ms[side]:.3f}" if side in median_ms else ""
         for side in ("bare", "client", "wrapped", "boto3", "front")
