@@ -77,6 +77,6 @@ def test_everything_that_can_be_bought_is_described() -> None:
         sentence, lines = steps(bought(name))
         assert sentence or name == "s3-only", name
         assert "{" not in sentence, name
-        assert lines or sentence.startswith(("Buy ", "The library keeps whole objects")) or name == "s3-only", name
+        assert lines or sentence.startswith(("Buy ", "The library keeps slices")) or name == "s3-only", name
     assert steps(bought("ec2:3xt4g.nano"))[0].startswith("Buy 3 times t4g.nano on EC2 with Valkey, always on")
     assert steps(bought("s3-only")) == ("", "")

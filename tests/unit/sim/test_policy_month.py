@@ -11,7 +11,6 @@ import pytest
 from burstcache.core.prices import price_sheet
 from burstcache_replay.reported import Reported
 from burstcache_sim.bill.demand import demand_of
-from burstcache_sim.bill.express import price_rule
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
@@ -55,8 +54,7 @@ def month(trace: Trace, setup: Setup, *, repeats: Fraction | int = 30, usd_per_h
     locality = locality_of(trace, object_bytes=1, period_us=DAY_US)
     worth = Fraction(usd_per_hit)
     market = Market(demand=demand, locality=locality, prices=TODAY, setup=setup, repeats=Fraction(repeats))
-    rule = price_rule(locality.sizes_bytes, TODAY, float(worth)) if setup.express else None
-    return policy_month(market, decides(setup, usd_per_hit), rule)
+    return policy_month(market, decides(setup, usd_per_hit), Fraction(worth) if setup.express else None)
 
 
 @pytest.mark.parametrize("setup", [NODE, RELAYED, replace(RELAYED, nodes=3)], ids=["node", "relay", "three nodes"])

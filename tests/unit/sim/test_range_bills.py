@@ -72,7 +72,7 @@ def test_a_reader_s_memory_holds_the_ranges(lake: Workload) -> None:
 
     assert market.locality.stored_bytes == FILES * (64 * KIB + MIB)  # 42 MiB
     assert offer(market, "range-memory:64MB").in_memory_pct == pytest.approx(100 * (1 - 2 * FILES / REQUESTS))
-    assert offer(market, "reader-memory:64MB").in_memory_pct == 0  # the library, which keeps whole objects
+    assert offer(market, "reader-memory:64MB").in_memory_pct == pytest.approx(100 * (1 - 2 * FILES / REQUESTS))
     assert {found.name for found in quotes(market) if found.name.startswith("range-memory")} == {"range-memory:64MB"}
     assert own_memory_misses(market.locality, 1, 42 * 1024**2 + 2**19).again.sum() == 0
 
@@ -88,26 +88,25 @@ def test_a_footer_is_one_ranged_get(lake: Workload) -> None:
     assert found.demand.stored_bytes == FILES * (64 * KIB + MIB)
 
 
-def test_burstcache_keeps_no_range_of_an_object_that_it_would_not_keep(lake: Workload) -> None:
+def test_readers_keep_slices_of_objects_that_the_stack_redirects(lake: Workload) -> None:
     locality = market_of(lake).locality
-    setup = Setup(reader_memory_bytes=1024 * MIB, nodes=0)
+    setup = Setup(reader_memory_bytes=64 * MIB, nodes=0)
 
-    assert memory_misses(locality, setup).again.all()
     assert lake.redirected == REQUESTS
-    assert not memory_misses(replace(locality, whole_bytes=None), setup).again.any()
+    assert not memory_misses(locality, setup).again.any()
+    for without in (replace(setup, reader_memory_bytes=4 * MIB), replace(setup, readers="internet")):
+        assert memory_misses(locality, without).again.all()
 
 
-def test_ranges_in_memory_of_ones_own_are_kept_and_not_bought(lake: Workload) -> None:
+def test_ranges_are_kept_by_the_library_with_nothing_to_deploy(lake: Workload) -> None:
     found = advise(lake, Value(usd_per_hit=1e-4), LatencyModel(), candidates=8)
 
-    assert (found.verdict, found.winner.name) == ("keep ranges", "range-memory:64MB")
-    said, (sentence, lines) = " ".join(verdict_lines(found)), steps(found)
+    assert (found.verdict, found.winner.name) == ("use the library", "reader-memory:64MB")
+    said = " ".join(verdict_lines(found))
     assert said.startswith(
-        "KEEP RANGES IN MEMORY, 64 MB in each reader, with nothing to buy: <0.01 USD a month, 99.9 %"
+        "USE THE LIBRARY, with nothing to deploy: 64 MB of each reader's memory. <0.01 USD a month, 99.9 %"
     )
-    assert "BUY" not in said
-    assert sentence.startswith("The library keeps whole objects")
-    assert lines == ""
+    assert "memory_bytes=67_108_864" in steps(found)[1]
     assert found.confidence.shares[0].memory_bytes == 64 * MIB
 
 

@@ -17,7 +17,6 @@ from burstcache.serve.memory_tier import MemoryTier, Ticket
 from burstcache.web.entry import Entry
 from burstcache_sim.bill.competitors import quotes
 from burstcache_sim.bill.demand import demand_of
-from burstcache_sim.bill.express import price_rule
 from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market, Quote
 from burstcache_sim.bill.setup import Setup
@@ -53,8 +52,7 @@ def market(trace: Trace, setup: Setup, *, repeats: int = HOURS_PER_MONTH, usd_pe
 
 def month(trace: Trace, setup: Setup, *, repeats: int = HOURS_PER_MONTH, usd_per_hit: str = "0") -> RunResult:
     found = market(trace, setup, repeats=repeats, usd_per_hit=usd_per_hit)
-    rule = price_rule(found.locality.sizes_bytes, TODAY, float(usd_per_hit)) if setup.express else None
-    return static_month(found, rule)
+    return static_month(found, Fraction(usd_per_hit) if setup.express else None)
 
 
 def rival(trace: Trace, name: str, *, usd_per_hit: str = "0") -> Quote:
@@ -192,15 +190,23 @@ def test_the_rungs_are_those_of_caches_kept_one_by_one(seed: int) -> None:
     above, below = memory_misses(locality, setup), node_misses(locality, setup)
 
     node_bytes = 3 * 1024**3 // 8
-    memory: OrderedDict[int, int] = OrderedDict()
-    nodes: list[OrderedDict[int, int]] = [OrderedDict() for _ in range(count)]
+    most_bytes = setup.reader_memory_bytes
+    memory: OrderedDict[tuple[int, int], int] = OrderedDict()
+    nodes: list[OrderedDict[tuple[int, int], int]] = [OrderedDict() for _ in range(count)]
     left_by_memory, left_by_node = [], []
     for key in ids * 2:
-        size_bytes = sizes[key] + entry_bytes
-        most_bytes = setup.reader_memory_bytes
-        is_left = not _held(memory, key, size_bytes, most_bytes, min(most_bytes // 8, 4 * MB) + entry_bytes)
+        is_sliced = most_bytes > 0 and sizes[key] > 4 * MB  # in memory alone, since no slice pays on a node
+        parts = range(0, sizes[key], 256 * KB if is_sliced else sizes[key])
+        is_left = is_left_by_node = False
+        for start in parts:
+            size_bytes = min(256 * KB, sizes[key] - start) if is_sliced else sizes[key]
+            largest_bytes = min(most_bytes // 8, 4 * MB) + entry_bytes
+            if not _held(memory, (key, start), size_bytes + entry_bytes, most_bytes, largest_bytes):
+                is_left = True
+                is_on_node = not is_sliced and _held(nodes[homes[key]], (key, 0), size_bytes, node_bytes, 4 * MB)
+                is_left_by_node |= not is_on_node
         left_by_memory.append(is_left)
-        left_by_node.append(is_left and not _held(nodes[homes[key]], key, sizes[key], node_bytes, 4 * MB))
+        left_by_node.append(is_left_by_node)
     assert _both(above.first, above.again) == left_by_memory
     assert _both(below.first, below.again) == left_by_node
 
@@ -217,7 +223,9 @@ def test_a_sample_stands_for_its_log() -> None:
     assert ours.n_memory == pytest.approx(theirs.n_memory, rel=0.05)
 
 
-def _held(cache: OrderedDict[int, int], key: int, size_bytes: int, most_bytes: int, largest_bytes: int) -> bool:
+def _held(
+    cache: OrderedDict[tuple[int, int], int], key: tuple[int, int], size_bytes: int, most_bytes: int, largest_bytes: int
+) -> bool:
     """Ask an LRU cache, and put into it what it lacks; return whether it had it."""
     if key in cache:
         cache.move_to_end(key)

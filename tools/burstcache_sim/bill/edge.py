@@ -12,7 +12,13 @@ from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.infinicache import infinicache_hour, pool_for
 from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.bill.market import VOLUME_GB, Item, Market, Quote
-from burstcache_sim.bill.static_tiers import ENTRY_BYTES, LARGEST_SHARE, library_misses, memory_bytes_of
+from burstcache_sim.bill.static_tiers import (
+    ENTRY_BYTES,
+    LARGEST_SHARE,
+    library_misses,
+    library_touches,
+    memory_bytes_of,
+)
 from burstcache_sim.units import US_PER_H
 
 if TYPE_CHECKING:
@@ -71,17 +77,24 @@ def reader_memory(market: Market, size: str) -> Quote:
     """Quote the library's local cache alone, in long-lived readers without a bound on staleness."""
     memory_bytes = memory_bytes_of(size)
     readers = market.locality.of_readers(market.setup.reader_processes)
-    misses = sum((library_misses(one, memory_bytes, market.repeats) for one in readers), Fraction(0))
+    each = [library_misses(one, memory_bytes, market.repeats) for one in readers]
+    misses, gets = (sum(amounts, Fraction(0)) for amounts in zip(*each, strict=True))
     return market.quote(
         f"reader-memory:{size}",
+        ("s3-get", max(Fraction(0), gets - misses), "further S3 GETs of ranges of large objects"),
         misses=misses,
         note=f"the library alone: memory of {_readers(market)}, no bound on staleness, not billed",
-        largest_bytes=memory_bytes // LARGEST_SHARE,
+        largest_bytes=_largest_bytes(market, memory_bytes),
     )
 
 
+def _largest_bytes(market: Market, memory_bytes: int) -> int:
+    """Return the size of the largest response that memory may serve, as a whole object or from slices."""
+    return memory_bytes // LARGEST_SHARE if library_touches(market.locality, memory_bytes) is None else memory_bytes
+
+
 def range_memory(market: Market, size: str) -> Quote:
-    """Quote a custom cache of byte ranges in long-lived readers. The library caches only whole objects."""
+    """Quote a custom cache of byte ranges in long-lived readers. The library caches whole slices instead."""
     memory_bytes = memory_bytes_of(size)
     readers = market.locality.of_readers(market.setup.reader_processes)
     return market.quote(
@@ -94,22 +107,28 @@ def range_memory(market: Market, size: str) -> Quote:
 
 def confirmed_memory(market: Market, size: str) -> Quote:
     """Quote the library's local cache alone, revalidating each object's ETag with S3 after one second."""
-    from burstcache_sim.engine.stack_distance import confirmed_hits, stack_distances
+    import numpy as np
+
+    from burstcache_sim.engine.stack_distance import NEVER, confirmed_hits, stack_distances
 
     memory_bytes, misses, cached = memory_bytes_of(size), Fraction(0), Fraction(0)
     for whole in market.locality.of_readers(market.setup.reader_processes):
-        is_small = (whole.objects_bytes <= memory_bytes // LARGEST_SHARE)[whole.ids]
-        one = whole.part(is_small)
-        distances, _ = stack_distances(one.ids, one.sizes_bytes + ENTRY_BYTES, one.is_renewed)
-        keys, sample_bytes = len(one.sizes_bytes), int(memory_bytes * one.rate)
-        hits = confirmed_hits(one.times_us, one.ids, distances, sample_bytes, CONFIRMED_US, keys)
-        misses += (len(whole.ids) - hits) / one.rate
-        cached += int(((distances >= 0) & (distances <= sample_bytes)).sum()) / one.rate
+        touches = library_touches(whole, memory_bytes)
+        read = whole if touches is None else touches.locality
+        is_small = (read.objects_bytes <= memory_bytes // LARGEST_SHARE)[read.ids]
+        one, distances = read.part(is_small), np.full(len(read.ids), NEVER)
+        distances[is_small], _ = stack_distances(one.ids, one.sizes_bytes + ENTRY_BYTES, one.is_renewed)
+        if touches is not None:
+            distances = touches.farthest(distances)
+        keys, sample_bytes = len(whole.sizes_bytes), int(memory_bytes * whole.rate)
+        hits = confirmed_hits(whole.times_us, whole.ids, distances, sample_bytes, CONFIRMED_US, keys)
+        misses += (len(whole.ids) - hits) / whole.rate
+        cached += int(((distances >= 0) & (distances <= sample_bytes)).sum()) / whole.rate
     quote = market.quote(
         f"reader-memory-confirmed:{size}",
         misses=misses,
         note=f"the library alone: memory of {_readers(market)}, revalidated by S3 after 1 s, a GET each time",
-        largest_bytes=memory_bytes // LARGEST_SHARE,
+        largest_bytes=_largest_bytes(market, memory_bytes),
     )
     requests = Fraction(market.demand.requests)
     confirmed = max(Fraction(0), min(misses, requests) - max(Fraction(0), requests - cached))

@@ -118,7 +118,7 @@ class LatencyModel:
 
     def saved_ms(self, result: RunResult) -> float:
         """Return the total time that a run's requests save compared with S3, negative if the run is slower [ms]."""
-        cacheable_s3_ms = self._s3_ms(self.cacheable)
+        cacheable_s3_ms = self._s3_ms(self._hit_bytes(result))
         saved_ms = sum(n * (cacheable_s3_ms - hit_ms) for n, hit_ms in self._served(result))
         missed_ms = self._express_missed_ms(result) + self._node_missed_ms(result)
         return saved_ms - missed_ms - result.n * self.front_door_ms
@@ -137,7 +137,8 @@ class LatencyModel:
 
     def _express_missed_ms(self, result: RunResult) -> float:
         """Return the total time of misses in Express, which is also charged to competitors with Express [ms]."""
-        return EXPRESS_MS * (result.express.asks - result.n_express)
+        # A request for slices asks for several at once.
+        return EXPRESS_MS * min(result.express.asks - result.n_express, result.n_s3)
 
     def _node_missed_ms(self, result: RunResult) -> float:
         """Return the total time of misses on running nodes, each followed by a read-through fill [ms]."""
@@ -146,11 +147,15 @@ class LatencyModel:
     def _missed_bytes(self, result: RunResult) -> ResponseBytes:
         """Return the mean size of S3's responses: all responses minus cached responses."""
         served = result.n - result.n_s3
-        return self._bytes(None).remainder((served / max(1, result.n), self.cacheable))
+        return self._bytes(None).remainder((served / max(1, result.n), self._hit_bytes(result)))
+
+    def _hit_bytes(self, result: RunResult) -> ResponseBytes:
+        """Return the mean size of cached responses: for objects that may be cached, or for ranges if slices are."""
+        return self._bytes(result.largest_hit_bytes) if result.largest_hit_bytes else self.cacheable
 
     def _served(self, result: RunResult) -> list[tuple[int, float]]:
         """Return the request count and the latency of a whole response for each tier except S3 [ms]."""
-        return [(n, self._response_ms(kind, self.cacheable)) for n, kind in self._counts(result)]
+        return [(n, self._response_ms(kind, self._hit_bytes(result))) for n, kind in self._counts(result)]
 
     def _counts(self, result: RunResult) -> list[tuple[int, str]]:
         """Return the number of requests that each tier except S3 served, with Express last."""

@@ -56,6 +56,8 @@ class Locality:
     numbers: NDArray[np.int64] | None = None  # each object's id in the whole log (None for the whole log)
     renewed: NDArray[np.bool_] | None = None  # by id: whether the object is renewed (None if no object is)
     whole_bytes: NDArray[np.int64] | None = None  # by id: size of a range's whole object (None: `sizes_bytes`)
+    object_ids: NDArray[np.int64] | None = None  # by id: number of a range's object (None: each id is an object)
+    starts_bytes: NDArray[np.int64] | None = None  # by id: offset of a range, -1 if unknown (None: no ranges)
     _curves: dict[tuple[int, int], HitCurve] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -201,7 +203,17 @@ def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:
     if (total_bytes := exact_sum(sizes_bytes)) > _MAX_TOTAL_BYTES:
         raise InvalidSettingError(f"objects of {total_bytes} bytes in total: expected at most {_MAX_TOTAL_BYTES}")
     times_us = trace.arrivals_us - trace.arrivals_us[0]
-    locality = Locality(times_us, ids, sizes_bytes, period_us, sample_rate(trace), whole_bytes=whole_bytes)
+    object_ids, starts_bytes = trace.range_places(len(sizes_bytes)) if trace.objects else (None, None)
+    locality = Locality(
+        times_us,
+        ids,
+        sizes_bytes,
+        period_us,
+        sample_rate(trace),
+        whole_bytes=whole_bytes,
+        object_ids=object_ids,
+        starts_bytes=starts_bytes,
+    )
     return replace(_dense(locality), numbers=None)
 
 
@@ -225,6 +237,8 @@ def _dense(locality: Locality) -> Locality:
         numbers=np.flatnonzero(is_used) if locality.numbers is None else locality.numbers[is_used],
         renewed=None if locality.renewed is None else locality.renewed[is_used],
         whole_bytes=None if locality.whole_bytes is None else locality.whole_bytes[is_used],
+        object_ids=None if locality.object_ids is None else locality.object_ids[is_used],
+        starts_bytes=None if locality.starts_bytes is None else locality.starts_bytes[is_used],
     )
 
 

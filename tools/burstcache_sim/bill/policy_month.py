@@ -17,7 +17,7 @@ from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
-from burstcache_sim.bill.static_tiers import RequestMask, add_express, memory_misses
+from burstcache_sim.bill.static_tiers import RequestMask, add_express, memory_misses, memory_touches, slices_touched
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from burstcache_sim.policies.policy import WorthPolicy
-    from burstcache_sim.world.express import CopyRules
 
 # A burst's first request opens a report. The request that justifies a boot follows soon, so a boot waits for almost the
 # whole report interval. Cache functions start throughout the burst, on average in the middle of a report interval.
@@ -43,13 +42,13 @@ _PER_KEY = {
 _GUEST_COUNTS = tuple(field.name for field in fields(GuestUse))
 
 
-def policy_month(market: Market, policy: WorthPolicy, rule: CopyRules | None) -> RunResult:
+def policy_month(market: Market, policy: WorthPolicy, copied_usd: Fraction | None) -> RunResult:
     """Return the run of a market's months under a policy that starts and stops nodes.
 
     Args:
         market: The log, its repetitions, prices and setup.
         policy: A policy with read-through entries.
-        rule: When to copy objects to S3 Express. If None, there is no directory bucket.
+        copied_usd: As for `static_month` [USD].
     """
     import numpy as np
 
@@ -84,7 +83,11 @@ def policy_month(market: Market, policy: WorthPolicy, rule: CopyRules | None) ->
     counts["s3_requests"] = n_s3 + guests["loads"] + counts["cold_starts"]
     rest: dict[str, Any] = {"n": requests, "end_us": 0, "tiers": "", "lambda_spans_us": (), "redis_spans_us": ()}
     month = replace(first, **(counts | rest), guests=GuestUse(**guests))
-    return add_express(month, market, rule, missed, Fraction(n_s3) / repeats)
+    touches, touched = slices_touched(locality, market.setup), None
+    if touches is not None:
+        past = memory_touches(locality, market.setup, touches)
+        touched = RequestMask(past.first & touches.spread(missed.first), past.again & touches.spread(missed.again))
+    return add_express(month, market, copied_usd, missed, Fraction(n_s3) / repeats, touches=touches, touched=touched)
 
 
 @lru_cache(maxsize=1)  # callers bill a repetition and then a month of the same log

@@ -18,11 +18,15 @@ from burstcache.core.batching import MIN_BATCH_AGE_US
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.recency import SEEN_AGAIN_US
-from burstcache_sim.bill.express import totals
+from burstcache.core.slice_worth import slice_pays
+from burstcache.core.slices import SLICE_BYTES
+from burstcache_sim.bill.express import price_rule, totals
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.bill.touches import Touches, touches_of
+from burstcache_sim.caching import Same
 from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import NO_GUESTS, ExpressUse, GuestUse, RunResult
 
@@ -30,10 +34,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from burstcache.core.prices import PriceSheet
+
 # Properties of readers' memory (`burstcache.serve.memory_tier`): an entry's overhead with about eight headers of 30
 # characters, and the largest accepted object, which without that overhead is one eighth of the memory.
 ENTRY_BYTES = 512 + 8 * (120 + 30)
 LARGEST_SHARE = 8
+MAX_WHOLE_BYTES = 8 << 20  # objects above it are read in slices by a client without a stack
+LEAST_MEMORY_BYTES = 32 * SLICE_BYTES  # `burstcache.serve.slice_memory`; a smaller memory keeps no slices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,25 +57,33 @@ class RequestMask:
 
 
 def memory_misses(locality: Locality, setup: Setup) -> RequestMask:
-    """Return the misses of the readers' memory."""
-    largest_bytes = LARGEST_OBJECT_BYTES[setup.front_door]
-    memory_bytes = setup.reader_memory_bytes
-    largest_bytes = min(memory_bytes // LARGEST_SHARE, largest_bytes)
-    return _memory_misses(locality, memory_bytes, setup.reader_processes, largest_bytes, ENTRY_BYTES, whole=True)
+    """Return the misses of the readers' memory. A request for slices misses unless memory has all of them."""
+    touches = slices_touched(locality, setup)
+    return as_requests(memory_touches(locality, setup, touches), touches)
 
 
-def library_misses(locality: Locality, memory_bytes: int, repeats: Fraction) -> Fraction:
-    """Return the mean misses per repetition of the library's local cache without a bound on staleness."""
-    largest_bytes = memory_bytes // LARGEST_SHARE
+def library_misses(locality: Locality, memory_bytes: int, repeats: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the mean misses per repetition of the library alone without a bound on staleness, and its GETs."""
+    largest_bytes = min(memory_bytes // LARGEST_SHARE, MAX_WHOLE_BYTES)
+    if (touches := library_touches(locality, memory_bytes)) is not None:
+        missed = _memory_misses(locality, memory_bytes, 1, largest_bytes, ENTRY_BYTES, whole=True, touches=touches)
+        requests = as_requests(missed, touches).count(repeats)
+        return requests / locality.rate, requests / locality.rate + further_gets(missed, touches, repeats)
     is_small = (locality.objects_bytes <= largest_bytes)[locality.ids]
     kept = locality.part(is_small)
     entries = replace(kept, sizes_bytes=kept.sizes_bytes + ENTRY_BYTES, _curves={})
-    return (len(locality.ids) - len(kept.ids)) / locality.rate + entries.misses(memory_bytes, repeats=repeats)
+    misses = (len(locality.ids) - len(kept.ids)) / locality.rate + entries.misses(memory_bytes, repeats=repeats)
+    return misses, misses
+
+
+def library_touches(locality: Locality, memory_bytes: int) -> Touches | None:
+    """Return the touches of slices by the library alone. None: it reads no object of the log in slices."""
+    return touches_of(locality, MAX_WHOLE_BYTES) if memory_bytes >= LEAST_MEMORY_BYTES else None
 
 
 def own_memory_misses(locality: Locality, processes: int, memory_bytes: int) -> RequestMask:
     """Return the misses of a custom cache in readers, which accepts any object or range without overhead per entry."""
-    return _memory_misses(locality, memory_bytes, processes, memory_bytes, 0, whole=False)
+    return _memory_misses(locality, memory_bytes, processes, memory_bytes, 0, whole=False, touches=None)
 
 
 def memory_bytes_of(size: str) -> int:
@@ -79,25 +95,60 @@ def memory_bytes_of(size: str) -> int:
 
 
 def node_misses(locality: Locality, setup: Setup) -> RequestMask:
-    """Return the requests that miss in both the readers' memory and the always-on nodes."""
-    reaching = memory_misses(locality, setup)
+    """Return the requests that miss in both the readers' memory and the always-on nodes, which have no slices."""
+    touches = slices_touched(locality, setup)
+    return as_requests(_node_touches(locality, setup, touches, has_slices=False), touches)
+
+
+def slices_touched(locality: Locality, setup: Setup) -> Touches | None:
+    """Return the touches of slices. None: no object is read in slices, by a proxy or by a reader without memory."""
+    if setup.readers != "aws" or setup.reader_memory_bytes < LEAST_MEMORY_BYTES:
+        return None
+    return touches_of(locality, LARGEST_OBJECT_BYTES[setup.front_door])
+
+
+def memory_touches(locality: Locality, setup: Setup, touches: Touches | None) -> RequestMask:
+    """Return the requests, or the touches of slices, that miss in the readers' memory."""
+    memory_bytes, processes = setup.reader_memory_bytes, setup.reader_processes
+    largest_bytes = min(memory_bytes // LARGEST_SHARE, LARGEST_OBJECT_BYTES[setup.front_door])
+    return _memory_misses(locality, memory_bytes, processes, largest_bytes, ENTRY_BYTES, whole=True, touches=touches)
+
+
+def _node_touches(locality: Locality, setup: Setup, touches: Touches | None, *, has_slices: bool) -> RequestMask:
+    """Return the requests, or the touches of slices, that miss in the readers' memory and the always-on nodes."""
+    reaching = memory_touches(locality, setup, touches)
     if not setup.always_on_nodes:
         return reaching
     node_bytes = node_capacity_bytes(setup.instance_type) or 0
     largest_bytes = min(LARGEST_OBJECT_BYTES[setup.front_door], node_bytes)
-    distances = _node_distances(locality, reaching, largest_bytes, setup.always_on_nodes)
+    distances = _node_distances(locality, reaching, largest_bytes, setup.always_on_nodes, touches, has_slices)
     return distances.misses(reaching, int(node_bytes * locality.rate))
 
 
-def static_month(market: Market, rule: CopyRules | None) -> RunResult:
+@lru_cache(maxsize=8)
+def as_requests(missed: RequestMask, touches: Touches | None) -> RequestMask:
+    """Return the requests of which any touch is missed. Without touches, the masks are of requests already."""
+    return missed if touches is None else RequestMask(touches.requests(missed.first), touches.requests(missed.again))
+
+
+def further_gets(missed: RequestMask, touches: Touches, repeats: Fraction) -> Fraction:
+    """Return the mean GETs per repetition for missed touches, beyond one for each request."""
+    gets = mean(touches.gets(missed.first), touches.gets(missed.again), repeats)
+    return (gets - as_requests(missed, touches).count(repeats)) / touches.locality.rate
+
+
+def static_month(market: Market, copied_usd: Fraction | None) -> RunResult:
     """Return the run of a market's months without a policy.
 
     Args:
         market: The log, its repetitions, prices and setup.
-        rule: When to copy objects to S3 Express. If None, there is no directory bucket.
+        copied_usd: Hit value for which objects are copied to S3 Express [USD]. If None, there is no directory bucket.
     """
     locality, demand, setup = market.locality, market.demand, market.setup
-    past_memory, past_nodes = memory_misses(locality, setup), node_misses(locality, setup)
+    touches = slices_touched(locality, setup)
+    missed = _node_touches(locality, setup, touches, has_slices=_has_slices(market))
+    past_memory = as_requests(memory_touches(locality, setup, touches), touches)
+    past_nodes = as_requests(missed, touches)
 
     def misses(mask: RequestMask, reaching: Fraction) -> Fraction:
         """Return the number of misses, estimated for a sample, but at most the requests that reach the tier."""
@@ -126,7 +177,7 @@ def static_month(market: Market, rule: CopyRules | None) -> RunResult:
         end_us=0,
         guests=_fills_and_reports(market, past_nodes, n_s3) if setup.always_on_nodes else NO_GUESTS,
     )
-    return add_express(run, market, rule, past_nodes, n_past_nodes)
+    return add_express(run, market, copied_usd, past_nodes, n_past_nodes, touches=touches, touched=missed)
 
 
 def _fills_and_reports(market: Market, missed: RequestMask, n_missed: int) -> GuestUse:
@@ -172,33 +223,82 @@ def _key_hours(locality: Locality) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def add_express(
-    month: RunResult, market: Market, rule: CopyRules | None, reaching: RequestMask, n_reaching: Fraction
+    month: RunResult,
+    market: Market,
+    copied_usd: Fraction | None,
+    reaching: RequestMask,
+    n_reaching: Fraction,
+    *,
+    touches: Touches | None = None,
+    touched: RequestMask | None = None,
 ) -> RunResult:
     """Reassign requests from S3 to S3 Express if a copy serves them.
+
+    Express copies slices one by one. Of the requests for them, it serves the share that it serves of the slices.
 
     Args:
         month: The run without S3 Express.
         market: The log, its repetitions and prices.
-        rule: When to copy objects. If None, there is no directory bucket.
+        copied_usd: Hit value for which objects are copied [USD]. If None, there is no directory bucket.
         reaching: The requests that reach S3 Express.
         n_reaching: The mean number of these requests per repetition, estimated for a sample.
+        touches: Touches of slices. None: no object is read in slices.
+        touched: The touches that reach S3 Express, with `touches`.
     """
-    if rule is None:
+    repeats, asked = market.all_repeats, reaching
+    if touches is not None and touched is not None:
+        range_gets = round(further_gets(touched, touches, market.repeats) * repeats)
+        month = replace(month, range_gets=range_gets, largest_hit_bytes=market.setup.reader_memory_bytes)
+        market, asked = replace(market, locality=touches.locality), touched
+    if copied_usd is None:
         return month
-    repeats = market.all_repeats
-    use = totals(market, rule, reaching.first, reaching.again)
-    missed = reaching.count(market.repeats) / market.locality.rate - use.served
+    use = totals(market, _copy_rules(market, copied_usd), asked.first, asked.again)
+    n_asked = asked.count(market.repeats) / market.locality.rate
+    missed = n_asked - use.served
+    if touches is not None and n_asked:
+        missed *= n_reaching / n_asked
     served = n_reaching - min(max(missed, Fraction(0)), n_reaching)
     n_express = min(round(served * repeats), month.n_s3)
+    read_bytes = use.served_bytes * repeats  # slices are read whole
+    if touches is None:
+        read_bytes *= market.sent_share * (served / use.served if use.served else 1)
     express = ExpressUse(
-        asks=month.n_s3,
+        asks=month.n_s3 if touches is None else round(n_asked * repeats),
         copies=round(use.copies * repeats),
         copied_bytes=round(use.copied_bytes * repeats),
-        read_bytes=round(use.served_bytes * market.sent_share * repeats * (served / use.served if use.served else 1)),
+        read_bytes=round(read_bytes),
         byte_s=round(use.held_byte_us * repeats / US_PER_S),
     )
+    left = Fraction(month.n_s3 - n_express, month.n_s3) if month.n_s3 else Fraction(0)
     n_s3, s3_requests = month.n_s3 - n_express, month.s3_requests - n_express
-    return replace(month, n_s3=n_s3, s3_requests=s3_requests, n_express=n_express, express=express)
+    return replace(
+        month,
+        n_s3=n_s3,
+        s3_requests=s3_requests,
+        range_gets=round(month.range_gets * left),
+        n_express=n_express,
+        express=express,
+    )
+
+
+def _has_slices(market: Market) -> bool:
+    """Return whether slices pay on the market's always-on nodes."""
+    setup = market.setup
+    return setup.always_on_nodes > 0 and slice_pays(
+        setup.instance_type, is_same_zone=not setup.far_readers, wait_usd=market.usd_per_hit, sheet=market.prices
+    )
+
+
+def _copy_rules(market: Market, copied_usd: Fraction) -> CopyRules:
+    largest_bytes = LARGEST_OBJECT_BYTES[market.setup.front_door]
+    return _cached_rules(market.locality, Same(market.prices), copied_usd, largest_bytes)
+
+
+@lru_cache(maxsize=8)
+def _cached_rules(locality: Locality, prices: Same[PriceSheet], copied_usd: Fraction, largest_bytes: int) -> CopyRules:
+    """Return the rule by which Express copies objects up to a size, and slices."""
+    is_cacheable = locality.objects_bytes <= largest_bytes
+    return price_rule(locality.sizes_bytes, prices.value, float(copied_usd), is_cacheable=is_cacheable)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,30 +316,52 @@ class _StackDistances:
 
 @lru_cache(maxsize=8)
 def _memory_misses(
-    locality: Locality, memory_bytes: int, processes: int, largest_bytes: int, entry_bytes: int, *, whole: bool
+    locality: Locality,
+    memory_bytes: int,
+    processes: int,
+    largest_bytes: int,
+    entry_bytes: int,
+    *,
+    whole: bool,
+    touches: Touches | None,
 ) -> RequestMask:
     """Return the misses of the readers' memory. Requests are assigned to readers at random, as for competitors.
 
-    If `whole`, the size limit applies to the whole object of a range, otherwise to the range itself.
+    If `whole`, the size limit applies to the whole object of a range, otherwise to the range itself. With `touches`,
+    large objects are read in slices, and the masks are of touches.
     """
     import numpy as np
 
-    every = np.ones(len(locality.ids), np.bool_)
+    read, turns = locality, locality.turns(processes)
+    if touches is not None:
+        read, turns = touches.locality, [touches.spread(is_own) for is_own in turns]
+    every = np.ones(len(read.ids), np.bool_)
     if not memory_bytes:
         return RequestMask(every, every)
-    sizes_bytes = locality.sizes_bytes + entry_bytes
-    is_small = (locality.objects_bytes if whole else locality.sizes_bytes) <= largest_bytes
+    sizes_bytes = read.sizes_bytes + entry_bytes
+    is_small = (read.objects_bytes if whole else read.sizes_bytes) <= largest_bytes
     first, again = every.copy(), every.copy()
-    for is_own in locality.turns(processes):
+    for is_own in turns:
         own = RequestMask(is_own, is_own)
-        missed = _distances(locality, own, sizes_bytes, is_small).misses(own, int(memory_bytes * locality.rate))
+        missed = _distances(read, own, sizes_bytes, is_small).misses(own, int(memory_bytes * read.rate))
         first[is_own], again[is_own] = missed.first[is_own], missed.again[is_own]
     return RequestMask(first, again)
 
 
 @lru_cache(maxsize=2)  # 16 bytes per request; consecutive calls often share the memory and node count
-def _node_distances(locality: Locality, reaching: RequestMask, largest_bytes: int, nodes: int) -> _StackDistances:
-    return _distances(locality, reaching, locality.sizes_bytes, locality.objects_bytes <= largest_bytes, nodes)
+def _node_distances(
+    locality: Locality,
+    reaching: RequestMask,
+    largest_bytes: int,
+    nodes: int,
+    touches: Touches | None,
+    has_slices: bool,
+) -> _StackDistances:
+    read = locality if touches is None else touches.locality
+    is_kept = read.objects_bytes <= largest_bytes
+    if touches is not None and not has_slices:
+        is_kept &= ~touches.is_slice
+    return _distances(read, reaching, read.sizes_bytes, is_kept, nodes)
 
 
 def _distances(

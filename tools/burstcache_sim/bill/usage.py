@@ -167,7 +167,12 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         # Each start of a cache function sends a GET, which is conditional after a warm start. Hand-overs and promotions
         # to Redis revalidate once more. Boots need no revalidation, because a lease on each entry detects a write
         # during the load.
-        s3_gets=result.n_s3 + invocations + result.handovers + 2 * promotions(result) + result.guests.loads,
+        s3_gets=result.n_s3
+        + result.range_gets
+        + invocations
+        + result.handovers
+        + 2 * promotions(result)
+        + result.guests.loads,
         # A hit passes the NLB twice, to the relay and back. A capacity unit is 1 GB.
         nlb_lcu_h=Fraction(2 * setup.object_bytes * result.n_lambda, BYTES_PER_GB) if setup.relay == "nlb" else 0,
         zone_gb=setup.far_readers * Fraction(setup.object_bytes * (result.n_lambda + result.n_redis), BYTES_PER_GB),

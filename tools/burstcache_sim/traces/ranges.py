@@ -19,6 +19,7 @@ _HEADERS_BYTES = 16 * 1024  # some logs count headers, which are rarely larger
 _SEPARATOR = b"\0"
 _UNKNOWN_PIECE = b"?"
 _RANGE = regex(rb"(?:bytes[= ])?(\d{0,18})-(\d{0,18})(?:/(?:\d+|\*))?")
+_TEXT = regex(r" \[bytes (\d{1,18})-\d*\]")
 _DIGIT = regex(rb"\d")
 _SPACES = regex(rb"\s+")
 
@@ -154,3 +155,9 @@ def piece_text(piece: bytes) -> str:
     if is_length_only(piece):
         return f" [{text} bytes]"
     return f" [part {text[1:]}]" if text.startswith("p") else f" [bytes {text}]"
+
+
+def range_start(text: str) -> int:
+    """Return the offset of the piece that `piece_text` describes, or -1 if it is unknown [bytes]."""
+    match = _TEXT.fullmatch(text)
+    return int(match[1]) if match else (0 if not text else -1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache_sim.traces.ranges import range_start
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,6 +86,20 @@ class Trace:
             sent_bytes=None if self.sent_bytes is None else self.sent_bytes[kept],
             object_bytes=None if self.object_bytes is None else self.object_bytes[kept],
         )
+
+    def range_places(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the number of each key's object, and the offset of its range, -1 if not in the log [bytes].
+
+        Args:
+            count: How many of the first keys to look at.
+        """
+        import numpy as np
+
+        _, objects = np.unique(self.objects[:count], return_inverse=True)
+        starts = [
+            range_start(key[len(name) :]) for key, name in zip(self.keys[:count], self.objects[:count], strict=True)
+        ]
+        return objects.astype(np.int64), np.array(starts, np.int64)
 
     def largest_bytes(self, each: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return each key's largest amount, by id [bytes].

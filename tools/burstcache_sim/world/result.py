@@ -55,6 +55,8 @@ class RunResult:
     redis_us_exact: int
     end_us: int
     handovers: int = 0  # further invocations within a life longer than Lambda's 15 minutes
+    range_gets: int = 0  # further GETs of requests for slices, whose missing slices are several ranges
+    largest_hit_bytes: int = 0  # the longest response that slices in a reader's memory may serve (0: no slices)
     n_express: int = 0
     n_memory: int = 0  # answered from the readers' own memory, before any tier of this run
     express: ExpressUse = NO_EXPRESS

@@ -15,10 +15,9 @@ from functools import partial
 
 from burstcache_sim.bill import static_tiers
 from burstcache_sim.bill.cost import bill
-from burstcache_sim.bill.express import price_rule
 from burstcache_sim.bill.nodes import candidate_nodes, node_capacity_bytes
 from burstcache_sim.bill.policy_month import policy_month
-from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.bill.usage import idle_usage
 from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
@@ -27,7 +26,6 @@ from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.policies.policy import Options, WorthPolicy
 from burstcache_sim.progress import progress
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
-from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import RunResult
 
 _ALWAYS_ON_SHARE = 0.9  # share of the month from which nodes count as always on
@@ -64,16 +62,15 @@ class Choice:
 
 def static_choices(weighing: Weighing) -> list[Choice]:
     """Return all deployments without a policy."""
-    rule = _rule(weighing, weighing.usd_per_hit)
-    setups = list(_setups(weighing, has_express=rule is not None))
-    return [_static(weighing, setup, rule) for setup in progress(setups, text="combinations of tiers")]
+    has_express = _has_express(weighing)
+    setups = list(_setups(weighing, has_express=has_express))
+    return [_static(weighing, setup, weighing.usd_per_hit) for setup in progress(setups, text="combinations of tiers")]
 
 
 def express_choices(weighing: Weighing, usd_per_hit: Fraction) -> list[Choice]:
     """Return the deployments with S3 Express and without nodes. Copies are made for this hit value [USD]."""
-    rule = _rule(weighing, usd_per_hit)
-    setups = _setups(weighing, has_express=rule is not None)
-    return [_static(weighing, setup, rule) for setup in setups if setup.express and not setup.nodes]
+    setups = _setups(weighing, has_express=_has_express(weighing))
+    return [_static(weighing, setup, usd_per_hit) for setup in setups if setup.express and not setup.nodes]
 
 
 def scheduled_choices(
@@ -95,7 +92,7 @@ def scheduled_choices(
     """
     if not weighing.usd_per_hit:
         return []
-    value, rule = weighing.value, _rule(weighing, weighing.usd_per_hit)
+    value = weighing.value
 
     def most_usd(choice: Choice) -> float:
         lines = choice.system.month.lines
@@ -114,7 +111,7 @@ def scheduled_choices(
     sizes: set[tuple[str, int, bool]] = set()
 
     def replay(setup: Setup, policy: type[WorthPolicy]) -> float:
-        scheduled.append(_scheduled(weighing, setup, policy, rule))
+        scheduled.append(_scheduled(weighing, setup, policy))
         return max(best_usd, scheduled[-1].system.gain.net_usd(value))
 
     with_nodes = sorted((choice for choice in static if choice.setup.nodes), key=most_usd, reverse=True)
@@ -131,16 +128,17 @@ def scheduled_choices(
     return scheduled
 
 
-def _static(weighing: Weighing, setup: Setup, rule: CopyRules | None) -> Choice:
-    of_month = partial(static_tiers.static_month, rule=rule if setup.express else None)
+def _static(weighing: Weighing, setup: Setup, copied_usd: Fraction) -> Choice:
+    of_month = partial(static_tiers.static_month, copied_usd=copied_usd if setup.express else None)
     system, run = month_system(weighing, setup, of_month, note=setup_text(setup))
     return Choice(setup, run, system)
 
 
-def _scheduled(weighing: Weighing, setup: Setup, kind: type[WorthPolicy], rule: CopyRules | None) -> Choice:
+def _scheduled(weighing: Weighing, setup: Setup, kind: type[WorthPolicy]) -> Choice:
     options = Options(hit_value_usd=weighing.usd_per_hit, has_relay=setup.relay != "none")
     policy = kind.from_options(options, policy_prices(weighing.workload.prices, setup))
-    of_month = partial(policy_month, policy=policy, rule=rule if setup.express else None)
+    copied_usd = weighing.usd_per_hit if setup.express else None
+    of_month = partial(policy_month, policy=policy, copied_usd=copied_usd)
     system, run = month_system(weighing, setup, of_month, note=f"{setup_text(setup)}; {kind.title} policy")
     return Choice(setup, run, system, kind.name)
 
@@ -152,13 +150,9 @@ def _relay_usd(weighing: Weighing) -> float:
     return bill(with_relay, weighing.workload.prices).usd - bill(without, weighing.workload.prices).usd
 
 
-def _rule(weighing: Weighing, worth_usd: Fraction) -> CopyRules | None:
-    """Return the copy rule for S3 Express, or None if the region lacks S3 Express."""
-    prices, setup = weighing.workload.prices, weighing.workload.setup
-    if not prices.kinds("s3-express-get"):
-        return None
-    is_kept = weighing.locality.objects_bytes <= LARGEST_OBJECT_BYTES[setup.front_door]
-    return price_rule(weighing.locality.sizes_bytes, prices, float(worth_usd), is_cacheable=is_kept)
+def _has_express(weighing: Weighing) -> bool:
+    """Return whether the region has S3 Express."""
+    return bool(weighing.workload.prices.kinds("s3-express-get"))
 
 
 def setup_text(setup: Setup) -> str:

@@ -1,4 +1,4 @@
-"""The verdict on a pool for a log's large objects, which the other tiers redirect to S3.
+"""The verdict on a pool for a log's large objects, which the stack redirects to S3 and readers keep in slices.
 
 Every cache is compared with parallel ranged GETs from S3, at the same hit value. A slice from the pool, from
 S3 Express or from a node counts as the same hit.
@@ -141,7 +141,8 @@ def large_objects_lines(large: LargeObjects) -> list[str]:
     stored_gb = number_text(demand.stored_bytes / BYTES_PER_GB, digits=3)
     demand_text = (
         f"Large objects: {100 * large.request_share:.1f} % of the requests and {100 * large.byte_share:.1f} % of the "
-        f"bytes are for objects too large for the tiers above, {stored_gb} GB."
+        f"bytes are for objects that no node keeps whole, {stored_gb} GB. The verdict counts the slices of 256 KiB "
+        "that readers keep of them. A pool serves readers without memory of their own."
     )
     best = large.best_buy
     verdict = "A pool is the best buy for them."

@@ -38,8 +38,8 @@ def steps(advice: Advice) -> tuple[str, str]:
         return "Install the library and wrap your S3 client:", library_lines(winner)
     if kind == "range-memory":
         return (
-            "The library keeps whole objects, of at most an eighth of its memory, and no product does better here. Put"
-            f" an LRU cache of {of.removesuffix('MB')} MB into the reader, keyed by object, ETag and range.",
+            "The library keeps slices of 256 KiB, of which these ranges use little, and no product does better here."
+            f" Put an LRU cache of {of.removesuffix('MB')} MB into the reader, keyed by object, ETag and range.",
             "",
         )
     if kind.removeprefix("reader-memory+") == "s3-express":

@@ -128,8 +128,8 @@ def _unsized_ranges(advice: Advice) -> list[str]:
         return []
     return [
         f"{count_text(trace.unsized_ranges, 'request')} read ranges of objects whose size the log does"
-        " not show. Each object counts as large as its ranges reach. The library keeps whole objects: if these are"
-        " larger than an eighth of its memory, it keeps none of them (--fields object=NAME)."
+        " not show. Each object counts as large as its ranges reach. Above 8 MiB the library keeps slices of 256 KiB,"
+        " so if these objects are larger, their ranges take more memory (--fields object=NAME)."
     ]
 
 
