@@ -77,11 +77,11 @@ class PartRead:
         first, last = self._wanted(slice_)
         return self.into[first - self.start : last - self.start]
 
-    def take(self, slice_: Slice, body: bytes, tier: str) -> None:
+    def take(self, slice_: Slice, body: bytes | memoryview, tier: str) -> None:
         """Take the wanted part from the whole body of a slice."""
         first, last = (offset - slice_.start for offset in self._wanted(slice_))
         if self._into is None and len(self.slices) == 1:
-            self._body = body[first:last]  # no copy if the whole body is wanted
+            self._body = bytes(body[first:last])  # no copy if all of `bytes` is wanted
         else:
             self.part(slice_)[:] = memoryview(body)[first:last]
         self.received(slice_, tier)

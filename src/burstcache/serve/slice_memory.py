@@ -16,7 +16,7 @@ _OVERHEAD_BYTES = 512  # Python's, measured: the slot, two keys, and this class
 class CachedSlice:
     """A slice, and the offset up to which a reader has read it in order."""
 
-    body: bytes
+    body: bytes | memoryview
     read_to: int = 0
 
 
@@ -26,7 +26,7 @@ class SliceMemory:
     def __init__(self, cache: ScanResistantCache[str, Any]) -> None:
         self._cache = cache
 
-    def get(self, slice_: Slice, start: int, end: int) -> bytes | None:
+    def get(self, slice_: Slice, start: int, end: int) -> bytes | memoryview | None:
         """Return the whole body of a slice of which a reader wants a part, or None.
 
         Reads of adjacent parts count as one: a scan in small steps makes no slice hot.
@@ -52,6 +52,6 @@ class SliceMemory:
             self._cache.get(slice_.name)
         cached.read_to = end
 
-    def put(self, slice_: Slice, body: bytes, read_to: int) -> None:
+    def put(self, slice_: Slice, body: bytes | memoryview, read_to: int) -> None:
         """Store a slice, which a reader has read up to an offset in the object [bytes]."""
         self._cache.put(slice_.name, CachedSlice(body, read_to), len(body) + _OVERHEAD_BYTES)

@@ -14,7 +14,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.single_flight import LEFT_AFTER_S, Flight, FlightOutcome, SingleFlight, always
 from burstcache.core.pool.slices import SLICE_BYTES as _PART_BYTES
 from burstcache.core.slices import Slice, SliceNames, Version, runs
-from burstcache.serve.buffers import LARGE_BYTES, ResultBuffer, blank
+from burstcache.serve.buffers import LARGE_BYTES, ResultBuffer, blank, copied
 from burstcache.serve.part_read import PartRead
 from burstcache.serve.part_reads import read_parts
 from burstcache.serve.part_source import PartSource
@@ -27,7 +27,8 @@ _STORE_THREADS = 4  # of their own, so that no read waits for a store
 _CLOSE_S = 2.5  # how long `close` waits for loads, and again for their stores
 _MOST_STORES = 16  # waiting, each of at most 8 MiB. What exceeds them is stored after a later read
 
-_Flight = Flight[tuple[bytes, str], bool]  # of a slice: its bytes, and the tier that had them
+_Body = bytes | memoryview
+_Flight = Flight[tuple[_Body, str], bool]  # of a slice: its bytes, and the tier that had them
 
 
 class SliceDisk(Protocol):
@@ -84,7 +85,7 @@ class Slices:
         self._store_threads = ThreadPoolExecutor(_STORE_THREADS, thread_name_prefix="burstcache-stores")
         self._free_stores = Semaphore(_MOST_STORES)
         self._behind: set[Future[None]] = set()  # loads and stores that a shared tier may wait for
-        self._flights: SingleFlight[tuple[bytes, str], bool] = SingleFlight(clock, lambda: True, next_after_s=0)
+        self._flights: SingleFlight[tuple[_Body, str], bool] = SingleFlight(clock, lambda: True, next_after_s=0)
 
     @property
     def tier(self) -> str:
@@ -154,7 +155,7 @@ class Slices:
         if self.has_caches and body:
             for each in self._names.slices(version, start, start + len(body)):
                 if start <= each.start and each.end <= start + len(body):
-                    data = bytes(body[each.start - start : each.end - start])
+                    data = copied(body[each.start - start : each.end - start])
                     if self._memory is not None:
                         self._memory.put(each, data, each.end)
                     if self._disk is not None:
@@ -281,7 +282,7 @@ class Slices:
             if self._disk is not None:
                 self._disk.write(each.name, body)
         if load.loaded and load.stores.accepts_any and self._free_stores.acquire(blocking=False):
-            bodies = {each.name: body for each, body in load.loaded}
+            bodies = {each.name: bytes(body) for each, body in load.loaded}
             self._note_behind(self._store_threads.submit(self._store, load.stores, bodies))
 
     def _note_behind(self, future: Future[None]) -> Future[None]:
@@ -309,12 +310,14 @@ class Slices:
         load.read.take(slice_, body, tier)
         self._keep_loaded(load, slice_, body, tier)
 
-    def _keep_loaded(self, load: _Load, slice_: Slice, body: bytes, tier: str) -> None:
+    def _keep_loaded(self, load: _Load, slice_: Slice, body: _Body, tier: str) -> None:
         """Keep a slice that a read has loaded, and give it to all reads that wait for it."""
         if self._memory is not None:
             self._memory.put(slice_, body, min(slice_.end, load.read.end))
         self._flights.land(slice_.name, load.led[slice_.name], FlightOutcome((body, tier)))
-        load.loaded.append((slice_, body))
+        del load.led[slice_.name]  # a landed flight holds the slice's memory
+        if self._disk is not None or self._shared is not None:  # else memory alone decides how long to hold it
+            load.loaded.append((slice_, body))
 
     def _read_cached(self, read: PartRead, slice_: Slice) -> bool:
         """Read the wanted part of a slice from memory or disk. Return False if neither has it."""
@@ -354,7 +357,7 @@ class Slices:
                     into[:] = body[offset : offset + len(into)]
                 read.received(wanted, tier)
             if slice_ is not None:
-                data = bytes(body[slice_.start - first : stop])
+                data = copied(body[slice_.start - first : stop])
                 self._keep_loaded(load, slice_, data, tier)
 
         self._source.read(read.version, first, body, sorted({*ends, wanted_end}), reached)
@@ -376,10 +379,10 @@ class _Load:
     """The progress of a read: its missing slices, and those that it has loaded."""
 
     read: PartRead
-    led: dict[str, _Flight] = field(default_factory=dict)  # by the slice's name
+    led: dict[str, _Flight] = field(default_factory=dict)  # by the slice's name, until the slice is there
     left: list[Slice] = field(default_factory=list)  # of those, what no cache has
     followed: list[tuple[Slice, _Flight]] = field(default_factory=list)  # other reads load these
-    loaded: list[tuple[Slice, bytes]] = field(default_factory=list)
+    loaded: list[tuple[Slice, _Body]] = field(default_factory=list)
     stores: SliceStores = field(default_factory=SliceStores)
 
 
