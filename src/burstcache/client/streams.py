@@ -15,7 +15,7 @@ from burstcache.client.objects import Object
 from burstcache.core.pool.slices import SLICE_BYTES, extents
 from burstcache.serve.buffers import ResultBuffer, blank
 from burstcache.serve.large_objects import LargeObjects
-from burstcache.serve.part_reads import AT_ONCE, Begin, read_parts, slowest
+from burstcache.serve.parallel_parts import AT_ONCE, Begin, read_parts, slowest
 from burstcache.serve.reader import Reader
 from burstcache.web.headers import object_size_bytes
 from burstcache.web.request import Request

@@ -8,7 +8,7 @@ from threading import Lock
 
 from burstcache.core.slices import Slice, Version
 from burstcache.serve.buffers import ResultBuffer
-from burstcache.serve.part_reads import TIERS, slowest
+from burstcache.serve.parallel_parts import TIERS, slowest
 from burstcache.serve.read_stats import ReadCounter
 
 

@@ -15,8 +15,8 @@ from burstcache.adapters.single_flight import LEFT_AFTER_S, Flight, FlightOutcom
 from burstcache.core.pool.slices import SLICE_BYTES as _PART_BYTES
 from burstcache.core.slices import Slice, SliceNames, Version, runs
 from burstcache.serve.buffers import LARGE_BYTES, ResultBuffer, blank, copied
+from burstcache.serve.parallel_parts import read_parts
 from burstcache.serve.part_read import PartRead
-from burstcache.serve.part_reads import read_parts
 from burstcache.serve.part_source import PartSource
 from burstcache.serve.read_stats import ReadCounter
 from burstcache.serve.shared_slices import SharedSlices, SliceStores

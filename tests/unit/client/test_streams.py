@@ -20,7 +20,7 @@ from burstcache.client.async_client import AsyncObjectFile
 from burstcache.client.streams import ObjectFile
 from burstcache.core.errors import PreconditionFailedError
 from burstcache.core.pool import slices
-from burstcache.serve.part_reads import AT_ONCE
+from burstcache.serve.parallel_parts import AT_ONCE
 from support.waiting import LIMIT_S
 
 _SLICE = 100

@@ -1,4 +1,4 @@
-"""Part reads: any part of an object, several of its slices at a time, and the tiers that they needed."""
+"""Parallel parts: any part of an object, read several of its slices at a time, and the tiers that they needed."""
 
 from __future__ import annotations
 
