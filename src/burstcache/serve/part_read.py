@@ -52,6 +52,7 @@ class PartRead:
         self._body: bytes | None = None  # of a single slice, which needs no buffer
         self._left = len(slices)
         self._done: Future[str] | None = None
+        self._tiers: set[str] = set()  # that had any slice so far
         self._lock = Lock()
 
     @property
@@ -89,7 +90,10 @@ class PartRead:
     def received(self, slice_: Slice, tier: str) -> None:
         """Count the wanted part of a slice, which has arrived."""
         first, last = self._wanted(slice_)
-        self._counter.count(tier, last - first)
+        with self._lock:
+            is_first = tier not in self._tiers
+            self._tiers.add(tier)
+        self._counter.count(tier, last - first, waits=int(is_first))
         with self._lock:
             self.tier = slowest((self.tier, tier))
             self._left -= 1

@@ -18,7 +18,8 @@ class TierStats:
     Attributes:
         reads: Number of reads. A read of a large object counts once per slice.
         size_bytes: Bytes that the tier sent [bytes].
-        saved_ms: Estimate of the time that S3 would have taken [ms]. 0 for S3 itself.
+        saved_ms: Estimate of the time that S3 would have taken, one after the other [ms]. 0 for S3 itself. A read of
+            several slices waits once for S3's first byte.
     """
 
     reads: int
@@ -51,22 +52,25 @@ class ReadCounter:
 
     def __init__(self, parent: ReadCounter | None = None) -> None:
         self._reads: Counter[str] = Counter()
+        self._waits: Counter[str] = Counter()  # for S3's first byte
         self._bytes: Counter[str] = Counter()
         self._bypasses: Counter[str] = Counter()
         self._lock: Lock = Lock() if parent is None else parent._lock
         self._counters: tuple[ReadCounter, ...] = (self,) if parent is None else (self, *parent._counters)
 
-    def count(self, tier: str, size_bytes: int, *, reads: int = 1) -> None:
+    def count(self, tier: str, size_bytes: int, *, reads: int = 1, waits: int = 1) -> None:
         """Count a read of a whole response, or reads of parts of slices.
 
         Args:
             tier: The tier that served them.
             size_bytes: Length of all of them [bytes].
             reads: Number of reads.
+            waits: How often S3 would have had to send a first byte for them.
         """
         with self._lock:
             for each in self._counters:
                 each._reads[tier] += reads
+                each._waits[tier] += waits
                 each._bytes[tier] += size_bytes
 
     def bypass(self, key: str, reason: str) -> None:
@@ -84,9 +88,10 @@ class ReadCounter:
     def stats(self) -> ReadStats:
         """Return the statistics so far."""
         with self._lock:
-            reads, size_bytes, bypasses = dict(self._reads), dict(self._bytes), dict(self._bypasses)
+            reads, waits, size_bytes = dict(self._reads), dict(self._waits), dict(self._bytes)
+            bypasses = dict(self._bypasses)
         tiers = {
-            tier: TierStats(count, size_bytes[tier], _saved_ms(tier, count, size_bytes[tier]))
+            tier: TierStats(count, size_bytes[tier], _saved_ms(tier, waits[tier], size_bytes[tier]))
             for tier, count in reads.items()
         }
         return ReadStats(tiers, bypasses)
@@ -114,5 +119,5 @@ def total(parts: Iterable[ReadStats]) -> ReadStats:
     return ReadStats(tiers, dict(bypasses))
 
 
-def _saved_ms(tier: str, reads: int, size_bytes: int) -> float:
-    return 0.0 if tier == "s3" else reads * S3_FIRST_BYTE_MS + size_bytes / S3_BYTES_PER_MS
+def _saved_ms(tier: str, waits: int, size_bytes: int) -> float:
+    return 0.0 if tier == "s3" else waits * S3_FIRST_BYTE_MS + size_bytes / S3_BYTES_PER_MS

@@ -12,8 +12,9 @@ import pytest
 import burstcache
 from burstcache import logs
 from burstcache.client import AsyncClient, Client
-from burstcache.core.slices import SLICE_BYTES
-from burstcache.serve.read_stats import ReadStats, TierStats
+from burstcache.core.slices import SLICE_BYTES, SliceNames, Version
+from burstcache.serve.part_read import PartRead
+from burstcache.serve.read_stats import ReadCounter, ReadStats, TierStats
 from support.aws import BUCKET, REGION, mocked_aws, session
 
 if TYPE_CHECKING:
@@ -75,6 +76,25 @@ def test_the_time_saved_is_what_s3_takes_for_a_hit(s3: S3Client) -> None:
         assert reads(client.stats())["memory"] == (1, 170_001)
         assert client.stats().tiers["memory"].saved_ms == pytest.approx(27, abs=0.1)
         assert client.stats().tiers["s3"].saved_ms == 0
+
+
+def test_a_read_of_several_slices_saves_one_wait_for_a_first_byte_per_tier(s3: S3Client) -> None:
+    with Client(bucket=BUCKET, s3=s3) as client:
+        client.get("large")
+        client.get("large", range="bytes=0-849999")
+
+        assert client.stats().tiers["memory"].reads == 4
+        assert client.stats().tiers["memory"].saved_ms == pytest.approx(25 + 10)
+
+    counter, version = ReadCounter(), Version("large", "0" * 32, '"e"', _LARGE)
+    slices = SliceNames("", BUCKET).slices(version, 0, 850_000)
+    read = PartRead(version, 0, 850_000, slices, counter)
+    for each, tier in zip(slices, ("disk", "s3", "disk", "redis"), strict=True):
+        read.received(each, tier)
+    found = counter.stats().tiers
+    assert (found["disk"].reads, found["redis"].reads, found["s3"].saved_ms) == (2, 1, 0)
+    assert found["disk"].saved_ms == pytest.approx(25 + 2 * SLICE_BYTES / 85_000)
+    assert found["redis"].saved_ms == pytest.approx(25 + (850_000 - 3 * SLICE_BYTES) / 85_000)
 
 
 def test_wrapped_clients_and_the_process_count(s3: S3Client) -> None:
