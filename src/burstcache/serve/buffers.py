@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import io
 import mmap
+from collections import deque
 from contextlib import suppress
 
 LARGE_BYTES = 8 * 1024 * 1024  # from this size on, large pages pay
 _MAPPED_BYTES = 128 * 1024  # as malloc maps by itself, until the first such memory was freed
-# A forked process has a copy. Windows has neither forks nor these flags.
-_PRIVATE: dict[str, int] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+_MOST_SPARES = 8
+# A forked process has a copy. All pages are touched at once, which one call does sooner than a fault for each. Windows
+# has no such flags.
+_PRIVATE: dict[str, int] = (
+    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_POPULATE", 0)}
+    if hasattr(mmap, "MAP_PRIVATE")
+    else {}
+)
 
 
 class ResultBuffer:
@@ -47,19 +54,43 @@ def in_large_pages(memory: memoryview) -> None:
 
 
 def blank(size_bytes: int) -> memoryview:
-    """Return zeroed memory, which the system clears lazily at the first touch.
-
-    Long memory is mapped by itself, so it returns to the system with its last view. malloc serves threads from several
-    arenas, and does not give to others what is freed in one: a cache of slices took half as much again.
-    """
-    if size_bytes >= _MAPPED_BYTES:
-        with suppress(OSError):  # the process has too many mappings
-            return memoryview(mmap.mmap(-1, size_bytes, **_PRIVATE))
+    """Return zeroed memory, which the system clears lazily at the first touch."""
     return io.BytesIO(bytes(size_bytes)).getbuffer()
 
 
-def copied(body: memoryview) -> memoryview:
-    """Return a read-only copy in memory of its own."""
-    copy = blank(len(body))
-    copy[:] = body
-    return copy.toreadonly()
+def mapped(size_bytes: int) -> memoryview:
+    """Return zeroed memory. If it is long, the system maps it alone, and takes it back with its last view."""
+    if size_bytes >= _MAPPED_BYTES:
+        with suppress(OSError):  # the process has too many mappings
+            return memoryview(mmap.mmap(-1, size_bytes, **_PRIVATE))
+    return blank(size_bytes)
+
+
+class RecycledCopies:
+    """Copies of bytes, each in memory that the system maps for it. Threads may share it.
+
+    malloc serves threads from several arenas, and does not give to others what is freed in one: a cache of slices took
+    half as much again as its slices. New mappings cost page faults, so a copy takes the memory of a dropped one.
+    """
+
+    def __init__(self) -> None:
+        self._spares: deque[mmap.mmap] = deque(maxlen=_MOST_SPARES)
+
+    def copy(self, body: memoryview) -> memoryview:
+        """Return a read-only copy."""
+        copy = self._spare(len(body)) or mapped(len(body))
+        copy[:] = body
+        return copy.toreadonly()
+
+    def recycle(self, copy: object) -> None:
+        """Offer the memory of a copy that was dropped. It is not taken while anybody has a view of it."""
+        if isinstance(copy, memoryview) and isinstance(copy.obj, mmap.mmap):
+            self._spares.append(copy.obj)
+
+    def _spare(self, size_bytes: int) -> memoryview | None:
+        with suppress(IndexError, BufferError, SystemError):
+            spare = self._spares.popleft()
+            if len(spare) == size_bytes:
+                spare.resize(size_bytes)  # changes nothing, but raises BufferError if there is a view
+                return memoryview(spare)
+        return None

@@ -31,15 +31,16 @@ class ScanResistantCache(Generic[K, V]):
 
     A new entry is on probation: it leaves first, unless it is read again before that. Evicted keys are remembered for
     a while, and a value that is put again in that time skips the probation.
+
+    Attributes:
+        max_bytes: Bound of all values together [bytes].
+        on_evict: Called with each evicted value. It has to be quick, and must not use the cache.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        """Begin without entries.
-
-        Args:
-            max_bytes: Bound of all values together [bytes].
-        """
+        """Begin without entries. See the attributes for the argument."""
         self.max_bytes = max_bytes
+        self.on_evict: Callable[[V], object] = _ignore
         self._probation: OrderedDict[K, _Slot[V]] = OrderedDict()
         self._main: OrderedDict[K, _Slot[V]] = OrderedDict()
         self._evicted: OrderedDict[K, int] = OrderedDict()  # sizes of evicted values [bytes]
@@ -114,6 +115,7 @@ class ScanResistantCache(Generic[K, V]):
             self._main[key] = _Slot(slot.value, slot.size_bytes)
             self._main_bytes += slot.size_bytes
             return
+        self.on_evict(slot.value)
         self._evicted[key] = slot.size_bytes
         self._evicted_bytes += slot.size_bytes
         while self._evicted_bytes > self.max_bytes:
@@ -126,3 +128,8 @@ class ScanResistantCache(Generic[K, V]):
             slot.reads = max(slot.reads - 1, 0)
         else:
             self._main_bytes -= slot.size_bytes
+            self.on_evict(slot.value)
+
+
+def _ignore(_: object) -> None:
+    """Do nothing with an evicted value."""

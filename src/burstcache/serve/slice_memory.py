@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from burstcache.core.slices import SLICE_BYTES, Slice
+from burstcache.serve.buffers import RecycledCopies
 from burstcache.serve.scan_resistant import ScanResistantCache
 
 LEAST_MEMORY_BYTES = 32 * SLICE_BYTES  # a smaller memory keeps no slices: its probation has room for too few
@@ -24,7 +25,10 @@ class SliceMemory:
     """Slices by name, in a cache that they share with small objects. Threads may share it."""
 
     def __init__(self, cache: ScanResistantCache[str, Any]) -> None:
+        """Use a cache, of which this is the only memory of slices."""
         self._cache = cache
+        self._copies = RecycledCopies()
+        cache.on_evict = self._recycle
 
     def get(self, slice_: Slice, start: int, end: int) -> bytes | memoryview | None:
         """Return the whole body of a slice of which a reader wants a part, or None.
@@ -52,6 +56,14 @@ class SliceMemory:
             self._cache.get(slice_.name)
         cached.read_to = end
 
+    def copy(self, body: memoryview) -> memoryview:
+        """Return a copy of a slice's bytes, for `put`. Evicted copies leave it their memory."""
+        return self._copies.copy(body)
+
     def put(self, slice_: Slice, body: bytes | memoryview, read_to: int) -> None:
         """Store a slice, which a reader has read up to an offset in the object [bytes]."""
         self._cache.put(slice_.name, CachedSlice(body, read_to), len(body) + _OVERHEAD_BYTES)
+
+    def _recycle(self, evicted: object) -> None:
+        if isinstance(evicted, CachedSlice):
+            self._copies.recycle(evicted.body)

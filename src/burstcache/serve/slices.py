@@ -14,7 +14,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.single_flight import LEFT_AFTER_S, Flight, FlightOutcome, SingleFlight, always
 from burstcache.core.pool.slices import SLICE_BYTES as _PART_BYTES
 from burstcache.core.slices import Slice, SliceNames, Version, runs
-from burstcache.serve.buffers import LARGE_BYTES, ResultBuffer, blank, copied
+from burstcache.serve.buffers import LARGE_BYTES, ResultBuffer, mapped
 from burstcache.serve.parallel_parts import read_parts
 from burstcache.serve.part_read import PartRead
 from burstcache.serve.part_source import PartSource
@@ -155,7 +155,7 @@ class Slices:
         if self.has_caches and body:
             for each in self._names.slices(version, start, start + len(body)):
                 if start <= each.start and each.end <= start + len(body):
-                    data = copied(body[each.start - start : each.end - start])
+                    data = self._copied(body[each.start - start : each.end - start])
                     if self._memory is not None:
                         self._memory.put(each, data, each.end)
                     if self._disk is not None:
@@ -310,6 +310,10 @@ class Slices:
         load.read.take(slice_, body, tier)
         self._keep_loaded(load, slice_, body, tier)
 
+    def _copied(self, body: memoryview) -> _Body:
+        """Return a copy of a slice's bytes, which memory can keep."""
+        return bytes(body) if self._memory is None else self._memory.copy(body)
+
     def _keep_loaded(self, load: _Load, slice_: Slice, body: _Body, tier: str) -> None:
         """Keep a slice that a read has loaded, and give it to all reads that wait for it."""
         if self._memory is not None:
@@ -342,7 +346,7 @@ class Slices:
         read = load.read
         first, end = run[0].start, run[-1].end
         is_wanted_whole = read.start <= first and end <= read.end
-        body = read.into[first - read.start : end - read.start] if is_wanted_whole else blank(end - first)
+        body = read.into[first - read.start : end - read.start] if is_wanted_whole else mapped(end - first)
         ends = {each.end - first: each for each in run}
         wanted_end = min(end, read.end) - first
         for each in run:
@@ -357,7 +361,7 @@ class Slices:
                     into[:] = body[offset : offset + len(into)]
                 read.received(wanted, tier)
             if slice_ is not None:
-                data = copied(body[slice_.start - first : stop])
+                data = self._copied(body[slice_.start - first : stop])
                 self._keep_loaded(load, slice_, data, tier)
 
         self._source.read(read.version, first, body, sorted({*ends, wanted_end}), reached)
