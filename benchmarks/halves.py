@@ -26,12 +26,11 @@ from burstcache_sim.bill.comparison import own_bill
 from burstcache_sim.bill.competitors import quotes
 from burstcache_sim.bill.cost import BillLine
 from burstcache_sim.bill.demand import demand_of
-from burstcache_sim.bill.express import price_rule
 from burstcache_sim.bill.halves import expected_next_pct, forecasts, half, margin_points, measured_pct
 from burstcache_sim.bill.locality import EVERYTHING_BYTES, Locality, locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.renewal import with_renewal
-from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.static_tiers import static_month
 from burstcache_sim.traces.read import read_log
 from burstcache_sim.traces.trace import Trace
@@ -202,15 +201,9 @@ def _spent(market: Market) -> dict[str, Spent]:
         gets = sum((Fraction(line.quantity) for line in offer.bill.lines if line.item == "s3-get"), Fraction(0))
         found[offer.name] = Spent.of(offer.bill.lines, gets)
     setup = Setup(relay="none", nodes=0, reader_memory_bytes=64 * 1024**2, express=True)
-    rule = price_rule(
-        market.locality.sizes_bytes,
-        market.prices,
-        float(market.usd_per_hit),
-        is_cacheable=market.locality.objects_bytes <= LARGEST_OBJECT_BYTES[setup.front_door],
-    )
-    run = static_month(replace(market, setup=setup), rule)
+    run = static_month(replace(market, setup=setup), market.usd_per_hit)
     bill = own_bill(run, market.demand.repeated(market.repeats), market.prices, setup)
-    of_all = Spent.of(bill.lines, Fraction(run.s3_requests))
+    of_all = Spent.of(bill.lines, Fraction(run.s3_requests + run.range_gets))
     found[_STACK] = Spent(*(getattr(of_all, part.name) / market.repeats for part in fields(Spent)))
     return found
 
