@@ -42,7 +42,7 @@ from burstcache.logs import logger
 
 T = TypeVar("T")
 
-_LEAST_SHARE_BYTES = 16 << 20  # two of the largest slices
+_LEAST_SHARE_BYTES = 16 << 20  # nearly two of the largest files
 _USUAL_SHARE_BYTES = 65 << 20  # 256 slices of 256 KiB with their headers
 _TOUCH_NS = 10 * 10**9  # a file read again within this time keeps its modification time
 _NAME = re.compile(r"[0-9a-f]{32}")
@@ -102,8 +102,13 @@ class SliceFiles:
         """
         return bool(self._read(name, partial(read_part, start=start, into=into.cast("B"))))
 
-    def write(self, name: str, body: bytes | memoryview) -> bool:
+    def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:
         """Store a slice atomically, after evicting others if necessary.
+
+        Args:
+            name: Name of the slice.
+            body: Its bytes.
+            replaces: Whether the name may already have other bytes, which these replace.
 
         Returns:
             True if the slice is present. False if it is too large, or the disk is full or fails.
@@ -115,7 +120,7 @@ class SliceFiles:
         try:
             share, share_bytes = self._open_share(name, creates=True)
             try:
-                return self._write_in(share, share_bytes, name, content)
+                return self._write_in(share, share_bytes, name, content, replaces=replaces)
             finally:
                 os.close(share)
         except (OSError, InvalidSettingError) as error:
@@ -199,11 +204,11 @@ class SliceFiles:
             os.unlink(f"{name}.slice", dir_fd=share)
             return None
 
-    def _write_in(self, share: int, share_bytes: int, name: str, body: memoryview) -> bool:
+    def _write_in(self, share: int, share_bytes: int, name: str, body: memoryview, *, replaces: bool) -> bool:
         size_bytes = header_bytes(len(body)) + len(body)
         if size_bytes > share_bytes:
             return False
-        if _is_present(share, f"{name}.slice", size_bytes):
+        if not replaces and _is_present(share, f"{name}.slice", size_bytes):
             return True
         part = f"{name}.{os.urandom(8).hex()}.part"
         file, is_stored = os.open(part, CREATE, 0o600, dir_fd=share), False

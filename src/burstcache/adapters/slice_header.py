@@ -16,7 +16,7 @@ except ImportError:
     from zlib import crc32 as crc32
 
 VERSION = 1  # of the header and of the directory
-MAX_BODY_BYTES = 8 << 20
+MAX_BODY_BYTES = (8 << 20) + (64 << 10)  # an object of 8 MiB with its headers
 BLOCK_BYTES = 64 << 10
 
 _MAGIC = b"BURSTSLC"

@@ -104,7 +104,7 @@ class Client:
                 change under their keys, so copies are never revalidated.
             max_stale_ms: Maximum staleness [ms], above 0.
             memory_bytes: Maximum size of the cache in this process [bytes]. 0: no cache.
-            disk: A directory for parts of large objects, on a local disk. All processes of this machine and user may
+            disk: A directory for objects and slices, on a local disk. All processes of this machine and user may
                 share it, and it outlives them. None: the variable BURSTCACHE_DISK, if it is set. Empty: no directory.
             disk_bytes: Maximum size of that directory [bytes]. None: the variable BURSTCACHE_DISK_BYTES, or 10 GiB.
 

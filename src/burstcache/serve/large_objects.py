@@ -50,7 +50,7 @@ class LargeObjects:
         self.most_body_bytes = most_body_bytes
         self.counter = counter or ReadCounter()
         self._lock = Lock()
-        self._stored: LRUCache[str, bool] = LRUCache(_MOST_KEYS)  # keys whose heads this process has stored on disk
+        self._stored: LRUCache[str, str] = LRUCache(_MOST_KEYS)  # ETags of heads that this process has stored on disk
 
     def complete(self, request: Request, response: Response) -> Response:
         """Return a response with its body, which comes from slices if the object is large. Count a GET.
@@ -85,13 +85,20 @@ class LargeObjects:
         return self._part(request, response.headers)
 
     def stored_head(self, key: str) -> Entry | None:
-        """Return the head of a large object that some process has stored on disk. The object may have changed since."""
+        """Return the head, or the small object, that some process has stored on disk. It may have changed since."""
         if (stored := self.slices.stored_head(key)) is None:
             return None
         try:
             return decode(stored)
         except ValueError:  # a file of another program
             return None
+
+    def store_whole(self, request: Request, entry: Entry) -> None:
+        """Store a small object on disk, if there is one, for the next process."""
+        if self.slices.has_disk and entry.size_bytes <= self.above_bytes:
+            with self._lock:
+                self._stored.pop(request.hash, None)
+            self.slices.store_whole(request.key, encode(entry))
 
     def keep(self, request: Request, headers: Mapping[str, str], body: bytes) -> None:
         """Keep the slices of a large object that a response of S3 contains.
@@ -128,9 +135,9 @@ class LargeObjects:
         """Return the part of an object that headers describe. Store its head on disk for the next process."""
         size_bytes = object_size_bytes(headers)
         version = Version(request.key, request.hash, headers["etag"], size_bytes)
-        if request.hash not in self._stored:
+        if self._stored.get(request.hash) != version.etag:
             with self._lock:
-                self._stored[request.hash] = True
+                self._stored[request.hash] = version.etag
             confirmed_us = request.at_us - 1_000_000 * int(headers.get("age", 0))
             self.slices.note_head(request.key, encode(head_from_s3(headers).confirmed(confirmed_us)))
         if not (sent := headers.get("content-range")):

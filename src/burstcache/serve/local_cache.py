@@ -39,6 +39,7 @@ MAX_STALE_S = 2.0
 STRONG_S, IMMUTABLE_S = 0.0, math.inf  # values of `max_stale_s`: S3 confirms every read, or none
 
 Hit = Callable[[Request, Entry], None]
+Loaded = Callable[[Request, Entry], None]
 
 _SENT = (200, 206)
 _REFUSED = (412, 416)
@@ -77,6 +78,7 @@ class LocalCache:
         max_stale_s: float,
         start: Start,
         hit: Hit,
+        loaded: Loaded = lambda _, __: None,
         next_after_s: float = NEXT_AFTER_S,
     ) -> None:
         """Create an empty cache.
@@ -90,6 +92,7 @@ class LocalCache:
             max_stale_s: As for `Reader` [s].
             start: Runs a function in the background.
             hit: Called with the request and the entry of each memory hit.
+            loaded: Called with the request and the entry of each complete object that comes from S3 or a tier.
             next_after_s: Maximum time that a request to S3 waits for an identical one in flight [s].
         """
         self._origin = origin
@@ -101,6 +104,7 @@ class LocalCache:
         self._max_stale_s = max_stale_s
         self._start = start
         self._hit = hit
+        self._loaded = loaded
         self._breakers = CircuitBreakers(clock)
         self._adopting: set[str] = set()
         self._ranged: LRUCache[str, bool] = LRUCache(_MOST_RANGED)  # small objects of which one range has been read
@@ -140,11 +144,11 @@ class LocalCache:
         response = self._from_memory(self.memory, request, is_current, may_ask=False)
         return response if response is not None and self.may_follow(request, response) else None
 
-    def hit_response(self, request: Request, entry: Entry, ticket: Ticket) -> Response:
-        """Count a memory hit, and return its response."""
+    def hit_response(self, request: Request, entry: Entry, ticket: Ticket, *, tier: str = "memory") -> Response:
+        """Count a local hit, and return its response."""
         self._hit(request, entry)
         response = object_response(request, entry.meta, entry.body)
-        return response.served_by("memory", is_hit=True, bound_ms=self.bound_ms(ticket))
+        return response.served_by(tier, is_hit=True, bound_ms=self.bound_ms(ticket))
 
     def count_hit(self, request: Request, entry: Entry) -> None:
         """Count a read that shares the response of another read's memory hit."""
@@ -198,6 +202,7 @@ class LocalCache:
             self.memory.put(request.hash, entry, ticket)
         if self._absences is not None:
             self._absences.drop(request.hash)
+        self._loaded(request, entry)
 
     def note_absence(self, request: Request, ticket: Ticket) -> None:
         """Record that S3 has no such object. `ticket` was taken before the request to S3."""
@@ -295,12 +300,29 @@ class LocalCache:
         """
         if self._heads is None or not self._heads.accepts(head.size_bytes):
             return None
-        date, now = parse_http_date(head.meta.get("date", "")), instant(self._clock)
-        at_us = 0 if date is None else round(date.timestamp() * 1e6)
-        at = Instant(now.monotonic_s - max(0, now.at_us - at_us) / 1e6, at_us)
-        ticket = replace(self.ticket(), at=at)
+        ticket = self._ticket_of(head)
         self._heads.put(request.hash, head, ticket)
         return self._described(request, head, ticket)
+
+    def respond_stored(self, request: Request, stored: Entry) -> Response | None:
+        """Return the response from an object that some process has stored on disk, once S3 has confirmed it.
+
+        An immutable object needs no confirmation, and is as old as its date. The caller has to check `may_follow`.
+        None: S3 has to serve a normal read.
+        """
+        cached = CachedEntry(request.hash, stored, self._ticket_of(stored))
+        has_changed = self.memory is not None and self.memory.may_have_changed(request.hash, cached.ticket)
+        if self._max_stale_s == IMMUTABLE_S and max_age_s(request.headers) is None and not has_changed:
+            if self.memory is not None:
+                self.memory.put(request.hash, stored, cached.ticket)
+            return self.hit_response(request, stored, cached.ticket, tier="disk")
+        return self._confirmed(request, cached, tier="disk")
+
+    def _ticket_of(self, stored: Entry) -> Ticket:
+        """Return a ticket that is as old as the date of an entry that some process has stored."""
+        date, now = parse_http_date(stored.meta.get("date", "")), instant(self._clock)
+        at_us = 0 if date is None else round(date.timestamp() * 1e6)
+        return replace(self.ticket(), at=Instant(now.monotonic_s - max(0, now.at_us - at_us) / 1e6, at_us))
 
     def _from_memory(self, memory: MemoryTier, request: Request, is_current: bool, *, may_ask: bool) -> Response | None:
         cached = memory.get(request.hash)  # after the digest, since its refresh may drop entries
@@ -308,7 +330,7 @@ class LocalCache:
             return self._absence(request)
         if is_current or self._is_young(cached.ticket):
             return self.hit_response(request, cached.entry, cached.ticket)
-        return self._confirmed(memory, request, cached) if may_ask else None
+        return self._confirmed(request, cached) if may_ask else None
 
     def _is_young(self, ticket: Ticket) -> bool:
         if self._max_stale_s in (STRONG_S, IMMUTABLE_S):
@@ -325,7 +347,7 @@ class LocalCache:
         bound_ms = self.bound_ms(ticket)
         return no_such_key(request).served_by("memory", is_hit=True, bound_ms=bound_ms, age_s=int(age_s))
 
-    def _confirmed(self, memory: MemoryTier, request: Request, cached: CachedEntry) -> Response | None:
+    def _confirmed(self, request: Request, cached: CachedEntry, *, tier: str = "memory") -> Response | None:
         """Return the response after S3 has confirmed or replaced the entry, or None if S3 has to serve a normal read.
 
         Concurrent reads of an entry share its revalidation, even with different ranges or conditions. Each read builds
@@ -333,7 +355,7 @@ class LocalCache:
         """
         confirmation, shared = self._confirmations.run(
             (request.hash, cached.entry.etag, cached.entry.last_modified),
-            partial(self._confirm, memory, request, cached),
+            partial(self._confirm, request, cached),
             may_follow=self.fresh_tickets(request.hash),
         )
         if confirmation is None:
@@ -345,16 +367,17 @@ class LocalCache:
             self._origin.publish_report(request, etag=entry.etag, size_bytes=0 if is_hit else entry.size_bytes)
         response = object_response(request, entry.meta, entry.body)
         bound_ms = 0 if shared is None or self._max_stale_s == STRONG_S else self.bound_ms(shared)
-        return response.served_by("memory" if is_hit else "s3", is_hit=is_hit, bound_ms=bound_ms)
+        return response.served_by(tier if is_hit else "s3", is_hit=is_hit, bound_ms=bound_ms)
 
-    def _confirm(self, memory: MemoryTier, request: Request, cached: CachedEntry) -> _Confirmation | None:
+    def _confirm(self, request: Request, cached: CachedEntry) -> _Confirmation | None:
         """Revalidate an entry with S3, and cache the current one. Return None if S3 has to serve a normal read."""
         ticket = self.ticket()
         try:
             newer = self._origin.revalidate(request, cached.entry)
         except OriginError as error:
-            if isinstance(error, (ObjectNotFoundError, ObjectTooLargeError, UnidentifiedObjectError)):
-                memory.drop(request.hash)
+            is_gone = isinstance(error, (ObjectNotFoundError, ObjectTooLargeError, UnidentifiedObjectError))
+            if is_gone and self.memory is not None:
+                self.memory.drop(request.hash)
             is_late = seconds_since(self._clock, ticket.at) > RETRY_WITHIN_S
             if not (is_late and isinstance(error, OriginUnavailableError)):
                 return None
@@ -362,7 +385,10 @@ class LocalCache:
             return _Confirmation(None, error=error)
         entry = newer or cached.entry.confirmed(request.at_us)
         self._served_last.record(request.hash, entry.etag, ticket.at)
-        memory.put(request.hash, entry, ticket)
+        if self.memory is not None:
+            self.memory.put(request.hash, entry, ticket)
+        if newer is not None:
+            self._loaded(request, newer)
         return _Confirmation(entry, is_hit=newer is None)
 
     def _adopt_confirmed(self, memory: MemoryTier, request: Request, entry: Entry) -> None:

@@ -123,6 +123,7 @@ class Reader:
             max_stale_s=max_stale_s,
             start=start,
             hit=self._record_hit if counts_memory_hits else _ignore_hit,
+            loaded=self._store_on_disk,
             next_after_s=next_after_s,
         )
         self._listed = None if digest is None else ListedTier(digest, self._tiers, self._adaptive_timeout)
@@ -212,12 +213,16 @@ class Reader:
         return self.local_cache.respond(request)
 
     def _from_disk(self, request: Request, _: Miss | None = None) -> Response | None:
-        """Return the response to a read of an object that an earlier process has found large.
+        """Return the response to a read of an object that is on disk, or whose head is.
 
-        S3 confirms its head, since a GET would begin to send all of it. Only immutable objects need no confirmation.
+        S3 confirms it. A large object's head is confirmed by a HEAD, since a GET would begin to send all of the object.
+        Only immutable objects need no confirmation.
         """
         if self.large is None or (stored := self.large.stored_head(request.key)) is None:
             return None
+        if not self.large.is_large(stored.meta):
+            is_whole = self._stores_whole and len(stored.body) == stored.size_bytes
+            return self.local_cache.respond_stored(request, stored) if is_whole else None
         if self._max_stale_s == IMMUTABLE_S and max_age_s(request.headers) is None:
             return self.local_cache.adopt_head(request, stored)
         response = self._from_s3(replace(request, method="HEAD", headers={}, range=None), self.miss())
@@ -296,12 +301,13 @@ class Reader:
         return Miss(self.local_cache.ticket())
 
     def keeps(self, size_bytes: int, miss: Miss) -> bool:
-        """Return True if memory or a tier accepts an object of this size."""
+        """Return True if memory, the disk or a tier accepts an object of this size."""
         largest_bytes = max((fill.max_object_bytes for _, fill in miss.fills), default=-1)
-        return self.local_cache.accepts(size_bytes) or size_bytes <= largest_bytes
+        is_stored = self._stores_whole and self.large is not None and size_bytes <= self.large.above_bytes
+        return is_stored or self.local_cache.accepts(size_bytes) or size_bytes <= largest_bytes
 
     def keep(self, request: Request, entry: Entry, miss: Miss) -> None:
-        """Store a complete object in memory, and in the tiers that accept it.
+        """Store a complete object in memory, on disk, and in the tiers that accept it.
 
         Args:
             request: The read, a GET.
@@ -360,6 +366,15 @@ class Reader:
         self.publish_hits()
         self._tiers.close()
         self._origin.close()
+
+    @property
+    def _stores_whole(self) -> bool:
+        """True if small objects are kept on disk. A stack's tiers need no request to S3, which the disk does."""
+        return self._digest is None and self.large is not None and self.large.slices.has_disk
+
+    def _store_on_disk(self, request: Request, entry: Entry) -> None:
+        if self.large is not None and self._stores_whole:
+            self.large.store_whole(request, entry)
 
     def _record_hit(self, request: Request, entry: Entry) -> None:
         if self._hits is not None:

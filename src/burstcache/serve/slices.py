@@ -40,8 +40,8 @@ class SliceDisk(Protocol):
     def read(self, name: str) -> bytes | None:
         """Return a whole slice. None: it is absent or damaged."""
 
-    def write(self, name: str, body: bytes | memoryview) -> bool:
-        """Store a slice. Return False if it is not stored."""
+    def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:
+        """Store a slice, unless it is present and not to be replaced. Return False if it is not stored."""
 
 
 class Slices:
@@ -164,10 +164,15 @@ class Slices:
     def note_head(self, key: str, head: bytes) -> None:
         """Store the head of a large object on disk, for the next process. Do not wait for that."""
         if self._disk is not None:
-            self._threads.submit(self._disk.write, self._names.head(key), head)
+            self._threads.submit(self._disk.write, self._names.head(key), head, replaces=True)
+
+    def store_whole(self, key: str, entry: bytes) -> None:
+        """Store a small object on disk in place of a head. Wait, so that a slow disk fills no memory."""
+        if self._disk is not None:
+            self._disk.write(self._names.head(key), entry, replaces=True)
 
     def stored_head(self, key: str) -> bytes | None:
-        """Return the head that some process stored on disk. The object may have changed since."""
+        """Return the head, or the small object, that some process stored on disk. It may have changed since."""
         return None if self._disk is None else self._disk.read(self._names.head(key))
 
     def close(self) -> None:
@@ -188,6 +193,11 @@ class Slices:
     def has_caches(self) -> bool:
         """True if slices are kept in memory or on disk."""
         return self._memory is not None or self._disk is not None
+
+    @property
+    def has_disk(self) -> bool:
+        """True if slices are kept on disk."""
+        return self._disk is not None
 
     def _recall(self, slices: Sequence[Slice], start: int, end: int) -> list[memoryview] | None:
         """Return the parts of slices that a range consists of, if all of them are in memory."""

@@ -68,7 +68,7 @@ class Disk:
             into[:] = body[start : start + len(into)]
         return body is not None
 
-    def write(self, name: str, body: bytes | memoryview) -> bool:
+    def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:
         self.bodies[name] = bytes(body)
         return True
 
