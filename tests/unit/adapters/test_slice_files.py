@@ -304,9 +304,9 @@ def test_a_slice_of_another_length_is_replaced(path: Path) -> None:
 def test_the_largest_slice_is_stored_and_a_larger_one_is_not(path: Path) -> None:
     files = SliceFiles(path, LEAST_BYTES)
 
-    assert files.write(name_of(1), bytes(8 * MB))
-    assert not files.write(name_of(2), bytes(8 * MB + 1))
-    assert files.read(name_of(1)) == bytes(8 * MB)
+    assert files.write(name_of(1), bytes(slice_header.MAX_BODY_BYTES))
+    assert not files.write(name_of(2), bytes(slice_header.MAX_BODY_BYTES + 1))
+    assert files.read(name_of(1)) == bytes(slice_header.MAX_BODY_BYTES)
 
 
 @pytest.mark.parametrize("name", ["", "a" * 31, "A" * 32, "../" + "a" * 29, "a" * 32 + "\n", "g" * 32])
