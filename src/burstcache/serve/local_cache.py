@@ -311,7 +311,10 @@ class LocalCache:
         None: S3 has to serve a normal read.
         """
         cached = CachedEntry(request.hash, stored, self._ticket_of(stored))
-        has_changed = self.memory is not None and self.memory.may_have_changed(request.hash, cached.ticket)
+        has_changed = any(  # by this process
+            each is not None and each.may_have_changed(request.hash, cached.ticket)
+            for each in (self.memory, self._heads)
+        )
         if self._max_stale_s == IMMUTABLE_S and max_age_s(request.headers) is None and not has_changed:
             if self.memory is not None:
                 self.memory.put(request.hash, stored, cached.ticket)

@@ -12,6 +12,7 @@ import pytest
 import burstcache
 from burstcache.client import AsyncClient, Client
 from burstcache.client.filesystem import BurstcacheFileSystem
+from burstcache.core.keys import key_hash
 from support.memory_s3 import MemoryS3
 
 BUCKET = "small"
@@ -180,3 +181,19 @@ def test_s3_confirms_objects_from_disk_as_those_in_memory(
     assert tiers == ["disk", "memory", "memory"]
     assert (s3.requests, s3.sent_bytes) == (requests, 0)
     assert counted.tiers["disk"].reads == 1
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 64 << 20])
+@pytest.mark.parametrize("key", ["middle", "limit"])
+def test_a_client_of_immutable_objects_reads_what_it_has_written_itself(
+    s3: _CountedS3, key: str, memory_bytes: int, tmp_path: Path
+) -> None:
+    boto3 = s3.client(BUCKET)
+    with Client(
+        bucket=BUCKET, s3=boto3, disk=tmp_path / "slices", freshness="immutable", memory_bytes=memory_bytes
+    ) as client:
+        client.get(key)
+        newer = s3.write(key, 99, _SIZES[key])
+        client._current.reader.forget(key_hash(key))  # as after a write by this client
+
+        assert client.get(key).body == newer.body
