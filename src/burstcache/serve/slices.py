@@ -263,7 +263,8 @@ class Slices:
                 flight, is_leader = self._flights.join(each.name, always)
                 if is_leader:
                     load.led[each.name] = flight
-                    load.left.append(each)
+                    if not self._take_arrived(load, each):
+                        load.left.append(each)
                 else:
                     load.followed.append((each, flight))
             if self._shared is not None and load.left:
@@ -271,6 +272,14 @@ class Slices:
         except BaseException as error:  # the caller's thread may be interrupted
             self._fail(load, error)
             raise
+
+    def _take_arrived(self, load: _Load, slice_: Slice) -> bool:
+        """Take a slice that has reached memory since this read missed it there. Return False if it has not."""
+        if self._memory is None or (body := self._memory.get(slice_, load.read.start, load.read.end)) is None:
+            return False
+        load.read.take(slice_, body, "memory")
+        self._flights.land(slice_.name, load.led.pop(slice_.name), FlightOutcome((body, "memory")))
+        return True
 
     def _read_source(self, load: _Load) -> None:
         """Read what the caches lack of a part, and store what was loaded in the slower caches."""

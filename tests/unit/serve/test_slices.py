@@ -186,6 +186,24 @@ def test_fifty_threads_on_one_cold_range_make_one_request(source: Source) -> Non
     assert len(source.requested) == 1
 
 
+def test_a_slice_that_another_read_has_just_kept_is_not_requested_again(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slices = slices_of(source)
+    join = slices._flights.join
+
+    def join_late(*arguments: Any) -> Any:  # after a miss in memory
+        monkeypatch.setattr(slices._flights, "join", join)
+        read_and_keep(slices, 0, SLICE_BYTES)
+        return join(*arguments)
+
+    monkeypatch.setattr(slices._flights, "join", join_late)
+
+    assert slices.read(_VERSION, 10, 20) == (_BODY[10:20], "memory")
+    assert source.requested == [(0, SLICE_BYTES)]
+    assert not slices._flights._next
+
+
 def test_overlapping_reads_request_no_slice_twice(source: Source) -> None:
     slices, source.hold_at = slices_of(source), 0
     first, done = read_later(slices, 0, 4 * SLICE_BYTES)
