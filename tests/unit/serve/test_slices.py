@@ -98,10 +98,13 @@ class Shared:
         self.asked.append([each.name for each in slices])
         if self.hold is not None:
             assert self.hold.wait(LIMIT_S)
+        held = {
+            each.name: self.bodies[each.name] for each in slices if each.name in self.bodies
+        }  # stores go on meanwhile
         for each in slices:
-            if each.name in self.bodies:
-                found(each, self.bodies[each.name], self.tier)
-        return [each for each in slices if each.name not in self.bodies], self
+            if each.name in held:
+                found(each, held[each.name], self.tier)
+        return [each for each in slices if each.name not in held], self
 
     def put(self, bodies: dict[str, bytes]) -> None:
         self.stores += 1
