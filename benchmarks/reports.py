@@ -1,4 +1,4 @@
-"""What reports of requests cost, and what it costs that they are late: the rule of `core.batching` on logs.
+"""Reports of requests, their cost and the cost of their delay: the rule of `core.batching` on logs.
 
 Reports of one reader, and of five that take turns at random, are sent every ten seconds or gathered by the rule, and
 decide in the readable simulator when they arrive. Break-even and hazard, a `t4g.nano`, no relay. In a cell: reports

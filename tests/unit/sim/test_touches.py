@@ -200,6 +200,8 @@ def test_vast_objects_have_fewer_and_larger_slices() -> None:
     assert len(found.locality.ids) <= MAX_TOUCHES + 400
     assert found.locality.sizes_bytes.sum() == 7 * 5 * 10**12
     assert found.slice_bytes % SLICE_BYTES == 0
+    gets = found.gets(np.ones(len(found.locality.ids), np.bool_))
+    assert gets == pytest.approx(400 * 5 * 10**12 / (8 * MIB), rel=0.01)  # however long the slices are
     assert time.process_time() - began_s < 10
 
 

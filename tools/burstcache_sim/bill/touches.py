@@ -53,13 +53,17 @@ class Touches:
         return np.where(farthest == np.iinfo(np.int64).max, -1, farthest)
 
     def gets(self, missed: NDArray[np.bool_]) -> int:
-        """Return the number of GETs for missed touches: one for adjacent slices, up to 8 MiB."""
+        """Return the number of GETs for missed touches: one for adjacent slices, up to 8 MiB.
+
+        A slice above 8 MiB counts as read whole, which is an upper bound.
+        """
         import numpy as np
 
         continues = np.zeros(len(missed), np.bool_)
         continues[1:] = missed[:-1] & (self.places[1:] % max(1, _GET_BYTES // self.slice_bytes) != 0)
         continues[self.first] = False
-        return int(np.count_nonzero(missed & ~continues))
+        each = np.where(self.is_slice[self.locality.ids], max(1, self.slice_bytes // _GET_BYTES), 1)
+        return int(each[missed & ~continues].sum())
 
 
 @lru_cache(maxsize=8)
