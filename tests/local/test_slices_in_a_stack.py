@@ -177,9 +177,8 @@ def test_slices_of_an_overwritten_object_are_never_read_again(readers: Readers) 
     assert readers.read_until_shared() == _parts(after)
 
 
+@pytest.mark.parametrize("readers", ["redis"], indirect=True, scope="module")  # S3 Express has no nodes
 def test_nodes_that_freeze_or_die_fail_no_read(readers: Readers) -> None:
-    if readers.tier != "redis":
-        pytest.skip("S3 Express has no nodes")
     body = readers.write(6)
     readers.read_until_shared()
 
