@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.config import Config
 from botocore.session import Session
 
@@ -71,11 +72,12 @@ class BotocoreSigner:
             "s3", region_name="eu-central-1", endpoint_url=url, config=Config(signature_version="s3v4", **config)
         )
         self._sent: list[AWSPreparedRequest] = []
-        self.client.meta.events.register("before-send.s3", self._capture)
+        events: Any = self.client.meta.events
+        events.register("before-send.s3", self._capture)
 
     def _capture(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
         self._sent.append(request)
-        return AWSResponse(request.url, 200, {}, _NoBody())
+        return AWSResponse(request.url, 200, HTTPHeaders(), _NoBody())
 
     def sign(self, call: Callable[[Any], object]) -> SignedRequest:
         """Return the request that a call of the client sends."""
