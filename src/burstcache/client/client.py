@@ -345,6 +345,11 @@ class Client:
         """The reader of objects of any size."""
         return self._current.large
 
+    @property
+    def has_shared_copies(self) -> bool:
+        """Whether a stack has copies that a write has to invalidate."""
+        return self._current.writer.drop_copies is not None
+
     def read(self, request: Request) -> Response:
         """Return the response to a GET or HEAD."""
         return self._current.reader.read(request)
