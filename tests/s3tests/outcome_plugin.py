@@ -6,11 +6,14 @@ outcome was running when its process ended.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
+
+from botocore.httpsession import URLLib3Session
 
 _LONGEST_REASON = 300
 
@@ -55,6 +58,21 @@ def pytest_configure(config: Any) -> None:
     """Register the recorder if a file is named."""
     if path := os.environ.get("S3TESTS_OUTCOMES"):
         config.pluginmanager.register(Outcomes(Path(path)))
+    if os.environ.get("S3TESTS_PREFIX"):
+        _read_twice()
+
+
+def _read_twice() -> None:
+    """Send each GET and HEAD twice, and answer with the second response, which a cache may hold."""
+    send = URLLib3Session.send
+
+    def send_again(self: Any, request: Any) -> Any:
+        if request.method in ("GET", "HEAD"):
+            response = send(self, request)
+            assert response.content is not None  # read to the end
+        return send(self, request)
+
+    URLLib3Session.send = send_again  # type: ignore[method-assign]
 
 
 class _Cleaning:
@@ -70,8 +88,10 @@ class _Cleaning:
         suite.setup, suite.teardown = self.set_up, self.tear_down
 
     def set_up(self) -> None:
-        """Choose another prefix for buckets."""
+        """Choose another prefix for buckets. With a fixed prefix, the first bucket of each test has the same name."""
         self._suite.configure()
+        if self._suite.prefix == os.environ.get("S3TESTS_PREFIX"):
+            self._suite.bucket_counter = itertools.count(1)
 
     def tear_down(self) -> None:
         """Remove the test's buckets as each user."""

@@ -1,8 +1,10 @@
-"""Stores that speak S3's protocol, for the suite to run against: moto, and Versity's S3 gateway on a folder."""
+"""Stores that speak S3's protocol, for the suite to run against: moto, Versity's on a folder, and the gateway."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from burstcache_local.moto.server import moto_server
 from s3tests.suite import USERS
+from support.project import PYTHONPATH
 from support.servers import ServerProcess
 from support.waiting import free_port
 
@@ -60,6 +63,33 @@ def versitygw(folder: Path) -> Iterator[Store]:
                 admin = [str(program), "admin", *keys, "--region", "us-east-1", "--endpoint-url", url, "create-user"]
                 _run(*admin, "--access", user.access_key, "--secret", user.secret_key, "--role", "userplus")
             yield Store(url, owner=main.access_key)
+
+
+@contextmanager
+def gateway(store: Store, bucket: str) -> Iterator[Store]:
+    """Run Burstcache's gateway in front of a store. It takes the keys of every user, and signs with the main user's.
+
+    Args:
+        store: The store.
+        bucket: The bucket that the gateway caches. The gateway does not need it to exist.
+    """
+    main = USERS[0]
+    with TemporaryDirectory() as folder:
+        keys = Path(folder) / "keys"
+        keys.touch(mode=0o600)
+        keys.write_text("".join(f"{user.access_key} {user.secret_key}\n" for user in USERS))
+        command = [sys.executable, "-m", "burstcache.command", "gateway", "--port", "0", "--bucket", bucket]
+        command += ["--origin-endpoint", store.endpoint_url, "--region", "us-east-1", "--keys-file", str(keys)]
+        variables = {"AWS_ACCESS_KEY_ID": main.access_key, "AWS_SECRET_ACCESS_KEY": main.secret_key}
+        process = subprocess.Popen(
+            command, env=os.environ | variables | {"PYTHONPATH": PYTHONPATH}, stdout=subprocess.PIPE, text=True
+        )
+        with process:
+            try:
+                assert process.stdout is not None
+                yield Store(process.stdout.readline().split()[0], store.owner)
+            finally:
+                process.terminate()
 
 
 STORES: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {"moto": moto, "versitygw": versitygw}

@@ -73,13 +73,14 @@ def make_environment(folder: Path) -> Path:
     return python
 
 
-def write_settings(path: Path, endpoint_url: str, owner: str) -> None:
+def write_settings(path: Path, endpoint_url: str, owner: str, prefix: str = "s3tests-{random}-") -> None:
     """Write the suite's configuration for an endpoint.
 
     Args:
         path: File to write.
         endpoint_url: Base URL of the endpoint; an IP address makes boto3 address buckets by path.
         owner: Canonical id of the main user, which ACLs are compared with.
+        prefix: Prefix of the buckets' names.
     """
     url = urlsplit(endpoint_url)
     settings = configparser.RawConfigParser()
@@ -89,7 +90,7 @@ def write_settings(path: Path, endpoint_url: str, owner: str) -> None:
         "is_secure": "no",
         "ssl_verify": "no",
     }
-    settings["fixtures"] = {"bucket prefix": "s3tests-{random}-"}
+    settings["fixtures"] = {"bucket prefix": prefix}
     for section, name in _SECTIONS.items():
         user = User(name)
         settings[section] = {
@@ -112,10 +113,12 @@ class Suite:
         checkout: The checkout's folder.
         python: Python of the suite's environment.
         folder: Where settings and outcomes of a run are kept.
+        bucket: The bucket that the endpoint caches. Each test then makes this one first, and sends each read twice.
     """
 
-    def __init__(self, checkout: Path, python: Path, folder: Path) -> None:
+    def __init__(self, checkout: Path, python: Path, folder: Path, *, bucket: str = "") -> None:
         self._checkout, self._python, self._folder = checkout, python, folder
+        self._prefix = bucket.removesuffix("1")
         folder.mkdir(parents=True, exist_ok=True)
 
     def tests(self) -> list[str]:
@@ -128,7 +131,7 @@ class Suite:
 
         A process that says nothing for three minutes is killed. Its test hangs, and the rest is run by another process.
         """
-        write_settings(self._folder / "s3tests.conf", endpoint_url, owner)
+        write_settings(self._folder / "s3tests.conf", endpoint_url, owner, self._prefix or "s3tests-{random}-")
         table: Table = {}
         for chunk in _chunks(tests):
             left = list(chunk)
@@ -172,6 +175,7 @@ class Suite:
             "PYTHONPATH": os.pathsep.join((str(self._checkout), str(_PLUGIN.parent))),
             "S3TEST_CONF": str(self._folder / "s3tests.conf"),
             "S3TESTS_OUTCOMES": str(outcomes) if outcomes.name else "",
+            "S3TESTS_PREFIX": self._prefix,
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "AWS_DEFAULT_REGION": "us-east-1",

@@ -70,12 +70,10 @@ class Comparison:
     Attributes:
         faults: Tests that nothing explains, with their outcomes.
         explained: Numbers of tests by the reason why an endpoint with one identity cannot pass them.
-        mended: Tests that fail straight and pass through the endpoint.
     """
 
     faults: Table
     explained: Counter[str]
-    mended: tuple[str, ...]
 
 
 def compare(straight: Table, through: Table, explanations: Mapping[str, str]) -> Comparison:
@@ -93,8 +91,7 @@ def compare(straight: Table, through: Table, explanations: Mapping[str, str]) ->
             explained[reason] += 1
         else:
             faults[test] = outcome
-    mended = (test for test, outcome in through.items() if outcome.is_good and not _is_good(straight, test))
-    return Comparison(faults, explained, tuple(mended))
+    return Comparison(faults, explained)
 
 
 def explain(test: str, explanations: Mapping[str, str]) -> str:
@@ -108,7 +105,3 @@ def _worse(straight: Table, through: Table) -> Iterator[tuple[str, Outcome]]:
     for test, outcome in straight.items():
         if outcome.is_good and not (there := through.get(test, missing)).is_good:
             yield test, there
-
-
-def _is_good(table: Table, test: str) -> bool:
-    return test in table and table[test].is_good
