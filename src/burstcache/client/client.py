@@ -346,6 +346,11 @@ class Client:
         return self._current.large
 
     @property
+    def s3(self) -> S3Client:
+        """The S3 client of this process."""
+        return self._current.s3
+
+    @property
     def has_shared_copies(self) -> bool:
         """Whether a stack has copies that a write has to invalidate."""
         return self._current.writer.drop_copies is not None

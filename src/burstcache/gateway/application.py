@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from email.utils import formatdate
+from functools import partial
 from xml.sax.saxutils import escape
 
 import aiohttp
 
 from burstcache.core.errors import BurstcacheError
+from burstcache.gateway.access import Access
 from burstcache.gateway.http_connection import ConnectionLostError, HttpConnection
-from burstcache.gateway.http_messages import HttpRequest, response_head
+from burstcache.gateway.http_messages import HttpRequest, error_answer, response_head
 from burstcache.gateway.object_cache import Body, ObjectCache
-from burstcache.gateway.origin import EMPTY_SHA256, UNSIGNED_PAYLOAD, Origin, lower_names, unavailable
-from burstcache.gateway.s3_errors import S3Error, error_answer
+from burstcache.gateway.origin import Origin, lower_names, unavailable
+from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import (
     ObjectRead,
     Target,
@@ -25,6 +27,7 @@ from burstcache.gateway.s3_requests import (
     keys_of_deletion,
     object_read,
 )
+from burstcache.gateway.uploads import upload_of
 from burstcache.serve.large_objects import Part
 from burstcache.serve.reader import Miss
 from burstcache.serve.shared_reads import flight_key
@@ -52,7 +55,7 @@ _HOP_BY_HOP = frozenset(
 # Headers of the client that concern its connection or its signature. The origin's request has its own.
 _OWN = _HOP_BY_HOP | {"authorization", "content-length", "expect", "host", "x-amz-content-sha256", "x-amz-date"}
 _OWN |= {"x-amz-security-token"}
-_CONDITIONAL = ("if-match", "if-modified-since", "if-none-match", "if-unmodified-since")
+_LENGTH = ("content-length",)
 
 Header = tuple[str, str]
 
@@ -75,14 +78,19 @@ class GatewayApplication:
         self._targets = targets
         self._flights: dict[object, asyncio.Future[None]] = {}
         self._recorded_bytes = 0
-        self._tasks: set[asyncio.Task[None]] = set()
         self._date = b""
         self._date_s = 0
 
     def respond_now(self, request: HttpRequest, connection: HttpConnection) -> bool:
         """Answer a request from memory, or refuse it. Return False if that is impossible without waiting."""
         try:
-            self._access.check(request)
+            try:
+                self._access.check(request)
+            except S3Error as error:
+                if self._access.may_know_later(error):
+                    return False
+                raise
+            request.is_authorised = True
             target = self._targets.find(request)
             if not target.key or request.method not in (b"GET", b"HEAD"):
                 return False
@@ -101,8 +109,13 @@ class GatewayApplication:
 
     async def respond(self, request: HttpRequest, connection: HttpConnection) -> None:
         """Answer a request that may have to wait."""
-        if request.body is not None:
-            self._access.check(request)
+        if not request.is_authorised:
+            try:
+                self._access.check(request)
+            except S3Error as error:
+                if not self._access.may_know_later(error):
+                    raise
+                await self._access.check_again(request, error)
         target = self._targets.find(request)
         if target.key and request.method in (b"GET", b"HEAD") and request.body is None:
             read = object_read(request, target)
@@ -113,11 +126,6 @@ class GatewayApplication:
                 await self._read(request, connection, target, read, wanted)
                 return
         await self._forward(request, connection, target)
-
-    async def close(self) -> None:
-        """Wait for bodies that are on their way into the cache."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=5)
 
     # Reads through the cache.
 
@@ -165,7 +173,6 @@ class GatewayApplication:
             headers.append(("x-amz-checksum-mode", "ENABLED"))
         response = await self._origin.send(wanted.method, target, headers)
         lower = lower_names(list(response.headers.items()))
-        recorded: list[bytes] | None = None
         try:
             cache.note_answer(wanted, response.status, lower, miss)
             if (taken := cache.take_over(wanted, response.status, lower, miss)) is not None:
@@ -177,23 +184,21 @@ class GatewayApplication:
                 await self._send_part(connection, response.status, sent, part)
                 return
             length_bytes = int(lower.get("content-length", 0))
-            if cache.keeps(wanted, response.status, lower, miss) and length_bytes <= self._free_bytes:
-                recorded = []
-                self._recorded_bytes += length_bytes
-            try:
-                sent = [*_sendable(response.headers.items(), read), *_MISS]
-                is_absent = await self._relay(connection, request, response, sent, recorded)
-                if is_absent:
+            sent = [*_sendable(response.headers.items(), read), *_MISS]
+            if length_bytes > _RECORDED_BYTES - self._recorded_bytes or not cache.keeps(
+                wanted, response.status, lower, miss
+            ):
+                if await self._relay(connection, request, response, sent):
                     cache.note_absence(wanted, miss)
+                return
+            self._recorded_bytes += length_bytes
+            try:
+                keep = partial(cache.keep, wanted, response.status, lower, miss=miss)
+                await self._relay(connection, request, response, sent, keep)
             finally:
-                if recorded is not None:
-                    self._recorded_bytes -= length_bytes
+                self._recorded_bytes -= length_bytes
         finally:
             response.release()
-
-    @property
-    def _free_bytes(self) -> int:
-        return _RECORDED_BYTES - self._recorded_bytes
 
     async def _deliver(
         self, request: HttpRequest, connection: HttpConnection, wanted: Request, read: ObjectRead, found: Response
@@ -205,9 +210,7 @@ class GatewayApplication:
             return
         await self._send_part(connection, found.status, _hit_headers(wanted, read, found), part)
 
-    async def _send_part(
-        self, connection: HttpConnection, status: int, headers: Iterable[Header], part: Part
-    ) -> None:
+    async def _send_part(self, connection: HttpConnection, status: int, headers: Iterable[Header], part: Part) -> None:
         """Send a response whose body is a part of a large object, in windows that grow while the client reads on."""
         slices = self._cache.client.large.slices
         position, window_bytes = part.start, _FIRST_WINDOW_BYTES
@@ -262,46 +265,81 @@ class GatewayApplication:
 
     async def _forward(self, request: HttpRequest, connection: HttpConnection, target: Target) -> None:
         """Send a request to S3, and the response to the client. Drop the copies that a write makes old."""
-        headers, body, payload = _forwarded(request), None, EMPTY_SHA256
-        content: AsyncIterator[bytes] | bytes | None = None
+        upload = upload_of(request, _forwarded(request))
+        content: AsyncIterator[bytes] | bytes | None = upload.content
         keys: list[str] = []
         if target.bucket == self._cache.bucket:
             if changes_object(request.method, target):
                 keys = [target.key]
-            elif deletes_many(request.method, target) and request.body is not None:
-                body = await request.body.read(_DELETION_BYTES)
-                keys = keys_of_deletion(body)
-        if request.body is not None:
-            payload = (request.header(b"x-amz-content-sha256") or UNSIGNED_PAYLOAD.encode()).decode("latin-1")
-            content = aiter(request.body) if body is None else body
-            if (length := request.header(b"content-length")) is not None:
-                headers.append(("content-length", length.decode("latin-1")))
-            if request.header(b"expect") is not None and body is None:
-                headers.append(("expect", "100-continue"))
+            elif deletes_many(request.method, target) and upload.content is not None:
+                content = await _collected(upload.content)
+                keys = keys_of_deletion(content)
+        send = partial(
+            self._origin.send,
+            request.method.decode(),
+            target,
+            upload.headers,
+            payload=upload.payload,
+            body=content,
+        )
         if not keys:
-            response = await self._origin.send(
-                request.method.decode(), target, headers, payload=payload, body=content
-            )
+            response = await send()
             try:
-                await self._relay(connection, request, response, _sendable(response.headers.items(), None), None)
+                await self._relay(connection, request, response, _sendable(response.headers.items(), None))
             finally:
                 response.release()
             return
         self._cache.begin_write(keys)
+        is_over = False
         try:
-            response = await self._origin.send(
-                request.method.decode(), target, headers, payload=payload, body=content
-            )
+            response = await send()
             try:
-                answer = await _held_back(response)
+                answer = await self._hold_back(connection, request, response)
             finally:
                 response.release()
+            is_over = True
         finally:
             await asyncio.shield(self._cache.finish_write(keys))
-        sent = [each for each in _sendable(response.headers.items(), None) if each[0].lower() != "content-length"]
-        if request.method != b"HEAD" and response.status not in (204, 304):
-            sent.append(("content-length", str(len(answer))))
-        connection.send(response.status, response_head(response.status, sent), answer)
+        assert is_over
+        self._release_answer(connection, request, response, answer)
+
+    async def _hold_back(
+        self, connection: HttpConnection, request: HttpRequest, response: aiohttp.ClientResponse
+    ) -> bytes:
+        """Return the body of S3's response to a write, which the client gets once copies are dropped.
+
+        S3 sends spaces while it copies an object or completes an upload. The client gets them at once, since it might
+        lose patience otherwise.
+        """
+        held = b""
+        try:
+            async for chunk in response.content.iter_any():
+                held += chunk
+                if not held.strip() and not request.is_http_1_0:
+                    if not connection.has_begun:
+                        headers = [each for each in _sendable(response.headers.items(), None) if each[0] not in _LENGTH]
+                        headers.append(("transfer-encoding", "chunked"))
+                        connection.begin(response.status, response_head(response.status, headers))
+                    await connection.write(_chunk(held))
+                    held = b""
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if isinstance(error, ConnectionLostError):
+                raise
+            raise unavailable(error) from error
+        return held
+
+    def _release_answer(
+        self, connection: HttpConnection, request: HttpRequest, response: aiohttp.ClientResponse, body: bytes
+    ) -> None:
+        """Send what `_hold_back` has returned."""
+        if connection.has_begun:
+            connection.write_soon(_chunk(body) + _chunk(b"") if body else _chunk(b""))
+            connection.end()
+            return
+        headers = [each for each in _sendable(response.headers.items(), None) if each[0].lower() not in _LENGTH]
+        if response.status not in (204, 304):
+            headers.append(("content-length", str(len(body))))
+        connection.send(response.status, response_head(response.status, headers), body)
 
     async def _relay(
         self,
@@ -309,7 +347,7 @@ class GatewayApplication:
         request: HttpRequest,
         response: aiohttp.ClientResponse,
         headers: list[Header],
-        recorded: list[bytes] | None,
+        keep: Callable[[bytes], None] | None = None,
     ) -> bool:
         """Send S3's response to the client as it arrives. Return True if S3 says that the object does not exist.
 
@@ -318,7 +356,7 @@ class GatewayApplication:
             request: The client's request.
             response: S3's response.
             headers: The headers to send.
-            recorded: Receives the body. A slow client then does not slow down the reading.
+            keep: Gets the whole body before the client does. A slow client then does not slow down the reading.
         """
         status = response.status
         has_body = request.method != b"HEAD" and status not in (204, 304)
@@ -332,12 +370,12 @@ class GatewayApplication:
         if not has_body:
             connection.end()
             return request.method == b"HEAD" and status == 404
-        first = b""
+        first, recorded = b"", list[bytes]()
         try:
             async for chunk in response.content.iter_any():
                 first = first or chunk
-                data = b"%x\r\n%b\r\n" % (len(chunk), chunk) if is_chunked else chunk
-                if recorded is None:
+                data = _chunk(chunk) if is_chunked else chunk
+                if keep is None:
                     await connection.write(data)
                 else:
                     recorded.append(chunk)
@@ -347,18 +385,26 @@ class GatewayApplication:
                 raise
             connection.abort()  # the client sees that the body is incomplete
             raise unavailable(error) from error
+        if keep is not None:
+            keep(b"".join(recorded))
         if is_chunked:
-            connection.write_soon(b"0\r\n\r\n")
+            connection.write_soon(_chunk(b""))
         connection.end()
         return status == 404 and b"<Code>NoSuchKey</Code>" in first
 
 
-async def _held_back(response: aiohttp.ClientResponse) -> bytes:
-    """Return the whole body of S3's response to a write."""
-    try:
-        return await response.read()
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise unavailable(error) from error
+async def _collected(content: AsyncIterator[bytes]) -> bytes:
+    """Return the body of DeleteObjects. Raise S3Error if it is too long."""
+    body = b""
+    async for piece in content:
+        body += piece
+        if len(body) > _DELETION_BYTES:
+            raise S3Error("MalformedXML", f"The body has more than {_DELETION_BYTES} bytes.")
+    return body
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def _forwarded(request: HttpRequest) -> list[Header]:
@@ -377,9 +423,10 @@ def _sendable(headers: Iterable[Header], read: ObjectRead | None) -> list[Header
     drops_checksums = read is not None and not read.wants_checksum
     return [
         (name, value)
-        for name, value in ((name, value.encode("utf-8", "surrogateescape").decode("latin-1")) for name, value in headers)
-        if (lower := name.lower()) not in _HOP_BY_HOP
-        and not (drops_checksums and lower.startswith("x-amz-checksum-"))
+        for name, value in (
+            (name, value.encode("utf-8", "surrogateescape").decode("latin-1")) for name, value in headers
+        )
+        if (lower := name.lower()) not in _HOP_BY_HOP and not (drops_checksums and lower.startswith("x-amz-checksum-"))
     ]
 
 

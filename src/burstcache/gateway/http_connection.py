@@ -12,14 +12,16 @@ from typing import Any, Protocol, cast
 
 import httptools
 
-from burstcache.gateway.http_messages import Headers, HttpRequest
-from burstcache.gateway.s3_errors import S3Error, error_answer
+from burstcache.gateway.http_messages import HttpRequest, error_answer
+from burstcache.gateway.s3_errors import S3Error
 from burstcache.logs import logger
 
 MAX_HEAD_BYTES = 65_536  # S3 accepts 8 KB of metadata, and a presigned URL has a few KB
 HEAD_WITHIN_S = 20.0  # as long as S3 waits for a request
 IDLE_S = 120.0  # longer than SDKs keep an idle connection
-BODY_WITHIN_S = 60.0  # maximum wait for the next bytes of a request's body, or until the client reads some of a response's
+BODY_WITHIN_S = (
+    60.0  # maximum wait for the next bytes of a request's body, or until the client reads some of a response's
+)
 _BODY_BYTES = 1 << 18  # bytes of a request's body that are buffered before reading pauses
 _WRITE_BYTES = 1 << 18  # bytes of a response that are buffered before writing pauses
 _LINGER_S = 2.0
@@ -40,7 +42,7 @@ class ConnectionLostError(ConnectionError):
     """The client closed its connection, or stopped sending or reading."""
 
 
-class RequestBody:
+class ReceivedBody:
     """The body of a request, as an asynchronous stream of bytes with backpressure."""
 
     def __init__(self, connection: HttpConnection, *, expects_continue: bool) -> None:
@@ -87,7 +89,9 @@ class RequestBody:
                 async with asyncio.timeout(BODY_WITHIN_S):
                     await self._arrived
             except TimeoutError:
-                message = "Your socket connection to the server was not read from or written to within the timeout period."
+                message = (
+                    "Your socket connection to the server was not read from or written to within the timeout period."
+                )
                 raise S3Error("RequestTimeout", message) from None
             finally:
                 self._arrived = None
@@ -112,7 +116,11 @@ class RequestBody:
 
 
 class HttpConnection(asyncio.Protocol):
-    """A client's connection."""
+    """A client's connection.
+
+    Attributes:
+        closed: Done once the connection is closed.
+    """
 
     def __init__(self, application: Application, connections: set[HttpConnection]) -> None:
         """Create the protocol of a connection.
@@ -124,6 +132,7 @@ class HttpConnection(asyncio.Protocol):
         self._application = application
         self._connections = connections
         self._loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[None] = self._loop.create_future()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)  # set before any other call
         self._pauses: set[str] = set()
@@ -138,9 +147,9 @@ class HttpConnection(asyncio.Protocol):
         self._is_lost = False
         self._is_answered = False  # the head of the active request's response has been sent
         self._target = b""
-        self._headers: Headers = []
+        self._headers: list[tuple[bytes, bytes]] = []
         self._head_bytes = 0
-        self._body: RequestBody | None = None
+        self._body: ReceivedBody | None = None
 
     # The transport's calls.
 
@@ -153,6 +162,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = self._is_closing = True
         self._connections.discard(self)
+        self.closed.set_result(None)
         self._cancel_timer()
         self._queue.clear()
         if self._body is not None:
@@ -217,7 +227,7 @@ class HttpConnection(asyncio.Protocol):
         )
         if has_body:
             expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers)
-            request.body = self._body = RequestBody(self, expects_continue=expects)
+            request.body = self._body = ReceivedBody(self, expects_continue=expects)
         self._cancel_timer()
         self._queue.append(request)
         if len(self._queue) >= _MOST_PIPELINED:

@@ -7,6 +7,7 @@ import hashlib
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from cachetools import TTLCache
@@ -137,21 +138,19 @@ class ObjectCache:
         is_small = status == 200 and self.client.reader.keeps(length_bytes, miss)
         return is_small or 0 < length_bytes <= self.client.large.most_body_bytes
 
-    async def keep(
-        self, request: Request, status: int, headers: Mapping[str, str], body: bytes, miss: Miss
-    ) -> None:
-        """Keep a body for which `keeps` was True, if S3's checksum and no write of this process speak against it."""
+    def keep(self, request: Request, status: int, headers: Mapping[str, str], body: bytes, miss: Miss) -> None:
+        """Keep a body for which `keeps` was True, unless S3's checksum or a write of this process contradicts it."""
         if request.hash in self._written or not _is_intact(status, headers, body):
             return
         reader = self.client.reader
-        if status == 200 and reader.keeps(len(body), miss):
-            if miss.fills or self.client.large.slices.has_disk:  # they block
-                entry = entry_from_s3(headers, body)
-                await asyncio.wrap_future(self.client.submit(lambda _: reader.keep(request, entry, miss), None))
-            else:
-                reader.keep(request, entry_from_s3(headers, body), miss)
-        else:
+        if status != 200 or not reader.keeps(len(body), miss):
             reader.keep_part(request, status, headers, body, miss)
+            return
+        entry = entry_from_s3(headers, body)
+        if miss.fills or self.client.large.slices.has_disk:  # these block
+            self.client.submit(partial(reader.keep, request, entry), miss)
+        else:
+            reader.keep(request, entry, miss)
 
     def begin_write(self, keys: list[str]) -> None:
         """Drop this gateway's copies of keys before S3 gets a write."""

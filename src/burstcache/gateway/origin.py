@@ -18,11 +18,11 @@ from yarl import URL
 
 from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import Target
+from burstcache.gateway.uploads import EMPTY_SHA256
 
-EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
-
-_AWS_HOST = re.compile(r"(?P<service>s3[.-](?:[a-z-]+\.)*?)(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)(?P<domain>\.amazonaws\..+)")
+_AWS_HOST = re.compile(
+    r"(?P<service>s3[.-](?:[a-z-]+\.)*?)(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)(?P<domain>\.amazonaws\..+)"
+)
 _IN_HOST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")  # names with dots do not match S3's certificate
 _SIGNED = frozenset({"content-type", "content-md5", "content-encoding", "range"})
 _NO_AUTO_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
@@ -45,14 +45,13 @@ class _Signer(S3SigV4Auth):
 class Origin:
     """S3, as one endpoint and one identity. For one event loop."""
 
-    def __init__(self, client: Any, credentials: Any) -> None:
+    def __init__(self, client: Any) -> None:
         """Create the origin. No connection is opened yet.
 
         Args:
-            client: A boto3 client of S3: its endpoint, region and configuration apply.
-            credentials: botocore's credentials. None: requests are not signed.
+            client: A boto3 client of S3: its endpoint, region, credentials and configuration apply.
         """
-        self._credentials = credentials
+        self._credentials: Any = client._request_signer._credentials  # None: requests are not signed
         self._region: str = client.meta.region_name or _GLOBAL_REGION
         self._endpoint: str = client.meta.endpoint_url.rstrip("/")
         config = getattr(client.meta.config, "s3", None) or {}

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import BurstcacheError
+from burstcache.gateway.s3_errors import S3Error
 from burstcache.web.dates import parse_http_date
 
 UNSIGNED = "UNSIGNED-PAYLOAD"
@@ -42,35 +42,14 @@ _HEADER_NAMES = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+(?:;[!#$%&'*+\-.^_`|~0-9a
 _PAYLOADS = frozenset(
     name.encode() for name in (UNSIGNED, SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER, UNSIGNED_CHUNKS_TRAILER)
 )
-_STATUSES = {
-    "AccessDenied": 403,
-    "InvalidAccessKeyId": 403,
-    "MissingContentLength": 411,
-    "RequestTimeTooSkewed": 403,
-    "SignatureDoesNotMatch": 403,
-}
-
 Header = tuple[bytes, bytes]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _Pairs = list[tuple[bytes, bytes]]
 
 
-class SignatureError(BurstcacheError):
-    """A request, or its body, is not signed as S3 requires.
-
-    Attributes:
-        code: S3's error code.
-        message: S3's message, or a clearer one.
-        status: The HTTP status of the response.
-        details: Further elements of S3's XML error, as pairs of name and text.
-    """
-
-    def __init__(self, code: str, message: str, details: Sequence[tuple[str, str]] = ()) -> None:
-        """Set the code and message. The status follows from the code."""
-        super().__init__(f"{code}: {message}")
-        self.code, self.message, self.details = code, message, tuple(details)
-        self.status = _STATUSES.get(code, 400)
+class SignatureError(S3Error):
+    """A request, or its body, is not signed as S3 requires."""
 
 
 @dataclass(frozen=True, slots=True)
