@@ -217,7 +217,8 @@ class GatewayApplication:
         head = response_head(status, headers) + self._date_line()
         while position < part.end:
             end = min(part.end, position - position % window_bytes + window_bytes)
-            body = slices.recall(part.version, position, end) if end - position <= _FIRST_WINDOW_BYTES else None
+            is_short = end - position <= _FIRST_WINDOW_BYTES
+            body: Body | None = slices.recall(part.version, position, end) if is_short else None
             if body is None:
                 into = memoryview(bytearray(end - position))
                 try:
