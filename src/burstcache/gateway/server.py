@@ -114,7 +114,7 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
 
 
 def _supervise(
-    settings: ServerSettings, run: Callable[[int, Callable[[], None]], int], ready: Callable[[], None]
+    settings: ServerSettings, run: Callable[[int, Callable[[], object]], int], ready: Callable[[], None]
 ) -> int:
     """Run the processes, start those anew that die, and stop all when this process is stopped."""
     reading, writing = os.pipe()  # one byte per process that listens, and one per signal
@@ -132,7 +132,7 @@ def _supervise(
             signal.signal(number, signal.SIG_DFL)
         code = 1
         try:
-            code = run(index, lambda: os.write(writing, _LISTENS) and None)
+            code = run(index, partial(os.write, writing, _LISTENS))
         except BaseException as error:
             print(f"burstcache: {in_one_line(error)}", file=sys.stderr, flush=True)
         finally:
