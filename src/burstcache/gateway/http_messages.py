@@ -30,7 +30,8 @@ HOP_BY_HOP = frozenset(
 )
 # The request to S3 has its own length, host and signature.
 _SIGNATURE = {"authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"}
-_OWN = frozenset(name.encode() for name in (*HOP_BY_HOP, *_SIGNATURE, "content-length", "expect", "host"))
+_HOP_BY_HOP = frozenset(name.encode() for name in HOP_BY_HOP)
+_OWN = _HOP_BY_HOP | {name.encode() for name in (*_SIGNATURE, "content-length", "expect", "host")}
 
 
 class Body(Protocol):
@@ -79,10 +80,15 @@ class HttpRequest:
                 return value
         return None
 
-    def passed_headers(self) -> list[tuple[str, str]]:
-        """Return the headers that S3 gets, without those of the client's connection and signature."""
-        named = self.header(b"connection")
-        dropped = _OWN if named is None else _OWN | {each.strip().lower() for each in named.split(b",")}
+    def passed_headers(self, *, keeps_signature: bool = False) -> list[tuple[str, str]]:
+        """Return the headers that S3 gets, without those of the client's connection, length and signature.
+
+        Args:
+            keeps_signature: Whether the client's own signature, length and host reach S3.
+        """
+        dropped, named = _HOP_BY_HOP if keeps_signature else _OWN, self.header(b"connection")
+        if named is not None:
+            dropped = dropped | {each.strip().lower() for each in named.split(b",")}
         return [
             (name.decode("latin-1"), value.decode("latin-1").strip())
             for name, value in self.headers
