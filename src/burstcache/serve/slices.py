@@ -201,17 +201,18 @@ class Slices:
 
     def _recall(self, slices: Sequence[Slice], start: int, end: int) -> list[memoryview] | None:
         """Return the parts of slices that a range consists of, if all of them are in memory."""
-        if self._memory is None:
+        if (memory := self._memory) is None:
             return None
         cached = []
         for each in slices:
-            if (found := self._memory.find(each)) is None:
+            if (found := memory.find(each)) is None:
                 return None
-            cached.append(found)
+            cached.append((each, found))
         parts = []
-        for each, found in zip(slices, cached, strict=True):
-            self._memory.note_read(each, found, start, end)
-            parts.append(memoryview(found.body)[max(start - each.start, 0) : end - each.start])
+        for each, found in cached:
+            memory.note_read(each, found, start, end)
+            first = each.start
+            parts.append(memoryview(found.body)[start - first if start > first else 0 : end - first])
         self._counter.count("memory", end - start, reads=len(parts))
         return parts
 

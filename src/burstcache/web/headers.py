@@ -6,7 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 
-from burstcache.web.dates import parse_http_date
+from burstcache.web.dates import parse_http_date, timestamp_s
 
 # Cached copies keep these, user metadata and `date`, so that every tier responds with the same headers.
 _OBJECT_HEADERS = frozenset(
@@ -124,8 +124,8 @@ def age_s(headers: Mapping[str, str], *, at_us: int) -> int:
         headers: Headers of an object, with S3's `date`.
         at_us: The current time [us since 1970].
     """
-    sent_at = parse_http_date(headers.get("date", ""))
-    return 0 if sent_at is None else max(int(at_us / 1e6 - sent_at.timestamp()), 0)
+    sent_at_s = timestamp_s(headers.get("date", ""))
+    return 0 if sent_at_s is None else max(int(at_us / 1e6 - sent_at_s), 0)
 
 
 def not_modified_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from burstcache.core.errors import OriginError
 from burstcache.web.conditions import NOT_MODIFIED, PRECONDITION_FAILED, failed_condition, range_applies
@@ -12,6 +13,14 @@ from burstcache.web.headers import age_s, not_modified_headers
 from burstcache.web.request import Request
 
 _PRECONDITION_MESSAGE = "a condition of the request (If-Match or If-Unmodified-Since) does not hold for the object"
+
+
+class Extent(NamedTuple):
+    """The bytes of an object that belong into a response, from `start` up to `end`, exclusive [bytes]."""
+
+    start: int
+    end: int
+    object_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,7 @@ class Response:
     is_text: bool = False
     is_keepable: bool = True  # False: not cacheable, since the store does not identify the object's version
     cause: OriginError | None = field(default=None, compare=False)  # exception for in-process callers
+    extent: Extent | None = field(default=None, compare=False)  # of a response without its body; None: see the headers
 
     @property
     def is_whole(self) -> bool:
@@ -47,7 +57,7 @@ class Response:
             "x-cache-bound": str(bound_ms),
         }
         # `dataclasses.replace` takes twice as long, which shows in a hit of memory.
-        return Response(self.status, headers, self.body, self.is_text, self.is_keepable, self.cause)
+        return Response(self.status, headers, self.body, self.is_text, self.is_keepable, self.cause, self.extent)
 
 
 def error_response(
@@ -130,5 +140,17 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
     first, end = part
     if not size_bytes:  # a 206 cannot express an empty range
         return Response(200, headers, body)
-    headers |= {"content-range": f"bytes {first}-{end - 1}/{size_bytes}", "content-length": str(end - first)}
-    return Response(206, headers, body[first:end])
+    headers["content-range"] = f"bytes {first}-{end - 1}/{size_bytes}"
+    headers["content-length"] = str(end - first)
+    if body:
+        return Response(206, headers, body[first:end])
+    return Response(206, headers, extent=Extent(first, end, size_bytes))
+
+
+def hit_response(request: Request, meta: Mapping[str, str], body: bytes, tier: str, *, bound_ms: int) -> Response:
+    """Build the response to a read from a cached object that a tier has served. See `object_response`, `served_by`."""
+    response = object_response(request, meta, body)
+    headers = response.headers  # nobody else has them yet
+    headers.setdefault("age", "0")
+    headers["x-cache-tier"], headers["x-cache"], headers["x-cache-bound"] = tier, "hit", str(bound_ms)
+    return response
