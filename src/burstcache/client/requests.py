@@ -21,7 +21,7 @@ from burstcache.web.request import Request
 if TYPE_CHECKING:
     from burstcache.web.writing import WriteHeaders
 
-_MOST_HASHES = 4096  # of recent keys
+_MOST_HASHES = _MOST_RANGES = 4096  # of recent reads
 _RANGES = "accepted: bytes=first-last, bytes=first- or bytes=-length, for example bytes=0-499"
 
 
@@ -65,7 +65,7 @@ class RequestBuilder:
             if not max_age_s >= 0:
                 raise RefusedRequestError(400, "MalformedHeader", f"max_age_s={max_age_s!r}; accepted: 0 or more")
             headers["cache-control"] = f"max-age={max_age_s:.0f}"
-        return self._request(method, key, headers, None if range is None else _parsed(range))
+        return self._request(method, key, headers, None if range is None else _parsed(_text("range", range)))
 
     def read(self, method: str, key: str, conditions: Mapping[str, str], *, range: str | None) -> Request:
         """Build a request from HTTP headers with lower-case names.
@@ -76,10 +76,9 @@ class RequestBuilder:
         return self._request(method, key, conditions, None if range is None else parse_range(range))
 
     def _request(self, method: str, key: str, headers: Mapping[str, str], range: ByteRange | None) -> Request:
-        if not isinstance(key, str):
-            checked_key(key)
+        hash_ = _checked_hash(_text("key", key))
         request_id = f"{self._prefix}{next(self._numbers):x}"
-        return Request(method, key, _checked_hash(key), headers, range, request_id, self._clock.now_us())
+        return Request(method, key, hash_, headers, range, request_id, self._clock.now_us())
 
 
 def checked_write(key: str, **headers: str | None) -> WriteHeaders:
@@ -105,10 +104,9 @@ def checked_body(data: object) -> bytes:
 
 def checked_key(key: object) -> str:
     """Return the key if it is valid. Raise WrongTypeError if it is not a string, else RefusedRequestError."""
-    if not isinstance(key, str):
-        raise WrongTypeError.of("key", key, "str")
-    check_key(key)
-    return key
+    text = _text("key", key)
+    check_key(text)
+    return text
 
 
 @lru_cache(_MOST_HASHES)
@@ -118,17 +116,23 @@ def _checked_hash(key: str) -> str:
     return key_hash(key)
 
 
+@lru_cache(_MOST_RANGES)
 def _parsed(text: str) -> ByteRange:
-    if not isinstance(text, str) or not text.isascii() or (part := parse_range(text)) is None:
+    if not text.isascii() or (part := parse_range(text)) is None:
         _checked("range", text)
         message = f"range={text[:100]!r} is not one range of bytes; {_RANGES}"  # S3 would return the whole object
         raise RefusedRequestError(400, "MalformedRange", message)
     return part
 
 
-def _checked(name: str, value: str) -> str:
+def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise WrongTypeError.of(name, value, "str")
+    return value
+
+
+def _checked(name: str, value: str) -> str:
+    value = _text(name, value)
     if not value.strip() or not is_safe(value):
         raise RefusedRequestError(400, "MalformedHeader", f"{name}={value!r}: only printable ASCII is accepted")
     return value

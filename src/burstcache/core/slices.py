@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 SLICE_BYTES = 256 * 1024
 # S3's time to first byte, and its throughput on one connection: `docs/use/advise.md`, "Latency".
@@ -35,8 +36,7 @@ class Version:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """One slice of a version: the bytes from `start` up to `end`, exclusive."""
 
     name: str

@@ -58,19 +58,26 @@ class LargeObjects:
         Raises:
             PreconditionFailedError, ObjectNotFoundError: The object has been overwritten or deleted since.
         """
-        if not self.is_left(request, response):
+        if (extent := response.extent) is not None:
+            version = self._version(request, response.headers, extent.object_bytes)
+            start, end = extent.start, extent.end
+        elif self.is_left(request, response):
+            part = self._part(request, response.headers)
+            version, start, end = part.version, part.start, part.end
+        else:
             self.count(request, response)
             return response
-        part = self.part(request, response)
         try:
-            body, tier = self.slices.read(part.version, part.start, part.end)
+            body, tier = self.slices.read(version, start, end)
         except (PreconditionFailedError, ObjectNotFoundError):
             raise
         except OriginError as error:
             logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key)
             return replace(origin_unavailable(request.method), cause=error)
-        source = {"x-cache-tier": tier, "x-cache": "miss" if tier == "s3" else "hit"}
-        return Response(response.status, {**response.headers, **source}, body)
+        headers, is_hit = response.headers, "miss" if tier == "s3" else "hit"
+        if headers["x-cache-tier"] != tier or headers["x-cache"] != is_hit:
+            headers = {**headers, "x-cache-tier": tier, "x-cache": is_hit}
+        return Response(response.status, headers, body)
 
     def is_left(self, request: Request, response: Response) -> bool:
         """Return True if a response to a GET lacks its body, which slices have."""

@@ -80,7 +80,7 @@ def passed_on(headers: Mapping[str, str], *, at_us: int) -> PassedOn:
 
 def range_applies(headers: Mapping[str, str], *, etag: str, last_modified: str) -> bool:
     """Return True if If-Range is absent or matches this version. Otherwise Range must be ignored (13.1.5)."""
-    if not headers or not (if_range := headers.get("if-range", "").strip()):
+    if not (if_range := headers.get("if-range", "").strip()):
         return True
     if (date := parse_http_date(if_range)) is not None:
         return date == parse_http_date(last_modified)

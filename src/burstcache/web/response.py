@@ -122,17 +122,20 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
         meta: Headers of the object: `etag`, `content-length` (of the whole object), …
         body: The whole object. Unused for HEAD.
     """
-    etag, last_modified = meta["etag"], meta.get("last-modified", "")
-    status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
-    if status == PRECONDITION_FAILED:
-        return precondition_failed(request.method, etag=etag)
+    etag, is_ranged = meta["etag"], request.range is not None
     age = str(age_s(meta, at_us=request.at_us)) if "date" in meta else meta.get("age", "0")
-    if status == NOT_MODIFIED:
-        return Response(NOT_MODIFIED, not_modified_headers(meta) | {"age": age})
+    if request.headers:  # most hits have none
+        last_modified = meta.get("last-modified", "")
+        status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
+        if status == PRECONDITION_FAILED:
+            return precondition_failed(request.method, etag=etag)
+        if status == NOT_MODIFIED:
+            return Response(NOT_MODIFIED, not_modified_headers(meta) | {"age": age})
+        is_ranged = is_ranged and range_applies(request.headers, etag=etag, last_modified=last_modified)
     headers = {**meta, "age": age, "accept-ranges": "bytes"}
     headers.pop("date", None)
     body = b"" if request.method == "HEAD" else body
-    if request.range is None or not range_applies(request.headers, etag=etag, last_modified=last_modified):
+    if request.range is None or not is_ranged:
         return Response(200, headers, body)
     size_bytes = int(meta["content-length"])
     if (part := request.range.within(size_bytes)) is None:
@@ -142,7 +145,7 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
         return Response(200, headers, body)
     headers["content-range"] = f"bytes {first}-{end - 1}/{size_bytes}"
     headers["content-length"] = str(end - first)
-    if body:
+    if body or request.method == "HEAD":
         return Response(206, headers, body[first:end])
     return Response(206, headers, extent=Extent(first, end, size_bytes))
 
