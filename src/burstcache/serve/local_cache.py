@@ -329,9 +329,7 @@ class LocalCache:
         age_s = seconds_since(self._clock, cached.ticket.at)
         if is_current or self._is_within(age_s):
             self._hit(request, cached.entry)
-            return hit_response(
-                request, cached.entry.meta, cached.entry.body, "memory", bound_ms=self._bound_ms(age_s)
-            )
+            return hit_response(request, cached.entry.meta, cached.entry.body, "memory", bound_ms=self._bound_ms(age_s))
         return self._confirmed(request, cached) if may_ask else None
 
     def _is_young(self, ticket: Ticket) -> bool:

@@ -132,6 +132,8 @@ class Slices:
         if is_short and (parts := self._recall(slices, start, end)) is not None:
             return _joined(parts), "memory"
         if self.has_caches and start // _PART_BYTES == (end - 1) // _PART_BYTES:
+            if self._memory is None and (body := self._read_disk(version, slices, start, end)) is not None:
+                return body, "disk"
             read = PartRead(version, start, end, slices, self._counter)
             tier = self._read_here(read)
             return read.result(), tier
@@ -215,6 +217,19 @@ class Slices:
             parts.append(memoryview(found.body)[start - first if start > first else 0 : end - first])
         self._counter.count("memory", end - start, reads=len(parts))
         return parts
+
+    def _read_disk(self, version: Version, slices: Sequence[Slice], start: int, end: int) -> bytes | None:
+        """Return the bytes of a range if all of its slices are on disk."""
+        if self._disk is None:
+            return None
+        self._source.check_usable(version)
+        buffer = ResultBuffer(end - start)
+        for each in slices:
+            first, last = max(each.start, start), min(each.end, end)
+            if not self._disk.read_into(each.name, first - each.start, buffer.into[first - start : last - start]):
+                return None
+        self._counter.count("disk", end - start, reads=len(slices))
+        return buffer.value()
 
     def _read_here(self, read: PartRead) -> str:
         """Read a part in this thread, and return the slowest tier. Only the source has threads of its own."""
