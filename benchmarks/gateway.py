@@ -43,12 +43,13 @@ from benchmarks.support.slow_clients import measure_slow_clients
 SIZES = {100: "100 B", 10_000: "10 KB", 1_000_000: "1 MB", 8_000_000: "8 MB", 100_000_000: "100 MB"}
 CONNECTIONS = (1, 16)
 _LARGE_BYTES, _LARGE_SECONDS = 50_000_000, 4  # these take so long that a second has too few of them
-_COLD_PER_S = 5_000  # keys for each second of misses, none of which is read twice
+# Keys for each second of misses, none of which is read twice: more than a server of that size answers.
+_COLD_PER_S = {100: 6_000, 10_000: 6_000, 1_000_000: 2_000, 8_000_000: 300, 100_000_000: 30}
 _SLOW_BYTES, _SLOW_BYTES_PER_S, _SLOW_S = 8_000_000, 10_000, 8.0
 # aws-samples/sample-s3-hybrid-cache 2.6.0 (Rust), RAM hit by its forward proxy: medians of one connection relative to
 # nginx's in the same run, on another day on a machine of this kind. Not measured here.
 RUST_SAMPLE = {100: 5.6, 10_000: 4.3, 1_000_000: 8.3, 8_000_000: 3.8}
-_NGINX = "nginx"
+_NGINX, _MOTO = "nginx", "moto"
 
 
 @dataclass(slots=True)
@@ -101,8 +102,8 @@ def misses(name: str, server: Server, tier: str = "") -> Side:
     numbers = count()
 
     def requests(size: int, seconds: int) -> list[Request]:
-        keys = _COLD_PER_S * seconds if size < 1_000_000 else 2_000 * seconds
-        return server.requests([f"cold/{name}-{next(numbers)}/{size}".replace(" ", "-") for _ in range(keys)])
+        count_ = _COLD_PER_S[size] * seconds
+        return server.requests([f"cold/{next(numbers)}/{size}" for _ in range(count_)])
 
     return Side(name, server, requests, tier)
 
@@ -206,6 +207,22 @@ def _milliseconds(value_us: float) -> str:
     return f"{value_us / 1000:.3f}" if value_us < 1_000 else f"{value_us / 1000:.2f}"
 
 
+def print_added(straight: Side, others: Sequence[Side], sizes: Sequence[int]) -> None:
+    """Print the medians of one connection, and what each way adds to S3's own."""
+    rows = []
+    for size in sizes:
+        base_us = straight.best(size, 1, _p50_us)
+        cells = [_latency(straight, size, 1)]
+        for side in others:
+            own_us = side.best(size, 1, _p50_us)
+            added = "–" if own_us is None or base_us is None else f"{(own_us - base_us) / 1000:+.2f}"
+            cells += [_latency(side, size, 1), added]
+        rows.append([SIZES[size], *cells])
+    columns = [straight.name, *(title for side in others for title in (side.name, "added"))]
+    print("\nOne connection, median and 99th percentile, and the medians' difference from S3's, in ms:\n")
+    print_table(["object", *columns], rows)
+
+
 def print_slow_clients(sides: Sequence[Side], clients: int) -> None:
     """Print the memory of servers whose clients read slowly."""
     print(f"\n{clients:,} clients, each of which reads 8 MB at 10 KB/s for {_SLOW_S:.0f} s: resident memory in MiB:\n")
@@ -238,7 +255,7 @@ def peers(ends: contextlib.ExitStack, folder: Path, sizes: Sequence[int], rclone
             sides.append(hits(server.name, server))
     else:
         print(f"left out: rclone (go install {RCLONE}, then --rclone FILE)")
-    sides.append(hits("moto", ends.enter_context(moto_server(folder, sizes))))
+    sides.append(hits(_MOTO, ends.enter_context(moto_server(folder, sizes))))
     sides.append(hits("generated S3", ends.enter_context(generated_server(folder, sizes))))
     return sides
 
@@ -267,7 +284,7 @@ def main() -> None:
         print("\n## Hits")
         print_figures(sides, arguments.sizes)
         print_ratios(sides, arguments.sizes)
-        print_slow_clients(sides, arguments.clients)
+        print_slow_clients([side for side in sides if side.name != _MOTO], arguments.clients)
 
 
 if __name__ == "__main__":

@@ -68,8 +68,8 @@ class Server:
 
     def requests(self, keys: Sequence[str], **parameters: str) -> list[Request]:
         """Return boto3's GETs of objects, each signed for this server."""
-        bucket, _, folder = self.prefix.strip("/").partition("/")
-        return signed_requests(self.url, bucket, [f"{folder}/{key}".lstrip("/") for key in keys], **parameters)
+        places = [f"{self.prefix}/{key}".strip("/").partition("/") for key in keys]
+        return signed_requests(self.url, places[0][0], [name for _, _, name in places], **parameters) if places else []
 
 
 class PeerStartError(Exception):
