@@ -25,10 +25,16 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.client.common import print_table
+from benchmarks.read_path import free_port
 from benchmarks.support.common import environment
+from benchmarks.support.delayed_s3 import DELAY_MS, MB_PER_S
 from benchmarks.support.gateway_peers import (
+    ACCESS_KEY,
+    BUCKET,
     FOLDER,
     RCLONE,
+    REGION,
+    SECRET_KEY,
     Server,
     contents,
     generated_server,
@@ -36,6 +42,7 @@ from benchmarks.support.gateway_peers import (
     nginx_binary,
     nginx_server,
     rclone_server,
+    running_server,
 )
 from benchmarks.support.http_load import LOAD_CORE, LoadFigures, Request, has_wrk, run_load
 from benchmarks.support.slow_clients import measure_slow_clients
@@ -90,6 +97,22 @@ class Side:
         """Return the least of a figure in all rounds. None: it was not measured."""
         rounds = self.rounds.get((size, connections))
         return min(map(of, rounds)) if rounds else None
+
+
+@contextlib.contextmanager
+def gateway_server(folder: Path, name: str, origin: Server, *options: str) -> Iterator[Server]:
+    """Run the gateway over another S3."""
+    port, file_name = free_port(), name.replace(" ", "-").replace(",", "")
+    command = [sys.executable, "-m", "burstcache.gateway", "--bucket", BUCKET, "--port", str(port)]
+    command += ["--origin-endpoint", origin.url, "--region", REGION, "--drain-s", "1", *options]
+    variables = {
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    log = folder / f"{file_name}.log"
+    with running_server(command, port, log=log, variables=variables) as process_id:
+        yield Server(name, f"http://127.0.0.1:{port}", process_id)
 
 
 def hits(name: str, server: Server, tier: str = "") -> Side:
@@ -241,9 +264,10 @@ def print_slow_clients(sides: Sequence[Side], clients: int) -> None:
     print_table(["server", "before", "peak", "after", "clients without a byte"], rows)
 
 
-def peers(ends: contextlib.ExitStack, folder: Path, sizes: Sequence[int], rclone: Path | None) -> list[Side]:
+def peers(
+    ends: contextlib.ExitStack, folder: Path, behind: Server, sizes: Sequence[int], rclone: Path | None
+) -> list[Side]:
     """Start all peers that are installed, and name the others."""
-    behind = ends.enter_context(generated_server(folder, sizes, core=LOAD_CORE))
     sides = []
     if nginx_binary():
         sides.append(hits(_NGINX, ends.enter_context(nginx_server(folder, sizes))))
@@ -278,13 +302,47 @@ def main() -> None:
     if not has_wrk():
         print("left out: everything (install Debian's wrk)")
         return
-    with tempfile.TemporaryDirectory(prefix="gateway-") as folder, contextlib.ExitStack() as ends:
-        sides = peers(ends, Path(folder), sorted({*arguments.sizes, _SLOW_BYTES}), arguments.rclone)
-        measure(sides, arguments.sizes, CONNECTIONS, arguments.rounds, arguments.seconds)
+    with tempfile.TemporaryDirectory(prefix="gateway-") as folder:
+        measure_hits(Path(folder), arguments)
+        measure_misses(Path(folder), arguments)
+
+
+def measure_hits(folder: Path, arguments: argparse.Namespace) -> None:
+    """Measure hits, and memory with slow clients."""
+    sizes, used = arguments.sizes, sorted({*arguments.sizes, _SLOW_BYTES})
+    with contextlib.ExitStack() as ends:
+        behind = ends.enter_context(generated_server(folder, used, core=LOAD_CORE))
+        disk = ("--memory-mib", "0", "--disk", str(folder / "disk"))
+        memory = ends.enter_context(gateway_server(folder, "gateway, memory", behind, "--memory-mib", "1024"))
+        on_disk = ends.enter_context(gateway_server(folder, "gateway, disk", behind, *disk))
+        ours = [hits(memory.name, memory, "memory"), hits(on_disk.name, on_disk, "disk")]
+        others = peers(ends, folder, behind, used, arguments.rclone)
+        measure([*ours, *others], sizes, CONNECTIONS, arguments.rounds, arguments.seconds)
         print("\n## Hits")
-        print_figures(sides, arguments.sizes)
-        print_ratios(sides, arguments.sizes)
-        print_slow_clients([side for side in sides if side.name != _MOTO], arguments.clients)
+        print_figures([*ours, *others], sizes)
+        print_ratios([*ours, *others], sizes)
+        slow = [*ours, passed_through("gateway, through", memory), *(side for side in others if side.name != _MOTO)]
+        print_slow_clients(slow, arguments.clients)
+
+
+def measure_misses(folder: Path, arguments: argparse.Namespace) -> None:
+    """Measure reads that S3 serves, straight and through the gateway: from a quick S3, and from one as slow as S3."""
+    for title, delay_ms, mb_per_s in (("a quick S3", 0.0, 0.0), ("S3's latency and bandwidth", DELAY_MS, MB_PER_S)):
+        is_quick = not delay_ms
+        sizes = [size for size in arguments.sizes if is_quick or size < _LARGE_BYTES]
+        with contextlib.ExitStack() as ends:
+            origin = ends.enter_context(
+                generated_server(folder, sizes, delay_ms=delay_ms, mb_per_s=mb_per_s, core=LOAD_CORE)
+            )
+            gateway = ends.enter_context(gateway_server(folder, f"gateway, {title}", origin))
+            straight = misses("S3", origin)
+            ours = [misses("gateway, miss", gateway, "s3"), passed_through("gateway, through", gateway)]
+            sides = [straight, *ours]
+            measure(sides, sizes, CONNECTIONS if is_quick else (1,), arguments.rounds, arguments.seconds)
+            print(f"\n## Misses: {title}")
+            if is_quick:
+                print_figures(sides, sizes)
+            print_added(straight, ours, sizes)
 
 
 if __name__ == "__main__":
