@@ -246,7 +246,23 @@ class LocalCache:
         if self._heads is None:
             return None
         is_current = self._digest is not None and self._digest.is_within(self._max_stale_s)
-        cached = self._heads.get(request.hash)  # after the digest, since its refresh may drop entries
+        if (response := self._fresh_head(self._heads, request, is_current)) is not None:
+            return response
+        if self._heads.get(request.hash) is None:
+            return None
+        head = self._requested_head(self._heads, request)
+        cached = self._heads.get(request.hash)
+        return None if head is None else self._described(request, head, None if cached is None else cached.ticket)
+
+    def recall_head(self, request: Request) -> Response | None:
+        """Return the response as `describe` does, if it needs no request to S3. Never blocks."""
+        if self._heads is None:
+            return None
+        is_current = self._digest is not None and self._digest.is_known_within(self._max_stale_s)
+        return self._fresh_head(self._heads, request, is_current)
+
+    def _fresh_head(self, heads: HeadCache, request: Request, is_current: bool) -> Response | None:
+        cached = heads.get(request.hash)  # after the digest, since its refresh may drop entries
         if cached is None:
             return None
         response = self._described(request, cached.entry, cached.ticket)
@@ -254,11 +270,8 @@ class LocalCache:
         is_fresh = is_current or self._is_young(cached.ticket)
         is_fresh = is_fresh and (limit_s is None or seconds_since(self._clock, cached.ticket.at) < limit_s)
         is_final = self._max_stale_s == IMMUTABLE_S or response.status not in _REFUSED
-        if is_fresh and is_final and self._served_last.may_follow(request.hash, cached.entry.etag):
-            return response
-        head = self._requested_head(self._heads, request)
-        cached = self._heads.get(request.hash)
-        return None if head is None else self._described(request, head, None if cached is None else cached.ticket)
+        may_follow = self._served_last.may_follow
+        return response if is_fresh and is_final and may_follow(request.hash, cached.entry.etag) else None
 
     def note_range(self, request: Request) -> None:
         """Note that a range of a small object has been read."""
