@@ -15,6 +15,24 @@ from burstcache.gateway.signatures import Signature
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 
 
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+# The request to S3 has its own length, host and signature.
+_SIGNATURE = {"authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"}
+_OWN = frozenset(name.encode() for name in (*HOP_BY_HOP, *_SIGNATURE, "content-length", "expect", "host"))
+
+
 class Body(Protocol):
     """The body of a request, an asynchronous stream of bytes that can be read once."""
 
@@ -60,6 +78,16 @@ class HttpRequest:
             if each == name:
                 return value
         return None
+
+    def passed_headers(self) -> list[tuple[str, str]]:
+        """Return the headers that S3 gets, without those of the client's connection and signature."""
+        named = self.header(b"connection")
+        dropped = _OWN if named is None else _OWN | {each.strip().lower() for each in named.split(b",")}
+        return [
+            (name.decode("latin-1"), value.decode("latin-1").strip())
+            for name, value in self.headers
+            if name not in dropped
+        ]
 
 
 def response_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:

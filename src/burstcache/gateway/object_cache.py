@@ -89,7 +89,11 @@ class ObjectCache:
     async def find(self, request: Request) -> Response | Miss:
         """Return the response of the first tier above S3, which lacks the body of a large object, or a miss."""
         reader = self.client.reader
-        found = await asyncio.wrap_future(self.client.submit(reader.find, request))
+        try:
+            found = await asyncio.wrap_future(self.client.submit(reader.find, request))
+        except BurstcacheError as error:
+            logger().warning("the cache failed, S3 serves", reason=repr(error), key=request.key)
+            return reader.miss()
         if not isinstance(found, Response):
             return found
         if found.status not in _ANSWERED and not self._is_cached_absence(found):
@@ -158,16 +162,19 @@ class ObjectCache:
             self._generations.invalidate(key_hash(key))
 
     async def finish_write(self, keys: list[str]) -> None:
-        """Drop all copies of keys after S3's response to a write. Copies that stay are not served by this process."""
+        """Drop all copies of keys after S3's response to a write."""
+        if self.client.has_shared_copies:
+            await asyncio.gather(*map(self._purge, keys))
         for key in keys:
-            try:
-                if self.client.has_shared_copies:
-                    await asyncio.wrap_future(self.client.submit(self.client.purge, key))
-            except BurstcacheError as error:
-                self._written[key_hash(key)] = None
-                logger().warning("copies not dropped after a write", reason=str(error), key=key)
-            finally:
-                self._generations.invalidate(key_hash(key))
+            self._generations.invalidate(key_hash(key))
+
+    async def _purge(self, key: str) -> None:
+        """Drop the stack's copies of a key. This process reads from S3 for a while if that fails."""
+        try:
+            await asyncio.wrap_future(self.client.submit(self.client.purge, key))
+        except BurstcacheError as error:
+            self._written[key_hash(key)] = None
+            logger().warning("copies not dropped after a write", reason=str(error), key=key)
 
     def note_bypass(self, key: str) -> None:
         """Count a read that only S3 can answer."""
