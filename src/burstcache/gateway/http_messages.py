@@ -18,6 +18,25 @@ _CODE = re.compile(rb"<Code>(\w{1,64})</Code>")
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 
 
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+# The request to S3 has its own length, host and signature.
+_SIGNATURE = {"authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"}
+_HOP_BY_HOP = frozenset(name.encode() for name in HOP_BY_HOP)
+_OWN = _HOP_BY_HOP | {name.encode() for name in (*_SIGNATURE, "content-length", "expect", "host")}
+
+
 class Body(Protocol):
     """The body of a request, an asynchronous stream of bytes that can be read once."""
 
@@ -83,6 +102,21 @@ class HttpRequest:
             if each == name:
                 return value
         return None
+
+    def passed_headers(self, *, keeps_signature: bool = False) -> list[tuple[str, str]]:
+        """Return the headers that S3 gets, without those of the client's connection, length and signature.
+
+        Args:
+            keeps_signature: Whether the client's own signature, length and host reach S3.
+        """
+        dropped, named = _HOP_BY_HOP if keeps_signature else _OWN, self.header(b"connection")
+        if named is not None:
+            dropped = dropped | {each.strip().lower() for each in named.split(b",")}
+        return [
+            (name.decode("latin-1"), value.decode("latin-1").strip())
+            for name, value in self.headers
+            if name not in dropped
+        ]
 
 
 def response_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:

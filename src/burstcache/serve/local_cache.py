@@ -144,6 +144,21 @@ class LocalCache:
         response = self._from_memory(self.memory, request, is_current, may_ask=False)
         return response if response is not None and self.may_follow(request, response) else None
 
+    def stored(self, request: Request) -> Entry | None:
+        """Return the cached entry or head of a key, of any age. The caller has S3 confirm it."""
+        for each in (self.memory, self._heads):
+            if each is not None and (cached := each.get(request.hash)) is not None:
+                return cached.entry
+        return None
+
+    def confirm(self, request: Request, entry: Entry, ticket: Ticket) -> None:
+        """Cache an entry or head that S3 has confirmed. `ticket` was taken before the request to S3."""
+        self._served_last.record(request.hash, entry.etag, ticket.at)
+        confirmed = entry.confirmed(request.at_us)
+        for each in (self.memory, self._heads):
+            if each is not None:
+                each.put(request.hash, confirmed, ticket)
+
     def hit_response(self, request: Request, entry: Entry, ticket: Ticket, *, tier: str = "memory") -> Response:
         """Count a local hit, and return its response."""
         self._hit(request, entry)
