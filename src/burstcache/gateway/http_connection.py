@@ -162,6 +162,8 @@ class HttpConnection(asyncio.Protocol):
         self._is_closing = False
         self._is_closing_soon = False  # after the response that is under way
         self._is_lost = False
+        self._has_ended = False  # the client sends no more
+        self._is_refused = False  # what the client sends cannot be parsed
         self._is_answered = False  # the head of the active request's response has been sent
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -206,6 +208,7 @@ class HttpConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         if self._body is not None and not self._body.is_complete:
             self._body.finish(ConnectionLostError("the client ended the body early"))
+        self._has_ended = True
         return self._active is not None  # a client may close its side and still read
 
     def pause_writing(self) -> None:
@@ -234,6 +237,11 @@ class HttpConnection(asyncio.Protocol):
         names = [name for name, _ in self._headers]
         if names.count(b"host") > 1 or names.count(b"content-length") > 1 or names.count(b"transfer-encoding") > 1:
             raise S3Error("BadRequest", "Host, Content-Length and Transfer-Encoding may occur once.")
+        version = parser.get_http_version()
+        if version not in ("1.0", "1.1"):
+            raise S3Error("BadRequest", f"HTTP/{version} is not supported; accepted: HTTP/1.1, HTTP/1.0.")
+        if b"transfer-encoding" in names:
+            self._check_coding(version)
         has_body = b"transfer-encoding" in names or any(
             name == b"content-length" and value.strip() != b"0" for name, value in self._headers
         )
@@ -241,11 +249,12 @@ class HttpConnection(asyncio.Protocol):
             method=parser.get_method(),
             target=self._target,
             headers=self._headers,
-            is_http_1_0=parser.get_http_version() == "1.0",
+            is_http_1_0=version == "1.0",
             keeps_alive=parser.should_keep_alive(),
         )
+        self._headers = []  # of the trailers, which nobody reads
         if has_body:
-            expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers)
+            expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in request.headers)
             request.body = self._body = ReceivedBody(self, expects_continue=expects)
         self._cancel_timer()
         self._queue.append(request)
@@ -405,11 +414,17 @@ class HttpConnection(asyncio.Protocol):
 
     def _finish(self) -> None:
         request, self._active = self._active, None
+<<<<<<< HEAD
         if request is not None:
             self._recorder.end_request(request, self.peer, is_complete=not self._is_lost)
         if request is not None and request.body is not None and not request.body.is_complete:
+=======
+        if self._is_refused or (request is not None and request.body is not None and not request.body.is_complete):
+>>>>>>> s3tests
             self._linger()
         elif request is None or not request.keeps_alive or self._is_closing_soon:
+            self._close()
+        elif not self._queue and self._has_ended:
             self._close()
         elif not self._queue:
             self._wait_for_head(IDLE_S)
@@ -432,6 +447,12 @@ class HttpConnection(asyncio.Protocol):
         finally:
             self._writable = None
 
+    def _check_coding(self, version: str) -> None:
+        """Refuse transfer codings other than `chunked`, and any in HTTP/1.0, whose proxies do not know them."""
+        codings = [value.strip().lower() for name, value in self._headers if name == b"transfer-encoding"]
+        if version == "1.0" or codings != [b"chunked"]:
+            raise S3Error("BadRequest", "The transfer coding is not supported; accepted: chunked, in HTTP/1.1.")
+
     def _count_head(self, size_bytes: int) -> None:
         self._head_bytes += size_bytes
         if self._head_bytes > MAX_HEAD_BYTES:
@@ -439,6 +460,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _refuse(self, error: S3Error) -> None:
         """Answer a request that cannot be parsed, after those before it, and close the connection."""
+        self._is_refused = True
         if self._active is not None or self._queue:
             self._queue.clear()
             if self._body is not None:
