@@ -577,6 +577,12 @@ def test_a_temporary_key_without_its_token_is_unknown() -> None:
     assert _refusal(verifier, _EXAMPLES["a listing"]).code == "InvalidAccessKeyId"
 
 
+def test_an_empty_token_is_not_the_token_of_a_key_without_one() -> None:
+    request = _sign_as_written("/", **{"x-amz-security-token": ""})
+
+    assert _refusal(example_verifier(), request).code == "InvalidToken"
+
+
 def test_a_region_may_be_required() -> None:
     request = _SIGNER.sign(lambda client: client.get_object(Bucket="bucket", Key="key"))
 
