@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import BurstcacheError
+from burstcache.gateway.s3_errors import S3Error
 from burstcache.web.dates import parse_http_date
 
 UNSIGNED = "UNSIGNED-PAYLOAD"
@@ -43,35 +43,14 @@ _PAYLOADS = frozenset(
     name.encode() for name in (UNSIGNED, SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER, UNSIGNED_CHUNKS_TRAILER)
 )
 _USUAL_PAYLOADS = _PAYLOADS | {hashlib.sha256().hexdigest().encode()}
-_STATUSES = {
-    "AccessDenied": 403,
-    "InvalidAccessKeyId": 403,
-    "MissingContentLength": 411,
-    "RequestTimeTooSkewed": 403,
-    "SignatureDoesNotMatch": 403,
-}
-
 Header = tuple[bytes, bytes]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _Pairs = list[tuple[bytes, bytes]]
 
 
-class SignatureError(BurstcacheError):
-    """A request, or its body, is not signed as S3 requires.
-
-    Attributes:
-        code: S3's error code.
-        message: S3's message, or a clearer one.
-        status: The HTTP status of the response.
-        details: Further elements of S3's XML error, as pairs of name and text.
-    """
-
-    def __init__(self, code: str, message: str, details: Sequence[tuple[str, str]] = ()) -> None:
-        """Set the code and message. The status follows from the code."""
-        super().__init__(f"{code}: {message}")
-        self.code, self.message, self.details = code, message, tuple(details)
-        self.status = _STATUSES.get(code, 400)
+class SignatureError(S3Error):
+    """A request, or its body, is not signed as S3 requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,9 +346,13 @@ class SignatureVerifier:
         if token is not None or secret.session_token is not None:
             expected, given = (secret.session_token or "").encode(), (token or "").encode()
             if not expected or not hmac.compare_digest(expected, given):
-                raise SignatureError("InvalidToken", "The provided token is malformed or otherwise invalid.")
+                raise SignatureError(
+                    "InvalidToken",
+                    "The provided token is malformed or otherwise invalid.",
+                    [("AWSAccessKeyId", access_key)],
+                )
         if secret.expires_us is not None and now_us >= secret.expires_us:
-            raise SignatureError("ExpiredToken", "The provided token has expired.")
+            raise SignatureError("ExpiredToken", "The provided token has expired.", [("AWSAccessKeyId", access_key)])
         return secret
 
     def _compare(self, request: _Request, claim: _Claim, secret: Secret, claimed: _Claimed) -> Signature:

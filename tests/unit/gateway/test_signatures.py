@@ -569,6 +569,7 @@ def test_a_session_token_must_be_the_key_s_and_not_expired(
     else:
         refusal = _refusal(verifier, request)
         assert (refusal.code, refusal.status) == (code, status)
+        assert dict(refusal.details) == {"AWSAccessKeyId": EXAMPLE_KEY}
 
 
 def test_a_temporary_key_without_its_token_is_unknown() -> None:
