@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
+
+import aiohttp
 
 from burstcache.gateway.access import Access
+from burstcache.gateway.forward_proxy import ForwardProxy
 from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.http_messages import HttpRequest, error_answer
 from burstcache.gateway.object_cache import ObjectCache
 from burstcache.gateway.object_reads import ObjectReads
+from burstcache.gateway.object_writes import pass_on
 from burstcache.gateway.origin import Origin
-from burstcache.gateway.responses import hold_back, passed_headers, relay, release_held
 from burstcache.gateway.s3_errors import S3Error
-from burstcache.gateway.s3_requests import (
-    ObjectRead,
-    Target,
-    Targets,
-    changes_object,
-    deletes_many,
-    keys_of_deletion,
-    object_read,
-)
+from burstcache.gateway.s3_requests import ObjectRead, Target, Targets, object_read
 from burstcache.gateway.uploads import upload_of
 
-_DELETION_BYTES = 4 << 20  # DeleteObjects names at most 1,000 keys of 1 KB
 _READS = (b"GET", b"HEAD")
 
 
 class GatewayApplication:
     """Answers the requests of one process's connections. For one event loop."""
 
-    def __init__(self, cache: ObjectCache, origin: Origin, targets: Targets, access: Access) -> None:
+    def __init__(
+        self,
+        cache: ObjectCache,
+        origin: Origin,
+        targets: Targets,
+        access: Access,
+        proxy: ForwardProxy | None = None,
+    ) -> None:
         """Create the application.
 
         Args:
@@ -40,7 +39,9 @@ class GatewayApplication:
             origin: S3.
             targets: Parses request targets.
             access: Decides who may send requests.
+            proxy: Answers requests for S3's own host names. None: they are refused.
         """
+        self._proxy = proxy
         self._cache = cache
         self._origin = origin
         self._targets = targets
@@ -49,6 +50,8 @@ class GatewayApplication:
 
     def respond_now(self, request: HttpRequest, connection: HttpConnection) -> bool:
         """Answer a request from memory, or refuse it. Return False if that is impossible without waiting."""
+        if self._proxy is not None and not request.target.startswith(b"/"):
+            return False
         try:
             if not self._access.check(request):
                 return False
@@ -61,6 +64,9 @@ class GatewayApplication:
 
     async def respond(self, request: HttpRequest, connection: HttpConnection) -> None:
         """Answer a request that may have to wait."""
+        if self._proxy is not None and not request.target.startswith(b"/"):
+            await self._proxy.respond(request, connection)
+            return
         if not request.is_authorised and not self._access.check(request):
             await self._access.check_again(request)
         target = self._targets.find(request)
@@ -78,50 +84,18 @@ class GatewayApplication:
         return object_read(request, target) if request.body is None else None
 
     async def _forward(self, request: HttpRequest, connection: HttpConnection, target: Target) -> None:
-        """Send a request to S3, and the response to the client. A write first drops the copies that it makes old."""
+        """Send a request to S3, signed with the gateway's credentials."""
         if not target.key and request.method == b"POST" and _is_form(request):
             message = "An upload by a form is signed for S3 itself. Send it to S3, or use PUT."
             raise S3Error("NotImplemented", message)
         upload = upload_of(request, request.passed_headers())
-        content: AsyncIterator[bytes] | bytes | None = upload.content
-        keys: list[str] = []
-        if target.bucket == self._cache.bucket:
-            if changes_object(request.method, target):
-                keys = [target.key]
-            elif deletes_many(request.method, target) and upload.content is not None:
-                content = await _collected(upload.content)
-                keys = keys_of_deletion(content)
-        send = partial(
-            self._origin.send, request.method.decode(), target, upload.headers, payload=upload.payload, body=content
-        )
-        if not keys:
-            response = await send()
-            try:
-                await relay(connection, request, response, passed_headers(response))
-            finally:
-                response.release()
-            return
-        self._cache.begin_write(keys)
-        try:
-            response = await send()
-            try:
-                answer = await hold_back(connection, request, response)
-            finally:
-                response.release()
-        finally:
-            await asyncio.shield(self._cache.finish_write(keys))
-        release_held(connection, request, response, answer)
+
+        async def send(body: AsyncIterator[bytes] | bytes | None) -> aiohttp.ClientResponse:
+            method = request.method.decode()
+            return await self._origin.send(method, target, upload.headers, payload=upload.payload, body=body)
+
+        await pass_on(self._cache, request, connection, target, send, upload.content)
 
 
 def _is_form(request: HttpRequest) -> bool:
     return (request.header(b"content-type") or b"").lower().startswith(b"multipart/form-data")
-
-
-async def _collected(content: AsyncIterator[bytes]) -> bytes:
-    """Return the body of DeleteObjects. Raise S3Error if it is too long."""
-    body = b""
-    async for piece in content:
-        body += piece
-        if len(body) > _DELETION_BYTES:
-            raise S3Error("MalformedXML", f"The body has more than {_DELETION_BYTES} bytes.")
-    return body

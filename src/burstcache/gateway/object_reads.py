@@ -48,7 +48,7 @@ class ObjectReads:
         wanted = self._cache.request(request.method.decode(), target, read)
         if wanted is None or (found := self._cache.recall(wanted)) is None:
             return False
-        _send(connection, wanted, read, *found)
+        send_hit(connection, wanted, read, *found)
         return True
 
     async def respond(self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead) -> bool:
@@ -73,13 +73,13 @@ class ObjectReads:
         if isinstance(found, Miss) and not found.fills and (flight := self._flights.get(key)) is not None:
             await asyncio.wait((flight,), timeout=_FOLLOWED_S)
             if (recalled := self._cache.recall(wanted)) is not None:
-                _send(connection, wanted, read, *recalled)
+                send_hit(connection, wanted, read, *recalled)
                 return
             found = await self._cache.find(wanted)
         if isinstance(found, Response):
             part = self._cache.part(wanted, found)
             if part is None:
-                _send(connection, wanted, read, found, found.body)
+                send_hit(connection, wanted, read, found, found.body)
             else:
                 await self._send_part(connection, found.status, hit_head(wanted, read, found), part)
             return
@@ -207,7 +207,7 @@ class _Window:
         self.arrived = arrived
 
 
-def _send(connection: HttpConnection, wanted: Request, read: ObjectRead, response: Response, body: Body) -> None:
+def send_hit(connection: HttpConnection, wanted: Request, read: ObjectRead, response: Response, body: Body) -> None:
     """Send a complete response of the cache."""
     if response.status == _NOT_FOUND:
         connection.send(_NOT_FOUND, *absence(wanted, response))

@@ -157,9 +157,7 @@ async def hold_back(connection: HttpConnection, request: HttpRequest, response: 
     return held
 
 
-def release_held(
-    connection: HttpConnection, request: HttpRequest, response: aiohttp.ClientResponse, body: bytes
-) -> None:
+def release_held(connection: HttpConnection, response: aiohttp.ClientResponse, body: bytes) -> None:
     """Send what `hold_back` has returned."""
     if connection.has_begun:
         connection.write_soon(chunked(body) + chunked(b"") if body else chunked(b""))

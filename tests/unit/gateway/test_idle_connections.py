@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -36,8 +37,8 @@ class _Loop:
         self.timers.append(_Timer(self.now_s + after_s, call))
         return self.timers[-1]
 
-    def create_future(self) -> asyncio.Future[None]:
-        return asyncio.Future(loop=asyncio.new_event_loop())
+    def create_future(self) -> Mock:
+        return Mock()
 
     def pass_time(self, for_s: float) -> None:
         """Let time pass, and call the timers that are due."""
@@ -81,7 +82,7 @@ class _Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.loop, self.transport, self.application = _Loop(), _Transport(), _Application()
         monkeypatch.setattr(asyncio, "get_running_loop", lambda: self.loop)
-        self.connection = HttpConnection(self.application, set())
+        self.connection = HttpConnection(self.application, set(), Mock())
         transport: Any = self.transport
         self.connection.connection_made(transport)
 
