@@ -57,6 +57,9 @@ class _Transport:
     def set_write_buffer_limits(self, **_: int) -> None:
         pass
 
+    def get_extra_info(self, _: str) -> None:
+        return None
+
     def write(self, data: bytes) -> None:
         self.sent += data
 
