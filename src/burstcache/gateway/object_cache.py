@@ -20,6 +20,7 @@ from burstcache.gateway.generations import GenerationCheck, Generations
 from burstcache.gateway.s3_requests import ObjectRead, Target
 from burstcache.logs import logger
 from burstcache.serve.large_objects import Part
+from burstcache.serve.memory_tier import CachedEntry
 from burstcache.serve.reader import Miss
 from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.headers import is_identified, object_size_bytes
@@ -100,6 +101,13 @@ class ObjectCache:
             return None
         body = self.client.large.slices.recall(part.version, part.start, part.end)
         return None if body is None else (response, body)
+
+    def recall_entry(self, request: Request) -> tuple[CachedEntry, int] | None:
+        """Return the entry that answers a plain GET and its bound [ms], if it is in memory and fresh. Never blocks."""
+        found = self.client.reader.local_cache.recall_entry(request)
+        if found is not None:
+            self.client.large.counter.count("memory", len(found[0].entry.body))
+        return found
 
     async def find(self, request: Request) -> Response | Miss:
         """Return the response of the first tier above S3, which lacks the body of a large object, or a miss."""
