@@ -18,6 +18,7 @@ from burstcache.gateway.access import Access
 from burstcache.gateway.credentials import KeyRing, KeysFile, KeySource, MachineKeys, SecretsManagerKeys
 from burstcache.gateway.origin import Origin
 from burstcache.gateway.server import Parts, ServerSettings, serve
+from burstcache.gateway.service_manager import notify
 
 _MIB = 1 << 20
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -48,14 +49,29 @@ def work(args: argparse.Namespace) -> int:
         domains=tuple(args.domain),
     )
 
-    def ready(port: int) -> None:
-        host = f"[{args.host}]" if ":" in args.host else args.host
-        print(f"{'http' if tls is None else 'https'}://{host}:{port} reads {bucket}; Ctrl-C ends it", flush=True)
-
     try:
-        return serve(settings, parts, ready)
+        return serve(settings, parts, _Announcer(args, bucket, is_tls=tls is not None))
     except OSError as error:
-        raise InvalidSettingError(f"--host {args.host} --port {args.port}: {error.strerror or error}") from error
+        where = f"--unix-socket {error.filename}" if error.filename else f"--host {args.host} --port {args.port}"
+        raise InvalidSettingError(f"{where}: {error.strerror or error}") from error
+
+
+class _Announcer:
+    """Tells the user and the service manager of the gateway's states."""
+
+    def __init__(self, args: argparse.Namespace, bucket: str, *, is_tls: bool) -> None:
+        self._args = args
+        self._bucket = bucket
+        self._is_tls = is_tls
+
+    def ready(self, port: int) -> None:
+        host = f"[{self._args.host}]" if ":" in self._args.host else self._args.host
+        url = f"{'https' if self._is_tls else 'http'}://{host}:{port}" if port else "a Unix socket"
+        print(f"{url} reads {self._bucket}; Ctrl-C ends it", flush=True)
+        notify(f"READY=1\nSTATUS=Reads {self._bucket}")
+
+    def stopping(self) -> None:
+        notify("STOPPING=1\nSTATUS=Waits for requests under way")
 
 
 def _check(args: argparse.Namespace) -> None:
