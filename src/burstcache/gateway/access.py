@@ -12,6 +12,7 @@ from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import host_name
 from burstcache.gateway.signatures import SignatureVerifier
 
+_OF_KEYS = ("InvalidAccessKeyId", "InvalidToken", "ExpiredToken")  # the client may sign with newer keys
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -31,30 +32,40 @@ class Access:
         self._names = _LOOPBACK | set(domains)
         self._suffixes = tuple(f".{name}" for name in ("localhost", *domains))
 
-    def check(self, request: HttpRequest) -> None:
-        """Verify a request's signature, and keep it in the request. Never blocks.
+    def check(self, request: HttpRequest) -> bool:
+        """Verify a request's signature, and note that it may be answered. Never blocks.
+
+        Return False if newer keys may admit it (`check_again`).
 
         Raises:
             S3Error: The request is refused.
         """
-        if self._verifier is not None:
-            if request.method != b"OPTIONS":  # a browser's preflight has no signature: S3 answers by the bucket's rules
-                request.signature = self._verifier.verify(request.method, request.target, request.headers)
-            return
-        name = host_name(request.header(b"host") or b"")
-        if name and name not in self._names and not name.endswith(self._suffixes):  # none over a Unix socket
-            raise S3Error(
-                "AccessDenied",
-                f"The host {name!r} is not a name of this gateway. Use localhost, or add it with --domain.",
-            )
+        try:
+            self._check(request)
+        except S3Error as error:
+            if self._keys is None or error.code not in _OF_KEYS:
+                raise
+            return False
+        return True
 
-    def may_know_later(self, error: S3Error) -> bool:
-        """Return True if newer keys might admit a request that `check` has refused."""
-        return self._keys is not None and error.code in ("InvalidAccessKeyId", "InvalidToken", "ExpiredToken")
+    async def check_again(self, request: HttpRequest) -> None:
+        """Read the keys anew if they do not admit a request, and check it once more. Raise S3Error to refuse it."""
+        try:
+            self._check(request)
+        except S3Error as error:
+            if self._keys is None or error.code not in _OF_KEYS:
+                raise
+            await asyncio.wrap_future(self._keys.refresh(dict(error.details).get("AWSAccessKeyId", "")))
+            self._check(request)
 
-    async def check_again(self, request: HttpRequest, error: S3Error) -> None:
-        """Read the keys anew and check once more, since the client may sign with newer ones. Raise S3Error."""
-        assert self._keys is not None
-        access_key = dict(error.details).get("AWSAccessKeyId", "")
-        await asyncio.wrap_future(self._keys.refresh(access_key))
-        self.check(request)
+    def _check(self, request: HttpRequest) -> None:
+        if self._verifier is None:
+            name = host_name(request.header(b"host") or b"")
+            if name and name not in self._names and not name.endswith(self._suffixes):  # none over a Unix socket
+                raise S3Error(
+                    "AccessDenied",
+                    f"The host {name!r} is not a name of this gateway. Use localhost, or add it with --domain.",
+                )
+        elif request.method != b"OPTIONS":  # a browser's preflight has no signature: S3 answers by the bucket's rules
+            request.signature = self._verifier.verify(request.method, request.target, request.headers)
+        request.is_authorised = True

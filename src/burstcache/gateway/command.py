@@ -47,6 +47,7 @@ def work(args: argparse.Namespace) -> int:
         drain_s=args.drain_s,
         tls=tls,
         domains=tuple(args.domain),
+        permitted_s=args.permitted_s if args.forward_proxy else None,
     )
 
     try:

@@ -84,6 +84,18 @@ def options(parser: argparse.ArgumentParser) -> None:
     who = parser.add_argument_group("whose requests it answers (default: those signed with this machine's credentials)")
     who.add_argument("--keys-file", metavar="FILE", help="requests signed with the access keys in a file")
     who.add_argument("--keys-secret", metavar="ID", help="requests signed with the access keys in Secrets Manager")
+    who.add_argument(
+        "--forward-proxy",
+        action="store_true",
+        help="also requests for S3's own host names (HTTP_PROXY), whose signatures S3 verifies",
+    )
+    who.add_argument(
+        "--permitted-s",
+        type=_whole(0),
+        default=0,
+        metavar="N",
+        help="how long an answer of S3 permits a proxy's caller further hits over its connection (default: 0)",
+    )
     who.add_argument("--unsigned", action="store_true", help="requests without a signature, on the loopback only")
 
 

@@ -6,6 +6,7 @@ httptools parses, with llhttp's strict rules: a request that two parsers could r
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any, Protocol, cast
@@ -36,6 +37,19 @@ class Application(Protocol):
 
     def respond(self, request: HttpRequest, connection: HttpConnection) -> Awaitable[None]:
         """Answer by `send`, or by `begin`, `write` and `end`."""
+
+
+class Recorder(Protocol):
+    """What counts connections and requests."""
+
+    def open_connection(self) -> None:
+        """Note an open connection."""
+
+    def close_connection(self) -> None:
+        """Note the end of a connection."""
+
+    def end_request(self, request: HttpRequest, peer: str, *, is_complete: bool) -> None:
+        """Note a request whose response has been sent, or has broken off. May be called again for the same one."""
 
 
 class ConnectionLostError(ConnectionError):
@@ -122,14 +136,17 @@ class HttpConnection(asyncio.Protocol):
         closed: Done once the connection is closed.
     """
 
-    def __init__(self, application: Application, connections: set[HttpConnection]) -> None:
+    def __init__(self, application: Application, connections: set[HttpConnection], recorder: Recorder) -> None:
         """Create the protocol of a connection.
 
         Args:
             application: Answers the requests.
             connections: All open connections of the process, for its shutdown.
+            recorder: Counts the connection and its requests.
         """
         self._application = application
+        self._recorder = recorder
+        self._peer: str | None = None
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
@@ -157,11 +174,13 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=_WRITE_BYTES)
         self._connections.add(self)
+        self._recorder.open_connection()
         self._wait_for_head(HEAD_WITHIN_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = self._is_closing = True
         self._connections.discard(self)
+        self._recorder.close_connection()
         self.closed.set_result(None)
         self._cancel_timer()
         self._queue.clear()
@@ -256,8 +275,10 @@ class HttpConnection(asyncio.Protocol):
     @property
     def peer(self) -> str:
         """The client's address, empty for a Unix socket."""
-        name: Any = self._transport.get_extra_info("peername")
-        return str(name[0]) if isinstance(name, tuple) else ""
+        if self._peer is None:
+            name: Any = self._transport.get_extra_info("peername")
+            self._peer = str(name[0]) if isinstance(name, tuple) else ""
+        return self._peer
 
     def send(self, status: int, head: bytes, body: bytes | memoryview = b"") -> None:
         """Send a complete response. `head` is of `response_head`, without the connection's own headers.
@@ -266,6 +287,7 @@ class HttpConnection(asyncio.Protocol):
         """
         self._begin(status, head)
         if len(body):
+            self._count(body)
             self._transport.write(body)
         self._finish()
 
@@ -276,6 +298,7 @@ class HttpConnection(asyncio.Protocol):
     def write_soon(self, data: bytes | memoryview) -> None:
         """Send a part of the body. It is buffered as long as the client does not read."""
         if not self._is_lost:
+            self._count(data)
             self._transport.write(data)
 
     async def write(self, data: bytes | memoryview) -> None:
@@ -284,6 +307,7 @@ class HttpConnection(asyncio.Protocol):
         Raises:
             ConnectionLostError: The client is gone, or has read nothing for a minute.
         """
+        self._count(data)
         self._transport.write(data)
         await self._drain()
 
@@ -295,6 +319,8 @@ class HttpConnection(asyncio.Protocol):
         """Break the connection, so that the client sees that its response is incomplete."""
         self._is_closing = True
         self._transport.abort()
+        if self._active is not None:
+            self._recorder.end_request(self._active, self.peer, is_complete=False)
 
     @property
     def has_begun(self) -> bool:
@@ -371,7 +397,7 @@ class HttpConnection(asyncio.Protocol):
             keeps_alive = False  # the rest of the body would have to be read first
         request.keeps_alive = keeps_alive
         self._is_answered = True
-        request.status = status
+        request.status, request.head, request.begun_ns = status, head, time.monotonic_ns()
         if keeps_alive:
             self._transport.write(head + (b"connection: keep-alive\r\n\r\n" if request.is_http_1_0 else b"\r\n"))
         else:
@@ -379,12 +405,18 @@ class HttpConnection(asyncio.Protocol):
 
     def _finish(self) -> None:
         request, self._active = self._active, None
+        if request is not None:
+            self._recorder.end_request(request, self.peer, is_complete=not self._is_lost)
         if request is not None and request.body is not None and not request.body.is_complete:
             self._linger()
         elif request is None or not request.keeps_alive or self._is_closing_soon:
             self._close()
         elif not self._queue:
             self._wait_for_head(IDLE_S)
+
+    def _count(self, data: bytes | memoryview) -> None:
+        if self._active is not None:
+            self._active.count_sent(data)
 
     async def _drain(self) -> None:
         if self._is_lost:

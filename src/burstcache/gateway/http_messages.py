@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import time
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -12,7 +14,27 @@ from xml.sax.saxutils import escape
 from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.signatures import Signature
 
+_CODE = re.compile(rb"<Code>(\w{1,64})</Code>")
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+
+
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+# The request to S3 has its own length, host and signature.
+_SIGNATURE = {"authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"}
+_HOP_BY_HOP = frozenset(name.encode() for name in HOP_BY_HOP)
+_OWN = _HOP_BY_HOP | {name.encode() for name in (*_SIGNATURE, "content-length", "expect", "host")}
 
 
 class Body(Protocol):
@@ -42,6 +64,13 @@ class HttpRequest:
         is_authorised: Whether the request may be answered.
         signature: The verified signature. None: the request needs none.
         status: The status of the response, once it has begun.
+        head: The head of the response, without the connection's own headers.
+        sent_bytes: Bytes of the response's body that have been sent.
+        error_code: The code of the gateway's own error, empty if S3 or the cache has answered.
+        s3_error_code: The code of S3's error, as far as its body has been seen.
+        received_ns: When the head of the request was complete, by the monotonic clock [ns].
+        begun_ns: When the response began, by the same clock [ns]. 0: it has not.
+        is_recorded: Whether the request has been counted, or need not be.
     """
 
     method: bytes
@@ -53,6 +82,19 @@ class HttpRequest:
     is_authorised: bool = False
     signature: Signature | None = None
     status: int = 0
+    head: bytes = b""
+    sent_bytes: int = 0
+    error_code: str = ""
+    s3_error_code: str = ""
+    received_ns: int = field(default_factory=time.monotonic_ns)
+    begun_ns: int = 0
+    is_recorded: bool = False
+
+    def count_sent(self, data: bytes | memoryview) -> None:
+        """Count a part of the response's body."""
+        self.sent_bytes += len(data)
+        if self.status >= 400 and not self.s3_error_code and (found := _CODE.search(bytes(data[:4096]))):
+            self.s3_error_code = found[1].decode()
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first header with a lower-case name, or None."""
@@ -60,6 +102,21 @@ class HttpRequest:
             if each == name:
                 return value
         return None
+
+    def passed_headers(self, *, keeps_signature: bool = False) -> list[tuple[str, str]]:
+        """Return the headers that S3 gets, without those of the client's connection, length and signature.
+
+        Args:
+            keeps_signature: Whether the client's own signature, length and host reach S3.
+        """
+        dropped, named = _HOP_BY_HOP if keeps_signature else _OWN, self.header(b"connection")
+        if named is not None:
+            dropped = dropped | {each.strip().lower() for each in named.split(b",")}
+        return [
+            (name.decode("latin-1"), value.decode("latin-1").strip())
+            for name, value in self.headers
+            if name not in dropped
+        ]
 
 
 def response_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
@@ -70,7 +127,8 @@ def response_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
 
 
 def error_answer(error: S3Error, request: HttpRequest) -> tuple[int, bytes, bytes]:
-    """Return the status, the head and the body of the response to a refused request."""
+    """Return the status, the head and the body of the response to a refused request, and note the error in it."""
+    request.error_code = error.code
     request_id = os.urandom(8).hex().upper()
     details = "".join(f"<{name}>{_escaped(text)}</{name}>" for name, text in error.details)
     resource = _escaped(request.target.partition(b"?")[0].decode("latin-1"))

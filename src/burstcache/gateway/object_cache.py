@@ -7,6 +7,7 @@ import hashlib
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from burstcache.gateway.s3_requests import ObjectRead, Target
 from burstcache.logs import logger
 from burstcache.serve.large_objects import Part
 from burstcache.serve.reader import Miss
-from burstcache.web.entry import entry_from_s3
+from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.headers import is_identified, object_size_bytes
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
@@ -30,10 +31,24 @@ RECALLED_BYTES = 1 << 20  # the longest part of a large object that is copied fr
 _ANSWERED = (200, 206, 304)  # for other statuses, S3's response has more details
 _SENT = (200, 206)
 _NOT_FOUND, _NOT_MODIFIED = 404, 304
+_PERMITTED_BYTES = 64 << 20  # of a large object, read before S3 is asked whether the caller may have it
 _WRITTEN_FOR_S = 60.0  # S3's event of a write normally invalidates every copy within a second
 _MOST_WRITTEN = 65_536
 
 Body = bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A copy whose age is not known: S3 has to confirm it."""
+
+    entry: Entry
+    part: bytes | None  # the requested part of a large object. None: the entry has the whole body
+
+    def answer(self, request: Request) -> tuple[Response, Body]:
+        """Return the response and its body."""
+        response = object_response(request, self.entry.meta, self.entry.body)
+        return response.served_by("memory", is_hit=True), response.body if self.part is None else self.part
 
 
 class ObjectCache:
@@ -89,7 +104,11 @@ class ObjectCache:
     async def find(self, request: Request) -> Response | Miss:
         """Return the response of the first tier above S3, which lacks the body of a large object, or a miss."""
         reader = self.client.reader
-        found = await asyncio.wrap_future(self.client.submit(reader.find, request))
+        try:
+            found = await asyncio.wrap_future(self.client.submit(reader.find, request))
+        except BurstcacheError as error:
+            logger().warning("the cache failed, S3 serves", reason=repr(error), key=request.key)
+            return reader.miss()
         if not isinstance(found, Response):
             return found
         if found.status not in _ANSWERED and not self._is_cached_absence(found):
@@ -101,6 +120,39 @@ class ObjectCache:
     def part(self, request: Request, response: Response) -> Part | None:
         """Return the part of a large object that a response lacks. None: it is complete."""
         return self.client.large.part(request, response) if self.client.large.is_left(request, response) else None
+
+    def miss(self) -> Miss:
+        """Return a miss for a read that goes to S3 now."""
+        return self.client.reader.miss()
+
+    async def stored(self, request: Request) -> Stored | None:
+        """Return a copy in this machine's memory or on its disk, of any age, that has all that a read asks for."""
+        return await asyncio.wrap_future(self.client.submit(self._stored, request))
+
+    def _stored(self, request: Request) -> Stored | None:
+        reader, large = self.client.reader, self.client.large
+        entry = reader.local_cache.stored(request) or large.stored_head(request.key)
+        if entry is None:
+            return None
+        if not large.is_large(entry.meta):
+            return Stored(entry, None) if len(entry.body) == entry.size_bytes else None
+        response = object_response(request, entry.meta, b"")
+        if not large.is_left(request, response):
+            return Stored(entry, b"") if response.status in _ANSWERED else None
+        part = large.part(request, response)
+        if part.end - part.start > _PERMITTED_BYTES:
+            return None
+        body = large.slices.read_cached(part.version, part.start, part.end)
+        return None if body is None else Stored(entry, body)
+
+    def confirm(self, request: Request, entry: Entry, miss: Miss) -> None:
+        """Note that S3 has confirmed a copy."""
+        self.client.reader.local_cache.confirm(request, entry, miss.ticket)
+
+    def note_head(self, request: Request, headers: Mapping[str, str], miss: Miss) -> None:
+        """Note the headers of a large object."""
+        if is_identified(headers):
+            self.client.reader.local_cache.note_head(request, headers, miss.ticket)
 
     def note_answer(self, request: Request, status: int, headers: Mapping[str, str], miss: Miss) -> None:
         """Note S3's response to a read, and report it. Header names are in lower case."""
@@ -158,16 +210,19 @@ class ObjectCache:
             self._generations.invalidate(key_hash(key))
 
     async def finish_write(self, keys: list[str]) -> None:
-        """Drop all copies of keys after S3's response to a write. Copies that stay are not served by this process."""
+        """Drop all copies of keys after S3's response to a write."""
+        if self.client.has_shared_copies:
+            await asyncio.gather(*map(self._purge, keys))
         for key in keys:
-            try:
-                if self.client.has_shared_copies:
-                    await asyncio.wrap_future(self.client.submit(self.client.purge, key))
-            except BurstcacheError as error:
-                self._written[key_hash(key)] = None
-                logger().warning("copies not dropped after a write", reason=str(error), key=key)
-            finally:
-                self._generations.invalidate(key_hash(key))
+            self._generations.invalidate(key_hash(key))
+
+    async def _purge(self, key: str) -> None:
+        """Drop the stack's copies of a key. This process reads from S3 for a while if that fails."""
+        try:
+            await asyncio.wrap_future(self.client.submit(self.client.purge, key))
+        except BurstcacheError as error:
+            self._written[key_hash(key)] = None
+            logger().warning("copies not dropped after a write", reason=str(error), key=key)
 
     def note_bypass(self, key: str) -> None:
         """Count a read that only S3 can answer."""

@@ -43,7 +43,11 @@ class _Signer(S3SigV4Auth):
 
 
 class Origin:
-    """S3, as one endpoint and one identity. For one event loop."""
+    """S3, as one endpoint and one identity. For one event loop.
+
+    Attributes:
+        endpoint: The endpoint's URL.
+    """
 
     def __init__(self, client: Any) -> None:
         """Create the origin. No connection is opened yet.
@@ -53,21 +57,26 @@ class Origin:
         """
         self._credentials: Any = client._request_signer._credentials  # None: requests are not signed
         self._region: str = client.meta.region_name or _GLOBAL_REGION
-        self._endpoint: str = client.meta.endpoint_url.rstrip("/")
+        self.endpoint: str = client.meta.endpoint_url.rstrip("/")
         config = getattr(client.meta.config, "s3", None) or {}
         self._addressing: str = config.get("addressing_style") or "auto"
         self._regions: dict[str, str] = {}  # by bucket
         self._session: aiohttp.ClientSession | None = None
 
     @property
+    def netloc(self) -> str:
+        """Host and port of the endpoint."""
+        return urlsplit(self.endpoint).netloc
+
+    @property
     def is_aws(self) -> bool:
         """Whether the endpoint is AWS's own, which has one host name per region."""
-        return (urlsplit(self._endpoint).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
+        return (urlsplit(self.endpoint).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
 
     async def open(self) -> None:
         """Create the connection pool."""
         context: ssl.SSLContext | bool = True
-        if self._endpoint.startswith("https:"):
+        if self.endpoint.startswith("https:"):
             certificates = get_cert_path(True)
             context = ssl.create_default_context(cafile=certificates)
         self._session = aiohttp.ClientSession(
@@ -117,6 +126,18 @@ class Origin:
                 return await self._send_to(moved, method, target, headers, payload, body)
         return response
 
+    async def pass_on(
+        self, method: str, url: str, headers: Headers, body: AsyncIterator[bytes] | bytes | None = None
+    ) -> aiohttp.ClientResponse:
+        """Send a request with the headers and the signature that it has. See `send`."""
+        assert self._session is not None
+        try:
+            return await self._session.request(
+                method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise unavailable(error) from error
+
     async def _region_of(self, bucket: str) -> str:
         """Return the region of a bucket. The first request for a bucket asks S3, since bodies cannot be sent twice."""
         if not bucket or not self.is_aws:
@@ -138,18 +159,11 @@ class Origin:
         payload: str,
         body: AsyncIterator[bytes] | bytes | None,
     ) -> aiohttp.ClientResponse:
-        assert self._session is not None
         url = self._url(region, target)
-        signed = await self._signed(region, method, url, headers, payload)
-        try:
-            return await self._session.request(
-                method, URL(url, encoded=True), headers=signed, data=body, allow_redirects=False
-            )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise unavailable(error) from error
+        return await self.pass_on(method, url, await self._signed(region, method, url, headers, payload), body)
 
     def _url(self, region: str, target: Target) -> str:
-        endpoint, path = self._endpoint, target.path
+        endpoint, path = self.endpoint, target.path
         if self.is_aws:
             scheme, _, host = endpoint.partition("://")
             if (found := _AWS_HOST.fullmatch(host)) is not None and region != found["region"]:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +22,7 @@ from burstcache.client.client import Client
 from burstcache.core.errors import in_one_line
 from burstcache.gateway.access import Access
 from burstcache.gateway.application import GatewayApplication
+from burstcache.gateway.forward_proxy import ForwardProxy
 from burstcache.gateway.generations import Generations
 from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.object_cache import ObjectCache
@@ -47,6 +48,7 @@ class ServerSettings:
         drain_s: How long a stopping gateway waits for requests under way [s].
         tls: Creates the TLS context. None: plain HTTP.
         domains: Names of the gateway for bucket names in the host.
+        permitted_s: How long S3's answer permits further hits through the forward proxy [s]. None: there is no proxy.
     """
 
     host: str = "127.0.0.1"
@@ -55,7 +57,8 @@ class ServerSettings:
     processes: int = 1
     drain_s: float = 30.0
     tls: Callable[[], ssl.SSLContext] | None = None
-    domains: tuple[str, ...] = field(default=())
+    domains: tuple[str, ...] = ()
+    permitted_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ def _supervise(
         code = 1
         try:
             os.close(held)
-            run(index, lambda: os.write(writing, _LISTENS), lambda: None, lifeline)
+            run(index, partial(os.write, writing, _LISTENS), lambda: None, lifeline)
             code = 0
         except BaseException as error:
             print(f"burstcache: {in_one_line(error)}", file=sys.stderr, flush=True)
@@ -240,9 +243,9 @@ async def _serve(
     client = parts.client()
     origin = parts.origin(client)
     await origin.open()
-    application = GatewayApplication(
-        ObjectCache(client, generations, index), origin, Targets(("localhost", *settings.domains)), parts.access()
-    )
+    cache, targets = ObjectCache(client, generations, index), Targets(("localhost", *settings.domains))
+    proxy = None if settings.permitted_s is None else ForwardProxy(cache, origin, permitted_s=settings.permitted_s)
+    application = GatewayApplication(cache, origin, targets, parts.access(), proxy)
     connections: set[HttpConnection] = set()
     tls = None if settings.tls is None else settings.tls()
     make = partial(HttpConnection, application, connections)
