@@ -14,10 +14,11 @@ import boto3
 from botocore.exceptions import BotoCoreError
 
 from burstcache.adapters.clock import SystemClock
-from burstcache.client.bounds import MAX_STALE_MS, MEMORY_BYTES
+from burstcache.client.bounds import MAX_STALE_MS, MEMORY_BYTES, Bounds
 from burstcache.client.client import Client
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, in_one_line
 from burstcache.gateway.access import Access
+from burstcache.gateway.access_log import check_log
 from burstcache.gateway.credentials import KeyRing, KeysFile, KeySource, MachineKeys, SecretsManagerKeys
 from burstcache.gateway.origin import Origin
 from burstcache.gateway.server import Parts, ServerSettings, serve
@@ -66,6 +67,20 @@ def options(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--processes", type=_whole(1, 64), default=1, metavar="N", help="number of processes")
     where.add_argument(
         "--drain-s", type=_whole(0), default=30, metavar="N", help="how long a stop waits for requests [s]"
+    )
+    shows = parser.add_argument_group("what it shows")
+    shows.add_argument("--access-log", default="", metavar="FILE", help="a line per request, as S3 logs it (-: here)")
+    shows.add_argument(
+        "--metrics-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="address for metrics and health (default: 127.0.0.1)",
+    )
+    shows.add_argument(
+        "--metrics-port",
+        type=_whole(0, 65_535),
+        metavar="N",
+        help="a port for metrics and health alone (0: a free one)",
     )
     who = parser.add_argument_group("whose requests it answers (default: those signed with this machine's credentials)")
     who.add_argument("--keys-file", metavar="FILE", help="requests signed with the access keys in a file")
@@ -119,10 +134,15 @@ def work(args: argparse.Namespace) -> int:
         host=args.host,
         port=args.port,
         unix_socket=args.unix_socket,
+        bucket=bucket,
         processes=args.processes,
         drain_s=args.drain_s,
         tls=tls,
         domains=tuple(args.domain),
+        metrics_address=None if args.metrics_port is None else (args.metrics_host, args.metrics_port),
+        access_log=args.access_log,
+        accepts_unsigned=args.unsigned,
+        disk=Bounds.of(disk=args.disk).disk,
         permitted_s=args.permitted_s if args.forward_proxy else None,
     )
 
@@ -147,6 +167,13 @@ def _check(args: argparse.Namespace) -> None:
             f"--unsigned with --host {args.host}; accepted: 127.0.0.1, ::1, localhost. Others could use this machine's"
             " credentials"
         )
+    if args.metrics_host != "127.0.0.1" and args.metrics_port is None:
+        raise InvalidSettingError(f"--metrics-host {args.metrics_host} needs --metrics-port")
+    if args.access_log:
+        try:
+            check_log(args.access_log)
+        except OSError as error:
+            raise InvalidSettingError(f"--access-log {args.access_log}: {error.strerror or error}") from error
     if bool(args.tls_certificate) != bool(args.tls_key):
         raise InvalidSettingError("--tls-certificate and --tls-key need each other")
 
