@@ -77,7 +77,7 @@ class AdaptiveTimeout:
 
     def begin(self) -> None:
         """Begin a read in this thread with a full budget."""
-        self._read.left_s = self._budget_s
+        self._read.left_s = math.inf  # the first wait sets the bound: most hits wait for nothing
 
     def shared(self, call: Callable[[], T]) -> Callable[[], T]:
         """Wrap a call for another thread, so that it has what is left of this read's budget."""
@@ -116,6 +116,7 @@ class AdaptiveTimeout:
         if (left_s := self._read.left_s) is None:
             yield
             return
+        left_s = self._budget_s if left_s == math.inf else left_s
         began_s = self._clock.monotonic_s()
         self._read.until_s = began_s + (min(left_s, self._budget_s * _TRIAL) if is_trial else left_s)
         try:

@@ -16,7 +16,7 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from burstcache.adapters.clock import Clock, SystemClock
 from burstcache.adapters.slice_directory import (
@@ -44,10 +44,27 @@ T = TypeVar("T")
 
 _LEAST_SHARE_BYTES = 16 << 20  # nearly two of the largest files
 _USUAL_SHARE_BYTES = 65 << 20  # 256 slices of 256 KiB with their headers
+_SETTLED_NS = 3 * 10**9  # the next change has a later time then: file systems have a resolution of up to 2 s
 _TOUCH_NS = 10 * 10**9  # a file read again within this time keeps its modification time
 _NAME = re.compile(r"[0-9a-f]{32}")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DAMAGED = (errno.ELOOP, errno.EIO)  # a symlink, or a bad sector
+
+
+_State = tuple[int, int, int, int]  # of a directory: device, inode, and when its entries and itself changed [ns]
+
+
+class _Verified(NamedTuple):
+    """Directories of slices that are no symlinks as long as the root is in this state: it has their entries."""
+
+    state: _State
+    layout: SliceLayout
+    directories: set[str]
+
+    def directory_of(self, name: str) -> str | None:
+        """Return the directory of a slice's name, or None if it is not verified."""
+        directory = self.layout.directory_of(name)
+        return directory if directory in self.directories else None
 
 
 class SliceFiles:
@@ -75,6 +92,7 @@ class SliceFiles:
         self._clock = clock or SystemClock()
         self._warned: set[tuple[str, str]] = set()
         self._layout: SliceLayout | None = None
+        self._verified: _Verified | None = None
         least_bytes = _LEAST_SHARE_BYTES
         if max_bytes >= least_bytes:
             try:
@@ -171,9 +189,16 @@ class SliceFiles:
 
     def _read(self, name: str, read: Callable[[int, int, str], T]) -> T | None:
         _check_name(name)
+        if (verified := self._verified) is not None and (directory := verified.directory_of(name)):
+            try:
+                return self._read_verified(verified, directory, name, read)
+            except (DamagedSliceError, OSError):  # which the other way says or mends
+                self._verified = None
         try:
+            state = self._state()
             share, _ = self._open_share(name)
             try:
+                self._note_verified(state, name)
                 return self._read_in(share, name, read)
             finally:
                 os.close(share)
@@ -183,18 +208,55 @@ class SliceFiles:
             self._warn("slices cannot be read", error)
             return None
 
+    def _state(self) -> _State:
+        status = os.stat(self._path, follow_symlinks=False)
+        return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+
+    def _note_verified(self, state: _State, name: str) -> None:
+        """Note that a directory of slices is one, in the state of the root from before that was verified."""
+        layout, latest_ns = self._layout, max(state[2:])
+        if layout is None or not latest_ns < self._clock.now_us() * 1000 - _SETTLED_NS:
+            return
+        if (verified := self._verified) is None or (verified.state, verified.layout) != (state, layout):
+            verified = self._verified = _Verified(state, layout, set())
+        verified.directories.add(layout.directory_of(name))
+
+    def _read_verified(
+        self, verified: _Verified, directory: str, name: str, read: Callable[[int, int, str], T]
+    ) -> T | None:
+        """Read a slice by its path, if no directory on the way has changed since it was verified.
+
+        Raises:
+            DamagedSliceError, OSError: The slice is damaged, or anything has changed or fails.
+        """
+        try:
+            file = os.open(f"{self._path}/{directory}/{name}.slice", READ)
+        except FileNotFoundError:
+            if self._state() != verified.state:
+                raise
+            return None
+        try:
+            if self._state() != verified.state:
+                raise DamagedSliceError("the directory has changed")
+            return self._read_file(file, name, read)
+        finally:
+            os.close(file)
+
+    def _read_file(self, file: int, name: str, read: Callable[[int, int, str], T]) -> T:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise DamagedSliceError("the file is another's")
+        found = read(file, status.st_size, name)
+        if abs(self._clock.now_us() * 1000 - status.st_mtime_ns) > _TOUCH_NS:
+            with suppress(OSError):
+                os.utime(file)
+        return found
+
     def _read_in(self, share: int, name: str, read: Callable[[int, int, str], T]) -> T | None:
         try:
             file = os.open(f"{name}.slice", READ, dir_fd=share)
             try:
-                status = os.fstat(file)
-                if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                    raise DamagedSliceError("the file is another's")
-                found = read(file, status.st_size, name)
-                if abs(self._clock.now_us() * 1000 - status.st_mtime_ns) > _TOUCH_NS:
-                    with suppress(OSError):
-                        os.utime(file)
-                return found
+                return self._read_file(file, name, read)
             finally:
                 os.close(file)
         except (DamagedSliceError, OSError) as error:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from burstcache.adapters.clock import Clock
@@ -20,6 +21,7 @@ from burstcache.web.request import Request
 if TYPE_CHECKING:
     from burstcache.web.writing import WriteHeaders
 
+_MOST_HASHES = _MOST_RANGES = 4096  # of recent reads
 _RANGES = "accepted: bytes=first-last, bytes=first- or bytes=-length, for example bytes=0-499"
 
 
@@ -63,11 +65,7 @@ class RequestBuilder:
             if not max_age_s >= 0:
                 raise RefusedRequestError(400, "MalformedHeader", f"max_age_s={max_age_s!r}; accepted: 0 or more")
             headers["cache-control"] = f"max-age={max_age_s:.0f}"
-        part = None if range is None else parse_range(_checked("range", range))
-        if range is not None and part is None:  # S3 would return the whole object
-            message = f"range={range[:100]!r} is not one range of bytes; {_RANGES}"
-            raise RefusedRequestError(400, "MalformedRange", message)
-        return self._request(method, key, headers, part)
+        return self._request(method, key, headers, None if range is None else _parsed(_text("range", range)))
 
     def read(self, method: str, key: str, conditions: Mapping[str, str], *, range: str | None) -> Request:
         """Build a request from HTTP headers with lower-case names.
@@ -78,16 +76,9 @@ class RequestBuilder:
         return self._request(method, key, conditions, None if range is None else parse_range(range))
 
     def _request(self, method: str, key: str, headers: Mapping[str, str], range: ByteRange | None) -> Request:
-        checked_key(key)
-        return Request(
-            method=method,
-            key=key,
-            hash=key_hash(key),
-            headers=headers,
-            range=range,
-            request_id=f"{self._prefix}{next(self._numbers):x}",
-            at_us=self._clock.now_us(),
-        )
+        hash_ = _checked_hash(_text("key", key))
+        request_id = f"{self._prefix}{next(self._numbers):x}"
+        return Request(method, key, hash_, headers, range, request_id, self._clock.now_us())
 
 
 def checked_write(key: str, **headers: str | None) -> WriteHeaders:
@@ -113,15 +104,35 @@ def checked_body(data: object) -> bytes:
 
 def checked_key(key: object) -> str:
     """Return the key if it is valid. Raise WrongTypeError if it is not a string, else RefusedRequestError."""
-    if not isinstance(key, str):
-        raise WrongTypeError.of("key", key, "str")
+    text = _text("key", key)
+    check_key(text)
+    return text
+
+
+@lru_cache(_MOST_HASHES)
+def _checked_hash(key: str) -> str:
+    """Return the hash of a key, or raise RefusedRequestError."""
     check_key(key)
-    return key
+    return key_hash(key)
+
+
+@lru_cache(_MOST_RANGES)
+def _parsed(text: str) -> ByteRange:
+    if not text.isascii() or (part := parse_range(text)) is None:
+        _checked("range", text)
+        message = f"range={text[:100]!r} is not one range of bytes; {_RANGES}"  # S3 would return the whole object
+        raise RefusedRequestError(400, "MalformedRange", message)
+    return part
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise WrongTypeError.of(name, value, "str")
+    return value
 
 
 def _checked(name: str, value: str) -> str:
-    if not isinstance(value, str):
-        raise WrongTypeError.of(name, value, "str")
+    value = _text(name, value)
     if not value.strip() or not is_safe(value):
         raise RefusedRequestError(400, "MalformedHeader", f"{name}={value!r}: only printable ASCII is accepted")
     return value

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 SLICE_BYTES = 256 * 1024
-# S3's time to first byte, and its throughput on one connection: `docs/use/advise.md`, "Latency".
-S3_FIRST_BYTE_MS = 25.0
-S3_BYTES_PER_MS = 85_000.0
 _NAME_BYTES = 16
+_MOST_BEGUN = 1024  # versions whose hashes are begun, at most 2 KiB each
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,7 @@ class Version:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """One slice of a version: the bytes from `start` up to `end`, exclusive."""
 
     name: str
@@ -52,6 +51,8 @@ class SliceNames:
 
     def __init__(self, endpoint_url: str, bucket: str) -> None:
         self._bucket = f"{endpoint_url}\n{bucket}\n"
+        self._begun = lru_cache(_MOST_BEGUN)(self._begin)
+        self._latest: tuple[Version | None, blake2b] = None, blake2b()
 
     def slices(self, version: Version, start: int, end: int) -> list[Slice]:
         """Return the slices that a byte range of a version touches, in order.
@@ -61,11 +62,10 @@ class SliceNames:
             start: Start of the range [bytes].
             end: End of the range, exclusive, at most the object's size [bytes].
         """
-        # The key comes last: it alone may contain line breaks.
-        named = blake2b(
-            f"{self._bucket}{SLICE_BYTES}\n{version.etag}\n{version.size_bytes}\n{version.key}\n".encode(),
-            digest_size=_NAME_BYTES,
-        )
+        of, named = self._latest
+        if of is not version:
+            named = self._begun(version)
+            self._latest = version, named
         slices = []
         for index in range(start // SLICE_BYTES, -(-end // SLICE_BYTES)):
             name = named.copy()
@@ -73,6 +73,12 @@ class SliceNames:
             first = index * SLICE_BYTES
             slices.append(Slice(name.hexdigest(), first, min(first + SLICE_BYTES, version.size_bytes)))
         return slices
+
+    def _begin(self, version: Version) -> blake2b:
+        """Return the hash of a version, which the index of a slice completes."""
+        # The key comes last: it alone may contain line breaks.
+        text = f"{self._bucket}{SLICE_BYTES}\n{version.etag}\n{version.size_bytes}\n{version.key}\n"
+        return blake2b(text.encode(), digest_size=_NAME_BYTES)
 
     def head(self, key: str) -> str:
         """Return the name under which the head of a large object is stored."""

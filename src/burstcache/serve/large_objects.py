@@ -19,7 +19,7 @@ from burstcache.web.request import Request
 from burstcache.web.response import Response, origin_unavailable
 
 _SENT = (200, 206)
-_MOST_KEYS = 4096  # of heads that are known to be on disk
+_MOST_KEYS = 4096  # of versions whose heads are known to be on disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class LargeObjects:
         self.most_body_bytes = most_body_bytes
         self.counter = counter or ReadCounter()
         self._lock = Lock()
-        self._stored: LRUCache[str, str] = LRUCache(_MOST_KEYS)  # ETags of heads that this process has stored on disk
+        self._known: LRUCache[str, Version] = LRUCache(_MOST_KEYS)  # whose heads this process has stored on disk
 
     def complete(self, request: Request, response: Response) -> Response:
         """Return a response with its body, which comes from slices if the object is large. Count a GET.
@@ -58,19 +58,26 @@ class LargeObjects:
         Raises:
             PreconditionFailedError, ObjectNotFoundError: The object has been overwritten or deleted since.
         """
-        if not self.is_left(request, response):
+        if (extent := response.extent) is not None:
+            version = self._version(request, response.headers, extent.object_bytes)
+            start, end = extent.start, extent.end
+        elif self.is_left(request, response):
+            part = self._part(request, response.headers)
+            version, start, end = part.version, part.start, part.end
+        else:
             self.count(request, response)
             return response
-        part = self.part(request, response)
         try:
-            body, tier = self.slices.read(part.version, part.start, part.end)
+            body, tier = self.slices.read(version, start, end)
         except (PreconditionFailedError, ObjectNotFoundError):
             raise
         except OriginError as error:
             logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key)
             return replace(origin_unavailable(request.method), cause=error)
-        source = {"x-cache-tier": tier, "x-cache": "miss" if tier == "s3" else "hit"}
-        return Response(response.status, {**response.headers, **source}, body)
+        headers, is_hit = response.headers, "miss" if tier == "s3" else "hit"
+        if headers["x-cache-tier"] != tier or headers["x-cache"] != is_hit:
+            headers = {**headers, "x-cache-tier": tier, "x-cache": is_hit}
+        return Response(response.status, headers, body)
 
     def is_left(self, request: Request, response: Response) -> bool:
         """Return True if a response to a GET lacks its body, which slices have."""
@@ -82,7 +89,9 @@ class LargeObjects:
 
     def part(self, request: Request, response: Response) -> Part:
         """Return the part of the object that belongs into a response."""
-        return self._part(request, response.headers)
+        if (extent := response.extent) is None:
+            return self._part(request, response.headers)
+        return Part(self._version(request, response.headers, extent.object_bytes), extent.start, extent.end)
 
     def stored_head(self, key: str) -> Entry | None:
         """Return the head, or the small object, that some process has stored on disk. It may have changed since."""
@@ -97,7 +106,7 @@ class LargeObjects:
         """Store a small object on disk, if there is one, for the next process."""
         if self.slices.has_disk and entry.size_bytes <= self.above_bytes:
             with self._lock:
-                self._stored.pop(request.hash, None)
+                self._known.pop(request.hash, None)
             self.slices.store_whole(request.key, encode(entry))
 
     def keep(self, request: Request, headers: Mapping[str, str], body: bytes) -> None:
@@ -132,15 +141,22 @@ class LargeObjects:
             )
 
     def _part(self, request: Request, headers: Mapping[str, str]) -> Part:
-        """Return the part of an object that headers describe. Store its head on disk for the next process."""
+        """Return the part of an object that headers describe."""
         size_bytes = object_size_bytes(headers)
-        version = Version(request.key, request.hash, headers["etag"], size_bytes)
-        if self._stored.get(request.hash) != version.etag:
-            with self._lock:
-                self._stored[request.hash] = version.etag
-            confirmed_us = request.at_us - 1_000_000 * int(headers.get("age", 0))
-            self.slices.note_head(request.key, encode(head_from_s3(headers).confirmed(confirmed_us)))
+        version = self._version(request, headers, size_bytes)
         if not (sent := headers.get("content-range")):
             return Part(version, 0, size_bytes)
         first, _, last = sent.removeprefix("bytes ").partition("/")[0].partition("-")
         return Part(version, int(first), int(last) + 1)
+
+    def _version(self, request: Request, headers: Mapping[str, str], size_bytes: int) -> Version:
+        """Return the version of an object that headers describe. Store its head on disk for the next process."""
+        known = self._known.get(request.hash)
+        if known is not None and known.etag == headers["etag"] and known.size_bytes == size_bytes:
+            return known
+        version = Version(request.key, request.hash, headers["etag"], size_bytes)
+        with self._lock:
+            self._known[request.hash] = version
+        confirmed_us = request.at_us - 1_000_000 * int(headers.get("age", 0))
+        self.slices.note_head(request.key, encode(head_from_s3(headers).confirmed(confirmed_us)))
+        return version

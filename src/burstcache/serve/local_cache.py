@@ -33,7 +33,7 @@ from burstcache.web.entry import Entry, head_from_s3
 from burstcache.web.freshness import max_age_s
 from burstcache.web.headers import object_size_bytes
 from burstcache.web.request import Request
-from burstcache.web.response import Response, no_such_key, object_response, origin_unavailable
+from burstcache.web.response import Response, hit_response, no_such_key, object_response, origin_unavailable
 
 MAX_STALE_S = 2.0
 STRONG_S, IMMUTABLE_S = 0.0, math.inf  # values of `max_stale_s`: S3 confirms every read, or none
@@ -162,8 +162,7 @@ class LocalCache:
     def hit_response(self, request: Request, entry: Entry, ticket: Ticket, *, tier: str = "memory") -> Response:
         """Count a local hit, and return its response."""
         self._hit(request, entry)
-        response = object_response(request, entry.meta, entry.body)
-        return response.served_by(tier, is_hit=True, bound_ms=self.bound_ms(ticket))
+        return hit_response(request, entry.meta, entry.body, tier, bound_ms=self.bound_ms(ticket))
 
     def count_hit(self, request: Request, entry: Entry) -> None:
         """Count a read that shares the response of another read's memory hit."""
@@ -171,10 +170,7 @@ class LocalCache:
 
     def bound_ms(self, ticket: Ticket) -> int:
         """Return the staleness bound of a copy with this ticket [ms]: the copy includes all writes announced before."""
-        if self._max_stale_s == IMMUTABLE_S:
-            return 0
-        age_s = seconds_since(self._clock, ticket.at)
-        return round(1000 * (age_s if self._digest is None else min(age_s, self._digest.age_s)))
+        return self._bound_ms(seconds_since(self._clock, ticket.at))
 
     def fresh_tickets(self, hash_: str) -> Callable[[Ticket], bool]:
         """Return a predicate: whether an object loaded with the given ticket is fresh enough. Never blocks."""
@@ -267,7 +263,8 @@ class LocalCache:
             return None
         head = self._requested_head(self._heads, request)
         cached = self._heads.get(request.hash)
-        return None if head is None else self._described(request, head, None if cached is None else cached.ticket)
+        bound_ms = 0 if cached is None else self.bound_ms(cached.ticket)
+        return None if head is None else self._described(request, head, bound_ms)
 
     def recall_head(self, request: Request) -> Response | None:
         """Return the response as `describe` does, if it needs no request to S3. Never blocks."""
@@ -280,10 +277,9 @@ class LocalCache:
         cached = heads.get(request.hash)  # after the digest, since its refresh may drop entries
         if cached is None:
             return None
-        response = self._described(request, cached.entry, cached.ticket)
-        limit_s = max_age_s(request.headers)
-        is_fresh = is_current or self._is_young(cached.ticket)
-        is_fresh = is_fresh and (limit_s is None or seconds_since(self._clock, cached.ticket.at) < limit_s)
+        age_s, limit_s = seconds_since(self._clock, cached.ticket.at), max_age_s(request.headers)
+        response = self._described(request, cached.entry, self._bound_ms(age_s))
+        is_fresh = (is_current or self._is_within(age_s)) and (limit_s is None or age_s < limit_s)
         is_final = self._max_stale_s == IMMUTABLE_S or response.status not in _REFUSED
         may_follow = self._served_last.may_follow
         return response if is_fresh and is_final and may_follow(request.hash, cached.entry.etag) else None
@@ -300,9 +296,8 @@ class LocalCache:
         with self._lock:
             return self._ranged.pop(request.hash, False)
 
-    def _described(self, request: Request, head: Entry, ticket: Ticket | None) -> Response:
-        bound_ms = 0 if ticket is None else self.bound_ms(ticket)
-        return object_response(request, head.meta, b"").served_by("memory", is_hit=True, bound_ms=bound_ms)
+    def _described(self, request: Request, head: Entry, bound_ms: int) -> Response:
+        return hit_response(request, head.meta, b"", "memory", bound_ms=bound_ms)
 
     def note_head(self, request: Request, headers: Mapping[str, str], ticket: Ticket) -> Entry | None:
         """Cache and return the headers of an object that is read in parts. Return None for other objects.
@@ -330,7 +325,7 @@ class LocalCache:
             return None
         ticket = self._ticket_of(head)
         self._heads.put(request.hash, head, ticket)
-        return self._described(request, head, ticket)
+        return self._described(request, head, self.bound_ms(ticket))
 
     def respond_stored(self, request: Request, stored: Entry) -> Response | None:
         """Return the response from an object that some process has stored on disk, once S3 has confirmed it.
@@ -359,14 +354,22 @@ class LocalCache:
         cached = memory.get(request.hash)  # after the digest, since its refresh may drop entries
         if cached is None:
             return self._absence(request)
-        if is_current or self._is_young(cached.ticket):
-            return self.hit_response(request, cached.entry, cached.ticket)
+        age_s = seconds_since(self._clock, cached.ticket.at)
+        if is_current or self._is_within(age_s):
+            self._hit(request, cached.entry)
+            return hit_response(request, cached.entry.meta, cached.entry.body, "memory", bound_ms=self._bound_ms(age_s))
         return self._confirmed(request, cached) if may_ask else None
 
     def _is_young(self, ticket: Ticket) -> bool:
-        if self._max_stale_s in (STRONG_S, IMMUTABLE_S):
-            return self._max_stale_s == IMMUTABLE_S
-        return seconds_since(self._clock, ticket.at) <= self._max_stale_s
+        return self._is_within(seconds_since(self._clock, ticket.at))
+
+    def _is_within(self, age_s: float) -> bool:
+        return age_s <= self._max_stale_s != STRONG_S
+
+    def _bound_ms(self, age_s: float) -> int:
+        if self._max_stale_s == IMMUTABLE_S:
+            return 0
+        return round(1000 * (age_s if self._digest is None else min(age_s, self._digest.age_s)))
 
     def _absence(self, request: Request) -> Response | None:
         """Return a 404 if S3 has recently returned one."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from burstcache.core.slices import S3_BYTES_PER_MS, S3_FIRST_BYTE_MS
+from burstcache.core.latency import FIRST_BYTE_MS, S3_BYTES_PER_MS
 from burstcache.forks import Lock
 from burstcache.logs import logger
 
@@ -47,13 +47,20 @@ class ReadStats:
         return 1 - (s3.reads if s3 else 0) / reads if reads else 0.0
 
 
+@dataclass(slots=True)
+class _Tally:
+    """Reads that one tier served. `waits`: how often S3 would have had to send a first byte for them."""
+
+    reads: int = 0
+    waits: int = 0
+    size_bytes: int = 0
+
+
 class ReadCounter:
     """A thread-safe counter of reads. Each is also counted in `parent`, under the same lock."""
 
     def __init__(self, parent: ReadCounter | None = None) -> None:
-        self._reads: Counter[str] = Counter()
-        self._waits: Counter[str] = Counter()  # for S3's first byte
-        self._bytes: Counter[str] = Counter()
+        self._tallies: dict[str, _Tally] = {}  # by tier
         self._bypasses: Counter[str] = Counter()
         self._lock: Lock = Lock() if parent is None else parent._lock
         self._counters: tuple[ReadCounter, ...] = (self,) if parent is None else (self, *parent._counters)
@@ -69,9 +76,10 @@ class ReadCounter:
         """
         with self._lock:
             for each in self._counters:
-                each._reads[tier] += reads
-                each._waits[tier] += waits
-                each._bytes[tier] += size_bytes
+                tally = each._tallies.get(tier) or each._tallies.setdefault(tier, _Tally())
+                tally.reads += reads
+                tally.waits += waits
+                tally.size_bytes += size_bytes
 
     def bypass(self, key: str, reason: str) -> None:
         """Count a read that could not be cached, and log a warning once per key and reason.
@@ -88,13 +96,11 @@ class ReadCounter:
     def stats(self) -> ReadStats:
         """Return the statistics so far."""
         with self._lock:
-            reads, waits, size_bytes = dict(self._reads), dict(self._waits), dict(self._bytes)
-            bypasses = dict(self._bypasses)
-        tiers = {
-            tier: TierStats(count, size_bytes[tier], _saved_ms(tier, waits[tier], size_bytes[tier]))
-            for tier, count in reads.items()
-        }
-        return ReadStats(tiers, bypasses)
+            tiers = {
+                tier: TierStats(each.reads, each.size_bytes, _saved_ms(tier, each.waits, each.size_bytes))
+                for tier, each in self._tallies.items()
+            }
+            return ReadStats(tiers, dict(self._bypasses))
 
 
 PROCESS = ReadCounter()  # of all clients of this process
@@ -120,4 +126,4 @@ def total(parts: Iterable[ReadStats]) -> ReadStats:
 
 
 def _saved_ms(tier: str, waits: int, size_bytes: int) -> float:
-    return 0.0 if tier == "s3" else waits * S3_FIRST_BYTE_MS + size_bytes / S3_BYTES_PER_MS
+    return 0.0 if tier == "s3" else waits * FIRST_BYTE_MS["s3"] + size_bytes / S3_BYTES_PER_MS

@@ -132,6 +132,8 @@ class Slices:
         if is_short and (parts := self._recall(slices, start, end)) is not None:
             return _joined(parts), "memory"
         if self.has_caches and start // _PART_BYTES == (end - 1) // _PART_BYTES:
+            if self._memory is None and (body := self._read_disk(version, slices, start, end)) is not None:
+                return body, "disk"
             read = PartRead(version, start, end, slices, self._counter)
             tier = self._read_here(read)
             return read.result(), tier
@@ -209,19 +211,33 @@ class Slices:
 
     def _recall(self, slices: Sequence[Slice], start: int, end: int) -> list[memoryview] | None:
         """Return the parts of slices that a range consists of, if all of them are in memory."""
-        if self._memory is None:
+        if (memory := self._memory) is None:
             return None
         cached = []
         for each in slices:
-            if (found := self._memory.find(each)) is None:
+            if (found := memory.find(each)) is None:
                 return None
-            cached.append(found)
+            cached.append((each, found))
         parts = []
-        for each, found in zip(slices, cached, strict=True):
-            self._memory.note_read(each, found, start, end)
-            parts.append(memoryview(found.body)[max(start - each.start, 0) : end - each.start])
+        for each, found in cached:
+            memory.note_read(each, found, start, end)
+            first = each.start
+            parts.append(memoryview(found.body)[start - first if start > first else 0 : end - first])
         self._counter.count("memory", end - start, reads=len(parts))
         return parts
+
+    def _read_disk(self, version: Version, slices: Sequence[Slice], start: int, end: int) -> bytes | None:
+        """Return the bytes of a range if all of its slices are on disk."""
+        if self._disk is None:
+            return None
+        self._source.check_usable(version)
+        buffer = ResultBuffer(end - start)
+        for each in slices:
+            first, last = max(each.start, start), min(each.end, end)
+            if not self._disk.read_into(each.name, first - each.start, buffer.into[first - start : last - start]):
+                return None
+        self._counter.count("disk", end - start, reads=len(slices))
+        return buffer.value()
 
     def _read_here(self, read: PartRead) -> str:
         """Read a part in this thread, and return the slowest tier. Only the source has threads of its own."""

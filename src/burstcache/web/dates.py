@@ -22,6 +22,13 @@ def parse_http_date(text: str) -> datetime | None:
     return _parse(text) if _HTTP_DATE.fullmatch(text) else None
 
 
+@lru_cache(1024)  # hits have the same few dates
+def timestamp_s(text: str) -> float | None:
+    """Return the seconds since 1970 of an HTTP date, or None if it is malformed."""
+    date = parse_http_date(text)
+    return None if date is None else date.timestamp()
+
+
 @lru_cache(1024)  # hits have the same few dates, and Python reads years of two digits as 1969 to 2068 in any year
 def _parse(text: str) -> datetime | None:
     try:

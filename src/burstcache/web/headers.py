@@ -6,13 +6,15 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 
-from burstcache.web.dates import parse_http_date
+from burstcache.web.dates import parse_http_date, timestamp_s
 
-_CHECKSUM = "x-amz-checksum-"
+CHECKSUM_HEADERS = tuple(
+    f"x-amz-checksum-{name}" for name in ("crc32", "crc32c", "crc64nvme", "sha1", "sha256", "type")
+)
 # Headers that only S3's own clients understand. A write of the object decides them, so its copies keep them.
 _S3_HEADERS = frozenset(
     {
-        *(_CHECKSUM + name for name in ("crc32", "crc32c", "crc64nvme", "sha1", "sha256", "type")),
+        *CHECKSUM_HEADERS,
         "x-amz-missing-meta",
         "x-amz-server-side-encryption",
         "x-amz-server-side-encryption-aws-kms-key-id",
@@ -69,7 +71,7 @@ def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def without_checksums(headers: Mapping[str, str]) -> dict[str, str]:
     """Return headers without the checksums of the whole object."""
-    return {name: value for name, value in headers.items() if not name.startswith(_CHECKSUM)}
+    return {name: value for name, value in headers.items() if name not in CHECKSUM_HEADERS}
 
 
 def checked_headers(stored: Mapping[str, object]) -> dict[str, str]:
@@ -148,8 +150,8 @@ def age_s(headers: Mapping[str, str], *, at_us: int) -> int:
         headers: Headers of an object, with S3's `date`.
         at_us: The current time [us since 1970].
     """
-    sent_at = parse_http_date(headers.get("date", ""))
-    return 0 if sent_at is None else max(int(at_us / 1e6 - sent_at.timestamp()), 0)
+    sent_at_s = timestamp_s(headers.get("date", ""))
+    return 0 if sent_at_s is None else max(int(at_us / 1e6 - sent_at_s), 0)
 
 
 def not_modified_headers(headers: Mapping[str, str]) -> dict[str, str]:

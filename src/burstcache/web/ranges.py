@@ -41,9 +41,10 @@ def parse_range(text: str) -> ByteRange | None:
     """
     if not (match := _RANGE.fullmatch(text)):
         return None
-    if suffix := match[3]:
+    begin, end, suffix = match.groups()
+    if suffix:
         return ByteRange(None, _position(suffix))
-    first, last = _position(match[1]), _position(match[2]) if match[2] else None
+    first, last = _position(begin), _position(end) if end else None
     return None if last is not None and last < first else ByteRange(first, last)
 
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from burstcache.core.errors import OriginError
 from burstcache.web.conditions import NOT_MODIFIED, PRECONDITION_FAILED, failed_condition, range_applies
-from burstcache.web.headers import age_s, not_modified_headers, without_checksums
+from burstcache.web.headers import CHECKSUM_HEADERS, age_s, not_modified_headers
 from burstcache.web.request import Request
 
 _PRECONDITION_MESSAGE = "a condition of the request (If-Match or If-Unmodified-Since) does not hold for the object"
+
+
+class Extent(NamedTuple):
+    """The bytes of an object that belong into a response, from `start` up to `end`, exclusive [bytes]."""
+
+    start: int
+    end: int
+    object_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,7 @@ class Response:
     is_text: bool = False
     is_keepable: bool = True  # False: not cacheable, since the store does not identify the object's version
     cause: OriginError | None = field(default=None, compare=False)  # exception for in-process callers
+    extent: Extent | None = field(default=None, compare=False)  # of a response without its body; None: see the headers
 
     @property
     def is_whole(self) -> bool:
@@ -47,7 +57,7 @@ class Response:
             "x-cache-bound": str(bound_ms),
         }
         # `dataclasses.replace` takes twice as long, which shows in a hit of memory.
-        return Response(self.status, headers, self.body, self.is_text, self.is_keepable, self.cause)
+        return Response(self.status, headers, self.body, self.is_text, self.is_keepable, self.cause, self.extent)
 
 
 def error_response(
@@ -112,17 +122,20 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
         meta: Headers of the object: `etag`, `content-length` (of the whole object), …
         body: The whole object. Unused for HEAD.
     """
-    etag, last_modified = meta["etag"], meta.get("last-modified", "")
-    status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
-    if status == PRECONDITION_FAILED:
-        return precondition_failed(request.method, etag=etag)
+    etag, is_ranged = meta["etag"], request.range is not None
     age = str(age_s(meta, at_us=request.at_us)) if "date" in meta else meta.get("age", "0")
-    if status == NOT_MODIFIED:
-        return Response(NOT_MODIFIED, not_modified_headers(meta) | {"age": age})
+    if request.headers:  # most hits have none
+        last_modified = meta.get("last-modified", "")
+        status = failed_condition(request.headers, etag=etag, last_modified=last_modified, at_us=request.at_us)
+        if status == PRECONDITION_FAILED:
+            return precondition_failed(request.method, etag=etag)
+        if status == NOT_MODIFIED:
+            return Response(NOT_MODIFIED, not_modified_headers(meta) | {"age": age})
+        is_ranged = is_ranged and range_applies(request.headers, etag=etag, last_modified=last_modified)
     headers = {**meta, "age": age, "accept-ranges": "bytes"}
     headers.pop("date", None)
     body = b"" if request.method == "HEAD" else body
-    if request.range is None or not range_applies(request.headers, etag=etag, last_modified=last_modified):
+    if request.range is None or not is_ranged:
         return Response(200, headers, body)
     size_bytes = int(meta["content-length"])
     if (part := request.range.within(size_bytes)) is None:
@@ -130,5 +143,19 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
     first, end = part
     if not size_bytes:  # a 206 cannot express an empty range
         return Response(200, headers, body)
-    headers |= {"content-range": f"bytes {first}-{end - 1}/{size_bytes}", "content-length": str(end - first)}
-    return Response(206, without_checksums(headers), body[first:end])
+    for name in CHECKSUM_HEADERS:  # they are of the whole object
+        headers.pop(name, None)
+    headers["content-range"] = f"bytes {first}-{end - 1}/{size_bytes}"
+    headers["content-length"] = str(end - first)
+    if body or request.method == "HEAD":
+        return Response(206, headers, body[first:end])
+    return Response(206, headers, extent=Extent(first, end, size_bytes))
+
+
+def hit_response(request: Request, meta: Mapping[str, str], body: bytes, tier: str, *, bound_ms: int) -> Response:
+    """Build the response to a read from a cached object that a tier has served. See `object_response`, `served_by`."""
+    response = object_response(request, meta, body)
+    headers = response.headers  # nobody else has them yet
+    headers.setdefault("age", "0")
+    headers["x-cache-tier"], headers["x-cache"], headers["x-cache-bound"] = tier, "hit", str(bound_ms)
+    return response

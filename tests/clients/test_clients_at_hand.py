@@ -1,0 +1,27 @@
+"""Clients that the development environment has: boto3, pyarrow and curl."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clients.running import RealClient, check, of_command_line, of_library
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+CLIENTS = (
+    of_library("boto3", Path(sys.executable), cannot="column"),
+    of_library("pyarrow", Path(sys.executable)),
+    of_command_line("curl"),
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+def test_a_client_reads_what_was_written_last(client: RealClient, s3: S3Client, endpoint: str, tmp_path: Path) -> None:
+    check(client, s3, endpoint, tmp_path)
