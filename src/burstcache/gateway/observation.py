@@ -60,7 +60,9 @@ class Observation:
         self._log = AccessLog(log_file, self._lose_lines) if log_file else None
         self.recorder = Recorder(self._values, targets, self._log)
         self.s3 = S3Monitor(self._values)
-        self.own_paths = OwnPaths(metrics.text, names, accepts_unsigned=accepts_unsigned)
+        self._metrics = metrics
+        self._client: Client | None = None
+        self.own_paths = OwnPaths(self._text, names, accepts_unsigned=accepts_unsigned)
 
     def note_failed_invalidation(self) -> None:
         """Count a write after which the stack's copies could not be dropped."""
@@ -78,10 +80,10 @@ class Observation:
             client: Has the caches.
             disk: The directory of the disk tier, if this process is to measure it. Empty: not.
         """
+        self._client = client
         rounds = 0
         while True:
-            if (memory := client.reader.local_cache.memory) is not None:
-                self._values[_MEMORY], self._values[_MEMORY_LIMIT] = memory.cache.size_bytes, memory.cache.max_bytes
+            self._measure_memory()
             if disk and rounds % _DISK_EVERY == 0:
                 self._values[_DISK] = await asyncio.to_thread(used_bytes, os.path.abspath(disk))
             rounds += 1
@@ -91,6 +93,15 @@ class Observation:
         """Write what is left of the access log."""
         if self._log is not None:
             self._log.close()
+
+    def _text(self) -> str:
+        self._measure_memory()
+        return self._metrics.text()
+
+    def _measure_memory(self) -> None:
+        memory = None if self._client is None else self._client.reader.local_cache.memory
+        if memory is not None:
+            self._values[_MEMORY], self._values[_MEMORY_LIMIT] = memory.cache.size_bytes, memory.cache.max_bytes
 
     def _lose_lines(self, count: int) -> None:
         with self._lock:

@@ -293,7 +293,7 @@ async def _serve(
     watchers: set[HttpConnection] = set()
     if shared.metrics_socket is not None:
         make = partial(HttpConnection, OwnPathsApplication(observation.own_paths), watchers, Unrecorded())
-        server_of_metrics = await loop.create_server(make, sock=shared.metrics_socket, backlog=_BACKLOG)
+        await loop.create_server(make, sock=shared.metrics_socket, backlog=_BACKLOG)
     watching = loop.create_task(observation.watch(client, settings.disk if index == 0 else ""))
     try:
         ready()
