@@ -20,9 +20,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from burstcache_local.moto.server import moto_server
-from burstcache_sim.traces.read import read_trace
+from burstcache_sim.traces.read import read_log
 from support.project import PYTHONPATH
-from support.waiting import LIMIT_S, free_port, until
+from support.waiting import LIMIT_S, until
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -32,7 +32,7 @@ SMALL, LARGE = b"small" * 200, os.urandom(3 << 20)
 
 
 def client_of(url: str, secret: str = SECRET) -> S3Client:
-    config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+    config = Config(signature_version="s3v4", retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
     return boto3.client(
         "s3",
         endpoint_url=url,
@@ -100,6 +100,16 @@ def requests(values: dict[str, float]) -> dict[tuple[str, ...], float]:
     }
 
 
+def lines_of(log: Path, count: int) -> list[str]:
+    """Return the lines of a log once there are so many."""
+
+    def lines() -> list[str] | None:
+        found = log.read_text().splitlines()
+        return found if len(found) >= count else None
+
+    return until(lines)
+
+
 def test_requests_are_counted_by_tier_and_outcome_and_s3s_by_operation(origin: str) -> None:
     with gateway(origin) as (url, _):
         s3 = client_of(url)
@@ -135,3 +145,137 @@ def test_requests_are_counted_by_tier_and_outcome_and_s3s_by_operation(origin: s
     assert values["memory_bytes"] > len(SMALL)
     assert values["memory_limit_bytes"] == 64 << 20
     assert values["process_start_time_seconds"] > 1.6e9
+
+
+def test_any_process_shows_the_sum_of_all_also_of_one_that_was_killed(origin: str) -> None:
+    with gateway(origin, "--processes", "2") as (url, process):
+        for _ in range(20):
+            client_of(url).get_object(Bucket=BUCKET, Key="small")["Body"].read()
+        before = metrics(url)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        until(lambda: metrics_or_none(url, "process_starts_total") == 3)
+        after = metrics(url)
+
+    assert before["process_starts_total"] == 2
+    assert sum(requests(before).values()) == 20
+    assert sum(requests(after).values()) == 20
+    assert after["process_start_time_seconds"] == before["process_start_time_seconds"]
+
+
+def metrics_or_none(url: str, name: str) -> float | None:
+    """Return a value, or None if the connection came to a process that was killed."""
+    try:
+        return metrics(url).get(name)
+    except (OSError, http.client.HTTPException):
+        return None
+
+
+def test_the_own_paths_take_no_bucket_away(origin: str) -> None:
+    client_of(origin).create_bucket(Bucket="metrics")
+    client_of(origin).put_object(Bucket="metrics", Key="of-the-bucket", Body=b"")
+    with gateway(origin) as (url, _):
+        signed = client_of(url).list_objects_v2(Bucket="metrics")
+        answers = {path: get(url, path) for path in ("/-/healthz", "/healthz", "/metrics", "/metrics?x=1", "/metrics/")}
+        other_name = get(url, "/metrics", Host="metrics.localhost")
+    with gateway(origin, "--unsigned") as (url, _):
+        unsigned = get(url, "/metrics"), get(url, "/-/metrics")
+
+    assert [each["Key"] for each in signed["Contents"]] == ["of-the-bucket"]
+    assert answers["/-/healthz"] == answers["/healthz"] == (200, "ok\n")
+    assert answers["/metrics"][0] == 200
+    assert "burstcache_gateway_requests_total" in answers["/metrics"][1]
+    assert answers["/metrics?x=1"][0] == answers["/metrics/"][0] == other_name[0] == 403
+    assert "of-the-bucket" in unsigned[0][1]
+    assert "burstcache_gateway_requests_total" in unsigned[1][1]
+
+
+def test_metrics_are_for_this_machine_and_health_for_everybody(origin: str) -> None:
+    with gateway(origin) as (url, _):
+        rebound = {path: get(url, path, Host="a.page.example")[0] for path in ("/-/metrics", "/metrics", "/-/healthz")}
+        forwarded = get(url, "/-/metrics", X_Forwarded_For="192.0.2.7")[0]
+        counted = metrics(url)
+
+    assert rebound == {"/-/metrics": 403, "/metrics": 403, "/-/healthz": 200}
+    assert forwarded == 403
+    assert requests(counted) == {("other", "none", "client_error"): 1}  # /metrics, an unsigned request for a bucket
+
+
+def test_a_listener_of_their_own_has_metrics_and_health_while_downloads_end(origin: str) -> None:
+    with gateway(origin, "--metrics-port", "0") as (url, process):
+        assert process.stdout is not None
+        own = process.stdout.readline().split()[0].removesuffix("/-/metrics")
+        anybody = get(own, "/metrics", Host="a.page.example")[0], get(own, "/healthz"), get(own, f"/{BUCKET}/small")[0]
+        slow = client_of(url).get_object(Bucket=BUCKET, Key="large")["Body"]
+        first = slow.read(1)
+        process.terminate()
+        until(lambda: get(own, "/healthz") == (503, "draining\n"))
+        rest = slow.read()
+        assert process.wait(LIMIT_S) == 0
+
+    assert anybody == (200, (200, "ok\n"), 404)
+    assert first + rest == LARGE
+
+
+def test_the_access_log_is_s3s_and_advise_reads_it(origin: str, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    with gateway(origin, "--access-log", str(log)) as (url, _):
+        s3 = client_of(url)
+        for _ in range(2):
+            s3.get_object(Bucket=BUCKET, Key="small", Range="bytes=10-19")["Body"].read()
+        for _ in range(2):
+            s3.get_object(Bucket=BUCKET, Key="odd/a b+c=ä%41")["Body"].read()
+        s3.put_object(Bucket=BUCKET, Key="written", Body=SMALL)
+        s3.list_objects_v2(Bucket=BUCKET)
+        with pytest.raises(ClientError):
+            s3.get_object(Bucket=BUCKET, Key="absent")
+        shared = s3.generate_presigned_url("get_object", Params={"Bucket": BUCKET, "Key": "small"})
+        assert get(url, shared.removeprefix(url), User_Agent='a "browser"')[0] == 200
+        lines = lines_of(log, 8)
+
+    fields = [re.findall(r'\[.*?\]|".*?"|\S+', line) for line in lines]
+    assert {len(each) for each in fields} == {27}
+    columns = [(each[6], each[7], each[9], each[10], each[11], each[12]) for each in fields]
+    size = str(len(SMALL))
+    assert columns == [
+        ("REST.GET.OBJECT", "small", "206", "-", "10", size),
+        ("REST.GET.OBJECT", "small", "206", "-", "10", size),
+        ("REST.GET.OBJECT", "odd/a%2520b%252Bc%253D%25C3%25A4%252541", "200", "-", size, size),
+        ("REST.GET.OBJECT", "odd/a%2520b%252Bc%253D%25C3%25A4%252541", "200", "-", size, size),
+        ("REST.PUT.OBJECT", "written", "200", "-", "-", size),
+        ("REST.GET.BUCKET", "-", "200", "-", fields[5][11], "-"),
+        ("REST.GET.OBJECT", "absent", "404", "NoSuchKey", fields[6][11], "-"),
+        ("REST.GET.OBJECT", "small", "200", "-", size, size),
+    ]
+    assert all(each[1] == BUCKET and each[3] == "127.0.0.1" and each[4] == KEY for each in fields)
+    assert [each[18] for each in fields][2:4] == ["s3", "memory"]
+    assert fields[7][16] == '"a %22browser%22"'
+    assert fields[7][21] == "QueryString"
+    assert "X-Amz-Signature=REDACTED" in fields[7][8]
+
+    read = read_log(log)
+    assert (read.format_name, read.bad_rows, read.other_requests) == ("s3", 0, 3)
+    assert len(read.trace.arrivals_us) == 5
+    assert set(read.trace.objects or read.trace.keys) == {"small", "odd/a b+c=ä%41"}
+
+
+def test_processes_share_an_access_log_and_begin_another_file_at_a_signal(origin: str, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    with gateway(origin, "--access-log", str(log), "--processes", "2") as (url, process):
+
+        def read(count: int) -> None:
+            for _ in range(count):
+                client_of(url).get_object(Bucket=BUCKET, Key="small")["Body"].read()
+
+        read(20)
+        lines_of(log, 20)
+        log.rename(tmp_path / "access.log.1")
+        process.send_signal(signal.SIGHUP)
+        until(log.exists)
+        read(20)
+        process.terminate()
+        assert process.wait(LIMIT_S) == 0
+
+    lines = [*(tmp_path / "access.log.1").read_text().splitlines(), *log.read_text().splitlines()]
+    assert len(lines) == 40
+    assert {line.split()[7] for line in lines} == {"REST.GET.OBJECT"}

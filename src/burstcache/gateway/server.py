@@ -116,8 +116,11 @@ def serve(settings: ServerSettings, parts: Parts, ready: Callable[[int], None]) 
     with ExitStack() as registration:
 
         def tell() -> None:
-            registration.enter_context(registered(_entry(settings, shared)))
+            entry = _entry(settings, shared)
+            registration.enter_context(registered(entry))
             ready(port)
+            if shared.metrics_socket is not None:
+                print(f"{entry.metrics_url} shows what it does", flush=True)
 
         return run(0, tell) if settings.processes == 1 else _supervise(settings, run, tell)
 
