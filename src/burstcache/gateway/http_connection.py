@@ -430,10 +430,10 @@ class HttpConnection(asyncio.Protocol):
             self._recorder.end_request(request, self.peer, is_complete=not self._is_lost)
         if self._is_refused or (request is not None and request.body is not None and not request.body.is_complete):
             self._linger()
-        elif request is None or not request.keeps_alive or self._is_closing_soon or (not self._queue and self._has_ended):
+        elif request is None or not request.keeps_alive or self._is_closing_soon:
             self._close()
         elif not self._queue:
-            self._wait_for_head(IDLE_S)
+            self._wait_for_head(0 if self._has_ended else IDLE_S)
 
     def _count(self, data: bytes | memoryview) -> None:
         if self._active is not None:
