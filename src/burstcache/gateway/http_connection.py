@@ -430,7 +430,9 @@ class HttpConnection(asyncio.Protocol):
             self._recorder.end_request(request, self.peer, is_complete=not self._is_lost)
         if self._is_refused or (request is not None and request.body is not None and not request.body.is_complete):
             self._linger()
-        elif request is None or not request.keeps_alive or self._is_closing_soon or (not self._queue and self._has_ended):
+        elif (
+            request is None or not request.keeps_alive or self._is_closing_soon or (not self._queue and self._has_ended)
+        ):
             self._close()
         elif not self._queue:
             self._wait_for_head(IDLE_S)
