@@ -77,7 +77,7 @@ class Origin:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=_NO_AUTO_HEADERS,
-            read_bufsize=1 << 18,
+            read_bufsize=1 << 16,
             max_line_size=1 << 16,
             max_field_size=1 << 16,
         )
