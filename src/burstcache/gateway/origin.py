@@ -65,8 +65,8 @@ class Origin:
         """Whether the endpoint is AWS's own, which has one host name per region."""
         return (urlsplit(self.endpoint).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
 
-    async def open(self) -> None:
-        """Create the connection pool."""
+    async def open(self, **session_arguments: Any) -> None:
+        """Create the connection pool, by an aiohttp session with further arguments."""
         context: ssl.SSLContext | bool = True
         if self.endpoint.startswith("https:"):
             certificates = get_cert_path(True)
@@ -80,6 +80,7 @@ class Origin:
             read_bufsize=1 << 16,
             max_line_size=1 << 16,
             max_field_size=1 << 16,
+            **session_arguments,
         )
 
     async def close(self) -> None:
