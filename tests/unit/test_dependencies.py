@@ -136,14 +136,8 @@ def test_a_range_has_a_lower_end_and_takes_the_version_of_the_lock(line: str) ->
 
 def test_the_lock_has_every_version_that_the_project_names() -> None:
     groups = LIBRARY["dependency-groups"]
-<<<<<<< HEAD
     others = {*groups["peers"], *groups["s3fs"], *groups["s3tests"], *groups["clients"]}
     peers = others - {line for line in groups["dev"] if isinstance(line, str)}
-=======
-    peers = {*groups["peers"], *groups["s3fs"], *groups["s3tests"]} - {
-        line for line in groups["dev"] if isinstance(line, str)
-    }
->>>>>>> s3tests
 
     assert {pin(line) for line in PINS if line not in peers} <= LOCK.keys()
 

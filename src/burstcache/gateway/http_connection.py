@@ -426,6 +426,34 @@ class HttpConnection(asyncio.Protocol):
 
     def _finish(self) -> None:
         request, self._active = self._active, None
+        if request is not None:
+            self._recorder.end_request(request, self.peer, is_complete=not self._is_lost)
+        if self._is_refused or (request is not None and request.body is not None and not request.body.is_complete):
+            self._linger()
+        elif request is None or not request.keeps_alive or self._is_closing_soon:
+            self._close()
+        elif not self._queue and self._has_ended:
+            self._close()
+        elif not self._queue:
+            self._wait_for_head(IDLE_S)
+
+    def _count(self, data: bytes | memoryview) -> None:
+        if self._active is not None:
+            self._active.count_sent(data)
+
+    async def _drain(self) -> None:
+        if self._is_lost:
+            raise ConnectionLostError("the client closed the connection")
+        if not self._is_write_paused:
+            return
+        self._writable = self._loop.create_future()
+        try:
+            async with asyncio.timeout(BODY_WITHIN_S):
+                await self._writable
+        except TimeoutError:
+            raise ConnectionLostError("the client does not read") from None
+        finally:
+            self._writable = None
 
     def _refuse_head(self) -> NoReturn:
         raise S3Error("RequestHeaderSectionTooLarge", f"The headers have more than {MAX_HEAD_BYTES} bytes.")
