@@ -426,6 +426,22 @@ def test_a_file_that_is_being_written_is_not_read_by_half(write: Callable[..., P
     assert keys == {"A": Secret(_SECRET), "B": Secret(_SECRET)}
 
 
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fstat, calls = os.fstat, []
+
+    def change_meanwhile(file: int) -> os.stat_result:
+        calls.append(file)
+        if len(calls) == 2:
+            write(f"A {_SECRET}\nB {_SECRET}")
+        return fstat(file)
+
+    monkeypatch.setattr("burstcache.gateway.credentials.os.fstat", change_meanwhile)
+
+    assert set(KeysFile(write(f"A {_SECRET}"), ManualClock(1e9)).read()) == {"A", "B"}
+
+
 def test_a_file_that_is_written_all_the_time_is_refused(write: Callable[..., Path]) -> None:
     clock = _WritingClock(1e9, lambda now_s: write(f"A {_SECRET}", written_s=now_s))
 
