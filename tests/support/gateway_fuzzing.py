@@ -173,7 +173,7 @@ def fuzzing() -> Iterator[GatewayFuzzing]:
         running.callback(server.stop)
         keys = dict([KEYS])
         signed_url = running.enter_context(gateway(origin_url, _BUCKET, keys, _OWN))
-        unsigned_url = running.enter_context(gateway(origin_url, _ANYTHING, {}, _OWN))
+        unsigned_url = running.enter_context(gateway(origin_url, _ANYTHING, {}, _OWN, ["--unsigned"]))
         started = GatewayFuzzing(origin_url, signed_url, unsigned_url, failures)
         running.callback(started.close)
         yield started

@@ -33,7 +33,7 @@ def gateway(
     Args:
         origin_url: The S3 behind it.
         bucket: The bucket that it caches.
-        keys: Secrets of the clients' access keys. Without any, requests need no signature.
+        keys: Secrets of the clients' access keys. Empty: none is told.
         own: Access key and secret that the gateway signs with.
         arguments: Further arguments of the command.
     """
@@ -41,9 +41,10 @@ def gateway(
         file = Path(folder) / "keys"
         file.touch(mode=0o600)
         file.write_text("".join(f"{key} {secret}\n" for key, secret in keys.items()))
-        who = ["--keys-file", str(file)] if keys else ["--unsigned"]
         command = [sys.executable, "-m", "burstcache.gateway", "--port", "0", "--bucket", bucket]
-        command += ["--origin-endpoint", origin_url, "--region", REGION, *who, *arguments]
+        command += ["--origin-endpoint", origin_url, "--region", REGION, *arguments]
+        if keys:
+            command += ["--keys-file", str(file)]
         variables = {"AWS_ACCESS_KEY_ID": own[0], "AWS_SECRET_ACCESS_KEY": own[1], "PYTHONPATH": PYTHONPATH}
         with subprocess.Popen(command, env=os.environ | variables, stdout=subprocess.PIPE, text=True) as process:
             try:
