@@ -361,3 +361,17 @@ def test_without_signatures_only_the_gateways_own_names_are_answered(headers: di
         connection.request("GET", "/small", headers={"Host": f"{BUCKET}.localhost:{address.port}"})
         assert connection.getresponse().read() == SMALL
         connection.close()
+
+
+def test_headers_in_the_query_of_a_presigned_url_reach_s3(url: str, s3: WatchedS3) -> None:
+    presigned = s3.client(endpoint_url=url).generate_presigned_url(
+        "put_object",
+        Params={"Bucket": BUCKET, "Key": "presigned", "StorageClass": "STANDARD_IA", "Metadata": {"a": "b"}},
+    )
+    address = urlsplit(presigned)
+    connection = http.client.HTTPConnection(address.netloc, timeout=60)
+    connection.request("PUT", f"{address.path}?{address.query}", SMALL)
+    assert connection.getresponse().status == 200
+    connection.close()
+    head = s3.client().head_object(Bucket=BUCKET, Key="presigned")
+    assert (head["ContentLength"], head["StorageClass"], head["Metadata"]) == (len(SMALL), "STANDARD_IA", {"a": "b"})
