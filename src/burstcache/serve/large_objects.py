@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cachetools import LRUCache
 
@@ -103,11 +104,11 @@ class LargeObjects:
             return None
 
     def store_whole(self, request: Request, entry: Entry) -> None:
-        """Store a small object on disk, if there is one, for the next process."""
+        """Store a small object on disk, if there is one, for the next process. Do not wait for that."""
         if self.slices.has_disk and entry.size_bytes <= self.above_bytes:
             with self._lock:
                 self._known.pop(request.hash, None)
-            self.slices.store_whole(request.key, encode(entry))
+            self.slices.store_whole(request.key, entry.size_bytes, partial(encode, entry))
 
     def keep(self, request: Request, headers: Mapping[str, str], body: bytes) -> None:
         """Keep the slices of a large object that a response of S3 contains.
