@@ -265,7 +265,7 @@ class Reader:
     def _from_whole(self, request: Request, _: Miss) -> Response | None:
         """Return a range of a small object, which this second read of a range loads whole.
 
-        The first read went to S3 as it was: it might have remained the only one.
+        The first read has loaded no more than its slices: it might have remained the only one.
         """
         if not self.local_cache.wants_whole(request):
             return None
