@@ -9,6 +9,11 @@ PYTHONS := 3.11 3.12 3.13 3.14
 SAM_VERSION := 1.170.0
 SAM_LOCK := requirements-sam.lock
 SAM_VENV := .venv-sam
+# Real S3 clients have environments of their own, too: the Python ones here, those in Go and Node in CLIENTS_BUILT.
+CLIENTS := tests/clients
+CLIENTS_LOCK := $(CLIENTS)/requirements.lock
+CLIENTS_VENV := .venv-clients
+CLIENTS_BUILT := build/clients
 SAM = SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(SAM_VENV)/bin:$$PATH" sam
 # The first of these that is a Python of 3.11 or newer; looked for only when .venv is made.
 PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.14 python; do \
@@ -22,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz chaos chaos-evidence soak wheels build layer validate deploy upgrade delete invoke test test-fast check audit lint format types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz chaos chaos-evidence soak wheels build layer validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -69,6 +74,7 @@ lock: ## develop: write the locks anew, after a version in pyproject.toml, a req
 	  --no-annotate --no-strip-extras -c $(LOCK) $$folder/requirements.txt -o $$folder/requirements.txt || exit 1; done
 	for python in $(PYTHONS); do for processor in x86_64 aarch64; do $(BIN)/uv pip install -q --dry-run --only-binary :all: --target build/wheels \
 	  --python-version $$python --python-platform $$processor-manylinux_2_28 --require-hashes -r $(LOCK) || exit 1; done; done
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:clients -o $(CLIENTS_LOCK)
 	printf '%s\n' aws-sam-cli==$(SAM_VERSION) uv==$(UV_VERSION) | $(BIN)/uv pip compile -q --universal --generate-hashes \
 	  --python-version 3.11 --no-header --no-annotate - -o $(SAM_LOCK)
 
@@ -209,8 +215,32 @@ $(VENV)/.browser: $(VENV)/.ready
 		|| { apt-get update -q && apt-get install -qy --no-install-recommends chromium; }
 	touch $@
 
-test: setup $(VENV)/.browser ## develop: run all tests but those against a deployed stack
-	$(TEST) --ignore tests/e2e
+# Their versions are in pyproject.toml, package.json and go.mod, and all that these bring in the lock beside each.
+$(CLIENTS_VENV)/.ready: $(VENV)/.ready $(CLIENTS_LOCK)
+	$(BIN)/python -m venv --clear --without-pip $(CLIENTS_VENV)
+	$(BIN)/uv pip install -q --python $(CLIENTS_VENV)/bin/python --require-hashes -r $(CLIENTS_LOCK)
+	touch $@
+
+$(CLIENTS_BUILT)/.node: $(CLIENTS)/node/package.json $(CLIENTS)/node/package-lock.json
+	@mkdir -p $(@D)
+	npm ci --silent --prefix $(CLIENTS)/node
+	touch $@
+
+$(CLIENTS_BUILT)/.go: $(wildcard $(CLIENTS)/go/*/*.go $(CLIENTS)/go/go.* $(CLIENTS)/go/s5cmd/go.*)
+	@mkdir -p $(@D)
+	cd $(CLIENTS)/go && $(GO) build -o $(CURDIR)/$(CLIENTS_BUILT)/ ./sdk ./rclone
+	cd $(CLIENTS)/go/s5cmd && $(GO) build -o $(CURDIR)/$(CLIENTS_BUILT)/ github.com/peak/s5cmd/v2
+	touch $@
+
+clients: $(CLIENTS_VENV)/.ready $(CLIENTS_BUILT)/.node $(CLIENTS_BUILT)/.go ## develop: install real S3 clients, which need Node and Go
+
+INSTALLED_CLIENTS := $(CLIENTS)/test_installed_clients.py
+
+test-clients: setup clients ## develop: run those clients against an endpoint
+	$(BIN)/python -m pytest -q $(INSTALLED_CLIENTS)
+
+test: setup $(VENV)/.browser ## develop: run all tests but those against a deployed stack or by installed clients
+	$(TEST) --ignore tests/e2e --ignore $(INSTALLED_CLIENTS)
 
 test-fast: setup ## develop: run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search
 	@mkdir -p build; $(QUICK) $(FAST_ASIDE) > build/test-fast.txt 2>&1 & aside=$$!; trap "kill $$aside" INT; \
@@ -236,5 +266,5 @@ types: setup ## develop: check the types of everything written in Python
 	$(BIN)/mypy
 
 clean: ## develop: remove .venv, caches and what a local run left
-	rm -rf $(VENV) $(SAM_VENV) build .aws-sam examples/*/.aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
+	rm -rf $(VENV) $(SAM_VENV) $(CLIENTS_VENV) $(CLIENTS)/node/node_modules build .aws-sam examples/*/.aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
 	find src cloudformation tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -54,6 +54,7 @@ SHORT = {
     "demo": Short(),
     "evaluate": Short(f"--std-s 50 --out {_FOLDER}", judges=True),
     "express_copies": Short("examples/logs/bursts.csv.gz --values 10"),
+    "gateway": Short("--sizes 100 1000000 --rounds 1 --clients 20"),
     "guests": Short("--rounds 20"),
     "halves": Short("examples/logs/bursts.csv.gz"),
     "hits": Short("--gets 8 --clients 1 8"),

@@ -55,6 +55,7 @@ PACKAGES = {
     folder: locked(f"{folder}/requirements.txt") for folder in ("src", "cloudformation", "examples/thumbnails/src")
 }
 SAM_LOCK = locked("requirements-sam.lock")
+CLIENTS_LOCK = locked("tests/clients/requirements.lock")
 
 
 def made(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
@@ -118,8 +119,10 @@ def test_the_tools_depend_on_the_library_of_their_version() -> None:
     assert own.extras <= EXTRAS.keys()
 
 
-def test_every_subcommand_is_an_entry_point_of_the_tools() -> None:
-    assert TOOLS["project"]["entry-points"][GROUP].keys() == {"help", *children("")}
+def test_every_subcommand_is_an_entry_point_of_the_tools_or_of_the_library() -> None:
+    provided = [*TOOLS["project"]["entry-points"][GROUP], *LIBRARY["project"]["entry-points"][GROUP]]
+
+    assert sorted(provided) == sorted(["help", *children("")])
 
 
 @pytest.mark.parametrize("line", RANGES)
@@ -133,9 +136,22 @@ def test_a_range_has_a_lower_end_and_takes_the_version_of_the_lock(line: str) ->
 
 def test_the_lock_has_every_version_that_the_project_names() -> None:
     groups = LIBRARY["dependency-groups"]
-    peers = {*groups["peers"], *groups["s3fs"]} - {line for line in groups["dev"] if isinstance(line, str)}
+    others = {*groups["peers"], *groups["s3fs"], *groups["s3tests"], *groups["clients"]}
+    peers = others - {line for line in groups["dev"] if isinstance(line, str)}
 
     assert {pin(line) for line in PINS if line not in peers} <= LOCK.keys()
+
+
+def test_the_lock_of_clients_has_each_of_them_with_hashes() -> None:
+    assert {pin(line) for line in LIBRARY["dependency-groups"]["clients"]} <= CLIENTS_LOCK.keys()
+    assert [each for each, hashes in CLIENTS_LOCK.items() if not hashes] == []
+
+
+def test_clients_in_node_are_locked_with_hashes_and_without_a_registry() -> None:
+    packages = json.loads((ROOT / "tests/clients/node/package-lock.json").read_text())["packages"]
+
+    assert packages.pop("")["dependencies"].keys() >= {"@aws-sdk/client-s3"}
+    assert [name for name, package in packages.items() if "integrity" not in package or "resolved" in package] == []
 
 
 def test_the_makefile_names_one_version_of_uv_that_of_the_lock() -> None:

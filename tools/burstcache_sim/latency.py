@@ -16,6 +16,7 @@ from math import exp, isfinite, log
 from statistics import NormalDist
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.latency import FIRST_BYTE_MS
 
 THESIS_NETWORK_MS = 24.0  # between client and system over the internet (thesis, section 5.2)
 FRONT_DOOR_MS = 10.0  # of API Gateway and proxy, as billed for a proxied hit (`bill.usage`)
@@ -35,9 +36,9 @@ class TierLatencies:
         (sirupsen/napkin-math#39, 2026). Cache function and Redis: thesis, section 5.2, objects of 100 B.
     """
 
-    s3_ms: float = 25.0
+    s3_ms: float = float(FIRST_BYTE_MS["s3"])
     lambda_ms: float = 1.5
-    redis_ms: float = 1.0
+    redis_ms: float = float(FIRST_BYTE_MS["redis"])
     network_ms: float = 0.0  # between client and system, the same for all tiers
     spread: float = _SPREAD  # standard deviation of the logarithm (0: constant latencies)
 

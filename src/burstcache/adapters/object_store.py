@@ -232,8 +232,11 @@ class ObjectStore:
         response = self.get(key, if_none_match=known.etag)
         if response.status != _NOT_MODIFIED:
             return _entry(key, response, max_bytes)
-        is_unchanged = response.headers.get("last-modified") == known.last_modified
-        return None if is_unchanged else self.fetch(key, max_bytes=max_bytes)
+        last_modified = response.headers.get("last-modified")
+        if last_modified is None:  # some stores send none with a 304
+            headers = self.head(key).headers
+            last_modified = headers.get("last-modified") if headers.get("etag") == known.etag else None
+        return None if last_modified == known.last_modified else self.fetch(key, max_bytes=max_bytes)
 
     def read_part(self, key: str, etag: str, start: int, into: memoryview, progress: Progress | None = None) -> None:
         """Read a part of one version of an object.

@@ -53,6 +53,7 @@ class Backend:
             memory_bytes=bounds.memory_bytes,
             max_stale_s=bounds.max_stale_s,
         )
+        self.s3 = clients.s3
         self.writer = make_writer(settings, clients, self.reader)
         source = PartSource(ObjectStore(settings.bucket_name, clients.s3), pool, self.reader.forget, clock)
         names = SliceNames(clients.s3.meta.endpoint_url, settings.bucket_name)

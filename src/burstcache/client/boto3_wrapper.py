@@ -50,7 +50,7 @@ from burstcache.serve.read_stats import ReadStats, total
 from burstcache.serve.reader import Miss
 from burstcache.serve.shared_reads import flight_key
 from burstcache.web.entry import entry_from_s3
-from burstcache.web.headers import is_identified, object_size_bytes
+from burstcache.web.headers import is_identified, object_size_bytes, without_checksums
 from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
 
@@ -385,7 +385,7 @@ class _CachedClient(BaseClient):
     ) -> _Answer:
         """Return the cache's response in the form of botocore's endpoint, with a lazily read body."""
         response, body = bucket.opened(request, found)
-        headers: Any = {"x-amz-request-id": request.request_id, **response.headers}
+        headers: Any = {"x-amz-request-id": request.request_id, **without_checksums(response.headers)}
         raw: Any = raw_response(body, headers, response.status, request.method)
         if isinstance(body, BodyInSlices):
             raw.burstcache_file = body.file

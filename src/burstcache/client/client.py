@@ -345,6 +345,16 @@ class Client:
         """The reader of objects of any size."""
         return self._current.large
 
+    @property
+    def s3(self) -> S3Client:
+        """The S3 client of this process."""
+        return self._current.s3
+
+    @property
+    def has_shared_copies(self) -> bool:
+        """Whether a stack has copies that a write has to invalidate."""
+        return self._current.writer.drop_copies is not None
+
     def read(self, request: Request) -> Response:
         """Return the response to a GET or HEAD."""
         return self._current.reader.read(request)

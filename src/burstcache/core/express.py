@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from math import ceil, log2
 from typing import Generic, TypeVar
 
+from burstcache.core.latency import FIRST_BYTE_MS
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices.sheet import BYTES_PER_GB, PriceSheet
 
 Key = TypeVar("Key", bound=Hashable)
 
 US_PER_DAY = 86_400 * US_PER_S
-SAVED_SHARE = 0.8  # saved share of S3's time to first byte: 5 of about 25 ms remain (`docs/use/advise.md`, "Latency")
+SAVED_SHARE = 1 - FIRST_BYTE_MS["express"] / FIRST_BYTE_MS["s3"]  # of a wait for S3
 LEAST_US = 3600 * US_PER_S  # minimum billed time of a copy
 MOST_DAYS = 128
 

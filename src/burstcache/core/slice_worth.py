@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from burstcache.core.latency import FIRST_BYTE_MS, S3_BYTES_PER_MS
 from burstcache.core.prices.sheet import BYTES_PER_GB, PriceSheet
-from burstcache.core.slices import S3_BYTES_PER_MS, S3_FIRST_BYTE_MS
-from burstcache.core.worth import WAIT_MS
 
 BASELINE_MBIT_S = {
     "t4g.nano": 32,
@@ -31,14 +30,14 @@ _READERS_AT_ONCE = 2
 _BYTES_PER_MS_OF_MBIT_S = 125
 # S3 sends adjacent slices by one GET, at more than the bandwidth of most nodes. So a node must be quicker for several.
 _READ_BYTES = 1 << 20
-S3_READ_MS = S3_FIRST_BYTE_MS + _READ_BYTES / S3_BYTES_PER_MS
+S3_READ_MS = FIRST_BYTE_MS["s3"] + _READ_BYTES / S3_BYTES_PER_MS
 
 
 def read_ms(node_type: str) -> float | None:
     """Return the time in which a node sends 1 MiB of slices to each of two readers at once [ms]. None: unknown."""
     if (mbit_s := BASELINE_MBIT_S.get(node_type)) is None:
         return None
-    return WAIT_MS["redis"] + _READERS_AT_ONCE * _READ_BYTES / (mbit_s * _BYTES_PER_MS_OF_MBIT_S)
+    return FIRST_BYTE_MS["redis"] + _READERS_AT_ONCE * _READ_BYTES / (mbit_s * _BYTES_PER_MS_OF_MBIT_S)
 
 
 def slice_pays(node_type: str, *, is_same_zone: bool, wait_usd: Fraction, sheet: PriceSheet) -> bool:
@@ -65,4 +64,4 @@ def slice_pays_above_usd(node_type: str, *, is_same_zone: bool, sheet: PriceShee
     if node_ms is None or node_ms >= S3_READ_MS:
         return None
     transfer_usd = 0 if is_same_zone else sheet.usd("zone-transfer") * _READ_BYTES / BYTES_PER_GB
-    return (transfer_usd - sheet.usd("s3-get")) * WAIT_MS["s3"] / Fraction(S3_READ_MS - node_ms)
+    return (transfer_usd - sheet.usd("s3-get")) * FIRST_BYTE_MS["s3"] / Fraction(S3_READ_MS - node_ms)

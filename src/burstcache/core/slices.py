@@ -12,9 +12,6 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 SLICE_BYTES = 256 * 1024
-# S3's time to first byte, and its throughput on one connection: `docs/use/advise.md`, "Latency".
-S3_FIRST_BYTE_MS = 25.0
-S3_BYTES_PER_MS = 85_000.0
 _NAME_BYTES = 16
 _MOST_BEGUN = 1024  # versions whose hashes are begun, at most 2 KiB each
 

@@ -10,15 +10,15 @@ from fractions import Fraction
 from typing import Literal
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
+from burstcache.core.latency import FIRST_BYTE_MS, Tier
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB, SHEETS, PriceSheet, price_sheet
 
-Tier = Literal["redis", "lambda", "express", "s3"]
 Below = Literal["express", "s3"]  # the tier of a read that misses memory, the cache function and Redis
 
-# Latency of a small object. The configured hit value is the value of the full wait for S3.
-WAIT_MS: dict[Tier, int] = {"redis": 1, "lambda": 1, "express": 5, "s3": 50}
 MICRO = 1_000_000  # weights are counted in millionths
+# Counted share of Redis's saving above S3 Express (`docs/understand/decisions/reads.md`, "Policies").
+_COUNTED_ABOVE_EXPRESS = Fraction(1, 2)
 
 _OTHER_REGIONS = "today-us-east-1"  # for regions without a sheet, and for prices that a region's sheet lacks
 _MB_PER_GB = 1024
@@ -66,7 +66,7 @@ class TierPrices:
 class Worth:
     """The worth of hits in one stack."""
 
-    wait_usd: Fraction  # value of one saved wait for S3
+    wait_usd: Fraction  # value of one full wait for S3, `HitValueUsdPerMillion`
     prices: TierPrices
 
     def __hash__(self) -> int:
@@ -81,7 +81,7 @@ class Worth:
             below: Tier that would have served the read otherwise.
             size_bytes: The object's size, since S3 Express charges for bytes read [bytes].
         """
-        waits = Fraction(WAIT_MS[below] - WAIT_MS[tier], WAIT_MS["s3"])
+        waits = Fraction(FIRST_BYTE_MS[below] - FIRST_BYTE_MS[tier], FIRST_BYTE_MS["s3"])
         return self.wait_usd * waits + self.prices.read_usd(below, size_bytes) - self.prices.read_usd(tier, size_bytes)
 
     @property
@@ -95,8 +95,12 @@ class Worth:
         return "express" if pays else "s3"
 
     def weight(self, below: Below, size_bytes: int) -> int:
-        """Return the saving of Redis over `below`, as a share of its saving over S3, rounded down [millionths]."""
-        return MICRO if below == "s3" else int(MICRO * self.saved_usd("redis", below, size_bytes) / self.hit_usd)
+        """Return the weight of a hit in Redis, compared with `below`, rounded down [millionths]."""
+        return MICRO if below == "s3" else int(self.weight_above_express(size_bytes))
+
+    def weight_above_express(self, size_bytes: int) -> Fraction:
+        """Return the counted saving of Redis over a copy in S3 Express, as a share of a hit over S3 [millionths]."""
+        return MICRO * _COUNTED_ABOVE_EXPRESS * self.saved_usd("redis", "express", size_bytes) / self.hit_usd
 
     def weight_of(self, size_bytes: int) -> int:
         """Return the weight of a hit on an object of this size, compared with the tier below [millionths]."""

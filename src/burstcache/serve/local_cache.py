@@ -144,6 +144,40 @@ class LocalCache:
         response = self._from_memory(self.memory, request, is_current, may_ask=False)
         return response if response is not None and self.may_follow(request, response) else None
 
+    def stored(self, request: Request) -> Entry | None:
+        """Return the cached entry or head of a key, of any age. The caller has S3 confirm it."""
+        for each in (self.memory, self._heads):
+            if each is not None and (cached := each.get(request.hash)) is not None:
+                return cached.entry
+        return None
+
+    def confirm(self, request: Request, entry: Entry, ticket: Ticket) -> None:
+        """Cache an entry or head that S3 has confirmed. `ticket` was taken before the request to S3."""
+        self._served_last.record(request.hash, entry.etag, ticket.at)
+        confirmed = entry.confirmed(request.at_us)
+        for each in (self.memory, self._heads):
+            if each is not None:
+                each.put(request.hash, confirmed, ticket)
+
+    def recall_entry(self, request: Request) -> tuple[CachedEntry, int] | None:
+        """Return the entry that answers a read without conditions and range as `recall` does, and its bound [ms].
+
+        Never blocks. None: the object is not cached, is too old, or is absent.
+        """
+        if self.memory is None:
+            return None
+        is_current = self._digest is not None and self._digest.is_known_within(self._max_stale_s)
+        cached = self.memory.get(request.hash)
+        if cached is None:
+            return None
+        age_s = seconds_since(self._clock, cached.ticket.at)
+        if not (is_current or self._is_within(age_s)):
+            return None
+        if not self._served_last.may_follow(request.hash, cached.entry.etag):
+            return None
+        self._hit(request, cached.entry)
+        return cached, self._bound_ms(age_s)
+
     def hit_response(self, request: Request, entry: Entry, ticket: Ticket, *, tier: str = "memory") -> Response:
         """Count a local hit, and return its response."""
         self._hit(request, entry)
@@ -242,19 +276,32 @@ class LocalCache:
         if self._heads is None:
             return None
         is_current = self._digest is not None and self._digest.is_within(self._max_stale_s)
-        cached = self._heads.get(request.hash)  # after the digest, since its refresh may drop entries
+        if (response := self._fresh_head(self._heads, request, is_current)) is not None:
+            return response
+        if self._heads.get(request.hash) is None:
+            return None
+        head = self._requested_head(self._heads, request)
+        cached = self._heads.get(request.hash)
+        bound_ms = 0 if cached is None else self.bound_ms(cached.ticket)
+        return None if head is None else self._described(request, head, bound_ms)
+
+    def recall_head(self, request: Request) -> Response | None:
+        """Return the response as `describe` does, if it needs no request to S3. Never blocks."""
+        if self._heads is None:
+            return None
+        is_current = self._digest is not None and self._digest.is_known_within(self._max_stale_s)
+        return self._fresh_head(self._heads, request, is_current)
+
+    def _fresh_head(self, heads: HeadCache, request: Request, is_current: bool) -> Response | None:
+        cached = heads.get(request.hash)  # after the digest, since its refresh may drop entries
         if cached is None:
             return None
         age_s, limit_s = seconds_since(self._clock, cached.ticket.at), max_age_s(request.headers)
         response = self._described(request, cached.entry, self._bound_ms(age_s))
         is_fresh = (is_current or self._is_within(age_s)) and (limit_s is None or age_s < limit_s)
         is_final = self._max_stale_s == IMMUTABLE_S or response.status not in _REFUSED
-        if is_fresh and is_final and self._served_last.may_follow(request.hash, cached.entry.etag):
-            return response
-        head = self._requested_head(self._heads, request)
-        cached = self._heads.get(request.hash)
-        bound_ms = 0 if cached is None else self.bound_ms(cached.ticket)
-        return None if head is None else self._described(request, head, bound_ms)
+        may_follow = self._served_last.may_follow
+        return response if is_fresh and is_final and may_follow(request.hash, cached.entry.etag) else None
 
     def note_range(self, request: Request) -> None:
         """Note that a range of a small object has been read."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from burstcache.core.slices import S3_BYTES_PER_MS, S3_FIRST_BYTE_MS
+from burstcache.core.latency import FIRST_BYTE_MS, S3_BYTES_PER_MS
 from burstcache.forks import Lock
 from burstcache.logs import logger
 
@@ -126,4 +126,4 @@ def total(parts: Iterable[ReadStats]) -> ReadStats:
 
 
 def _saved_ms(tier: str, waits: int, size_bytes: int) -> float:
-    return 0.0 if tier == "s3" else waits * S3_FIRST_BYTE_MS + size_bytes / S3_BYTES_PER_MS
+    return 0.0 if tier == "s3" else waits * FIRST_BYTE_MS["s3"] + size_bytes / S3_BYTES_PER_MS

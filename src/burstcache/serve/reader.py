@@ -137,6 +137,10 @@ class Reader:
         if max_stale_s == STRONG_S:  # S3 confirms every read
             self._own_tiers, self._shared_tiers = self._own_tiers[:2], self._shared_tiers[2:]
 
+    def may_read(self, key: str) -> bool:
+        """Return True if the reader's prefix admits a key."""
+        return key.startswith(self._prefix)
+
     def prefetch_digest(self) -> None:
         """Read the digest and create the tiers of its routes, so that the first request need not wait for them.
 
@@ -192,7 +196,7 @@ class Reader:
     def _begin(self, request: Request) -> Response | None:
         """Begin a read. Return the response if the key may not be read, or if memory has the head of a large object."""
         self._adaptive_timeout.begin()
-        if not request.key.startswith(self._prefix):
+        if not self.may_read(request.key):
             return no_such_key(request).served_by("s3", is_hit=False)
         return self.local_cache.describe(request)
 

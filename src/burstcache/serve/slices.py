@@ -148,6 +148,14 @@ class Slices:
         parts = self._recall(self._names.slices(version, start, end), start, end)
         return None if parts is None else _joined(parts)
 
+    def read_cached(self, version: Version, start: int, end: int) -> bytes | None:
+        """Return the bytes from `start` up to `end`, exclusive, if memory and disk have all of them. Reads the disk."""
+        slices = self._names.slices(version, start, end)
+        if (parts := self._recall(slices, start, end)) is not None:
+            return _joined(parts)
+        read = PartRead(version, start, end, slices, self._counter)
+        return read.result() if all(self._read_cached(read, each) for each in slices) else None
+
     def keep(self, version: Version, start: int, body: memoryview) -> None:
         """Keep the slices that a part of an object contains whole.
 

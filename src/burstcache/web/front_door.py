@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from burstcache.core.errors import RefusedRequestError
+from burstcache.web.headers import public_headers
 from burstcache.web.response import Response
 
 Event = Mapping[str, Any]
@@ -73,13 +74,14 @@ def answer(event: Any, response: Response) -> dict[str, Any]:
     """Format the response for the event's front door, with a binary body in base64."""
     is_base64 = bool(response.body) and not response.is_text
     body = b2a_base64(response.body, newline=False).decode("ascii") if is_base64 else response.body.decode()
+    headers = public_headers(response.headers)
     message: dict[str, Any] = {"statusCode": response.status, "isBase64Encoded": is_base64, "body": body}
     if isinstance(event, dict) and "elb" in _mapping(event.get("requestContext")):
         message["statusDescription"] = f"{response.status} {_reason(response.status)}"
         if "multiValueHeaders" in event:
-            message["multiValueHeaders"] = {name: [value] for name, value in response.headers.items()}
+            message["multiValueHeaders"] = {name: [value] for name, value in headers.items()}
             return message
-    message["headers"] = response.headers
+    message["headers"] = headers
     return message
 
 

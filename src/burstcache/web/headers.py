@@ -1,4 +1,4 @@
-"""Response headers: the subset of S3's headers that describes the object, with values made safe to send."""
+"""Response headers: the subsets of S3's headers that describe the object, with values made safe to send."""
 
 from __future__ import annotations
 
@@ -8,8 +8,23 @@ from collections.abc import Mapping
 
 from burstcache.web.dates import parse_http_date, timestamp_s
 
+CHECKSUM_HEADERS = tuple(
+    f"x-amz-checksum-{name}" for name in ("crc32", "crc32c", "crc64nvme", "sha1", "sha256", "type")
+)
+# Headers that only S3's own clients understand. A write of the object decides them, so its copies keep them.
+_S3_HEADERS = frozenset(
+    {
+        *CHECKSUM_HEADERS,
+        "x-amz-missing-meta",
+        "x-amz-server-side-encryption",
+        "x-amz-server-side-encryption-aws-kms-key-id",
+        "x-amz-server-side-encryption-bucket-key-enabled",
+        "x-amz-storage-class",
+        "x-amz-website-redirect-location",
+    }
+)
 # Cached copies keep these, user metadata and `date`, so that every tier responds with the same headers.
-_OBJECT_HEADERS = frozenset(
+_OBJECT_HEADERS = _S3_HEADERS | frozenset(
     {
         "etag",
         "last-modified",
@@ -38,7 +53,8 @@ _DATES = ("last-modified", "date")
 def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the subset of S3's headers that describes the object, with lower-case names and safe values.
 
-    Headers about S3 or the account (request ids, encryption keys, replication) are dropped.
+    Headers about S3 (request ids) or about state that changes without a write (tags, retention, replication) are
+    dropped.
     """
     kept = {}
     for name, value in headers.items():
@@ -46,6 +62,16 @@ def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if _is_object_header(name):
             kept[name] = sendable(value)
     return kept
+
+
+def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers without those that only S3's own clients understand, such as the name of an encryption key."""
+    return {name: value for name, value in headers.items() if name not in _S3_HEADERS}
+
+
+def without_checksums(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers without the checksums of the whole object."""
+    return {name: value for name, value in headers.items() if name not in CHECKSUM_HEADERS}
 
 
 def checked_headers(stored: Mapping[str, object]) -> dict[str, str]:

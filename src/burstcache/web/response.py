@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from burstcache.core.errors import OriginError
 from burstcache.web.conditions import NOT_MODIFIED, PRECONDITION_FAILED, failed_condition, range_applies
-from burstcache.web.headers import age_s, not_modified_headers
+from burstcache.web.headers import CHECKSUM_HEADERS, age_s, not_modified_headers
 from burstcache.web.request import Request
 
 _PRECONDITION_MESSAGE = "a condition of the request (If-Match or If-Unmodified-Since) does not hold for the object"
@@ -143,6 +143,8 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
     first, end = part
     if not size_bytes:  # a 206 cannot express an empty range
         return Response(200, headers, body)
+    for name in CHECKSUM_HEADERS:  # they are of the whole object
+        headers.pop(name, None)
     headers["content-range"] = f"bytes {first}-{end - 1}/{size_bytes}"
     headers["content-length"] = str(end - first)
     if body or request.method == "HEAD":

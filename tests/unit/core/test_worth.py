@@ -24,26 +24,32 @@ def worth(per_million: str, prices: TierPrices = LADDER) -> Worth:
 
 
 def test_a_hit_in_redis_saves_nearly_the_whole_wait_and_a_get() -> None:
-    assert worth("10").hit_usd == Fraction("0.98") * Fraction("1e-5") + Fraction("4e-7")
+    assert worth("10").hit_usd == Fraction("0.96") * Fraction("1e-5") + Fraction("4e-7")
 
 
-def test_express_saves_nine_tenths_of_the_wait_and_costs_its_own_read() -> None:
+def test_express_saves_four_fifths_of_the_wait_and_costs_its_own_read() -> None:
     saved_usd = worth("10").saved_usd("express", size_bytes=100_000)
 
-    assert saved_usd == Fraction("0.9e-5") + Fraction("0.37e-6") - Fraction("0.0006") * 100_000 / GB
+    assert saved_usd == Fraction("0.8e-5") + Fraction("0.37e-6") - Fraction("0.0006") * 100_000 / GB
 
 
 def test_redis_saves_little_above_a_copy_in_express() -> None:
     saved_usd = worth("10").saved_usd("redis", "express", 4_096)
 
-    assert saved_usd == Fraction("0.08e-5") + Fraction("0.03e-6") + Fraction("0.0006") * 4_096 / GB
+    assert saved_usd == Fraction("0.16e-5") + Fraction("0.03e-6") + Fraction("0.0006") * 4_096 / GB
 
 
-@pytest.mark.parametrize(("per_million", "hits_per_s"), [("0", 36), ("1", 10.4), ("10", 1.4), ("100", 0.145)])
+@pytest.mark.parametrize(("per_million", "hits_per_s"), [("0", 36), ("1", 6.07), ("10", 0.715), ("100", 0.0728)])
 def test_the_smallest_node_pays_above_express_from_as_many_hits(per_million: str, hits_per_s: float) -> None:
     found = NANO.redis_usd_per_s / worth(per_million).saved_usd("redis", "express", 4_096)
 
     assert float(found) == pytest.approx(hits_per_s, rel=0.03)
+
+
+def test_policies_count_half_of_what_redis_saves_above_a_copy_in_express() -> None:
+    saved_usd = Fraction("0.16e-5") + Fraction("0.03e-6") + Fraction("0.0006") * 4_096 / GB
+
+    assert worth("10").weight_of(4_096) == int(MICRO * saved_usd / 2 / Fraction("1e-5")) == 81_614
 
 
 @given(st.integers(0, 50_000_000), st.sampled_from(["0", "1", "10", "100"]))

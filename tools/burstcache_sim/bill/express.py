@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-EXPRESS_MS = 5.0  # "single-digit milliseconds" (AWS), not measured
 _FOREVER_DAYS = 10_000
 _MAX_STEPS = 50_000_000  # maximum number of simulated steps, over all passes
 _MAX_PASSES = 64

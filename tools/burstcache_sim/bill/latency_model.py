@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from burstcache.core.latency import FIRST_BYTE_MS, S3_BYTES_PER_MS
 from burstcache.core.pool.slices import SLICE_BYTES
 from burstcache_sim.bill.comparison import OURS, ComparedSystem
-from burstcache_sim.bill.express import EXPRESS_MS
 from burstcache_sim.bill.market import Quote
 from burstcache_sim.bill.pool_rivals import RANGED
 from burstcache_sim.bill.response_sizes import NOTHING, ResponseBytes, ResponseSizes, response_sizes
@@ -30,6 +30,7 @@ from burstcache_sim.world.result import RunResult
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
 
+_EXPRESS_MS = float(FIRST_BYTE_MS["express"])
 # Time to first byte by kind [ms]. All other kinds have Redis's time. Readers' own memory takes microseconds. EFS:
 # "about 1 ms" a read (its performance page), times three for open, read and close. CloudFront: an assumption.
 # InfiniCache: Wang 2020, 5.2.
@@ -37,8 +38,8 @@ _FIRST_BYTE_MS = {
     "reader-memory": 0.01,
     "reader-memory-confirmed": 0.01,
     "range-memory": 0.01,
-    "s3-express": EXPRESS_MS,
-    "s3-express-all": EXPRESS_MS,
+    "s3-express": _EXPRESS_MS,
+    "s3-express-all": _EXPRESS_MS,
     "efs": 3.0,
     "cloudfront": 10.0,
     "infinicache": 13.0,
@@ -47,7 +48,7 @@ _FIRST_BYTE_MS = {
 # S3 sends the first 2 MiB of a response faster than the rest: 25.3 ms for 64 KiB, 32.9 ms for 2 MiB
 # (Altinity/ClickHouse#2181, medians of 2026). The rest arrives at 85 MB/s ("85-90 MB/s" for each connection,
 # AWS's whitepaper on S3's performance; 82 MiB/s, sirupsen/napkin-math#39).
-_FAST_MB_PER_S, _S3_MB_PER_S = 270.0, 85.0
+_FAST_MB_PER_S, _S3_MB_PER_S = 270.0, S3_BYTES_PER_MS / 1e3
 # EC2 limits one TCP stream to 5 Gbit/s (EC2 User Guide, instance network bandwidth). Assumption: all streams of a
 # reader share 10 Gbit/s.
 _STREAM_MB_PER_S, _READER_MB_PER_S = 625.0, 1_250.0
@@ -138,7 +139,7 @@ class LatencyModel:
     def _express_missed_ms(self, result: RunResult) -> float:
         """Return the total time of misses in Express, which is also charged to competitors with Express [ms]."""
         # A request for slices asks for several at once.
-        return EXPRESS_MS * min(result.express.asks - result.n_express, result.n_s3)
+        return _EXPRESS_MS * min(result.express.asks - result.n_express, result.n_s3)
 
     def _node_missed_ms(self, result: RunResult) -> float:
         """Return the total time of misses on running nodes, each followed by a read-through fill [ms]."""

@@ -58,7 +58,7 @@ def weights_of(worth: Worth, sizes_bytes: NDArray[np.int64]) -> NDArray[np.int64
         return int(fixed * whole), int(each * whole), whole
 
     saved = line(lambda size: worth.saved_usd("express", size_bytes=size))
-    above = line(lambda size: MICRO * worth.saved_usd("redis", "express", size) / worth.hit_usd)
+    above = line(worth.weight_above_express)
     return _weights(saved, above, sizes_bytes.tobytes())
 
 

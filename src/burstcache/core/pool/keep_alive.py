@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from burstcache.core.latency import FIRST_BYTE_MS
 from burstcache.core.prices import PriceSheet
-from burstcache.core.worth import WAIT_MS
 
 ONE_BURST_MS = 1.0  # shorter gaps cost nothing, and would displace informative gaps
 GAPS = 256  # number of newest gaps that predict the limit
@@ -54,7 +54,7 @@ def keep_alive_prices(sheet: PriceSheet, *, memory_mb: int, wait_usd: Fraction) 
         wait_usd: Value of one saved wait for S3 [USD].
     """
     idle_usd_per_ms = sheet.usd("lambda-duration:arm") * memory_mb / 1024 / 1000
-    latency_usd = wait_usd * WAKE_MS / WAIT_MS["s3"] / _WOKEN_TOGETHER
+    latency_usd = wait_usd * WAKE_MS / FIRST_BYTE_MS["s3"] / _WOKEN_TOGETHER
     return KeepAlivePrices(
         idle_usd_per_ms=float(idle_usd_per_ms),
         wake_usd=float(sheet.usd("lambda-request") + WAKE_MS * idle_usd_per_ms + latency_usd),

@@ -103,4 +103,4 @@ def test_todays_prices_have_a_member_stay_some_tens_of_milliseconds() -> None:
     ]
 
     assert stays_ms == sorted(stays_ms, reverse=True)
-    assert [round(stay_ms) for stay_ms in stays_ms] == [82, 35, 18]
+    assert [round(stay_ms) for stay_ms in stays_ms] == [120, 45, 20]

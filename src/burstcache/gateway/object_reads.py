@@ -1,0 +1,221 @@
+"""Object reads of a gateway: GET and HEAD by the cache, and by S3 on a miss, whose response fills the cache."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import partial
+
+import aiohttp
+
+from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, PreconditionFailedError
+from burstcache.gateway.http_connection import HttpConnection
+from burstcache.gateway.http_messages import HttpRequest
+from burstcache.gateway.object_cache import RECALLED_BYTES, Body, ObjectCache
+from burstcache.gateway.origin import Origin, lower_names, unavailable
+from burstcache.gateway.responses import absence, entry_head, hit_head, miss_headers, passed_headers, relay
+from burstcache.gateway.s3_requests import ObjectRead, Target
+from burstcache.serve.buffers import blank
+from burstcache.serve.large_objects import Part
+from burstcache.serve.reader import Miss
+from burstcache.serve.shared_reads import flight_key
+from burstcache.web.request import Request
+from burstcache.web.response import Response
+
+_FIRST_WINDOW_BYTES = 1 << 18  # one slice; each further window is twice as long, if the client keeps reading
+_MOST_WINDOW_BYTES = 8 << 20
+_MOST_AHEAD = 3  # windows that are read while one is sent
+_WINDOWS_BYTES = 256 << 20  # of all clients of a process; beyond, each has one window at a time
+_RECORDED_BYTES = 128 << 20  # of bodies that are on their way into the cache, per process
+_FOLLOWED_S = 10.0  # how long a read waits for an identical one
+_MOST_VERSIONS = 3  # attempts to read an object that is overwritten during the read
+_NOT_FOUND = 404
+
+
+class ObjectReads:
+    """Answers reads of the cached bucket. For one event loop."""
+
+    def __init__(self, cache: ObjectCache, origin: Origin) -> None:
+        """Create the reader."""
+        self._cache = cache
+        self._origin = origin
+        self._flights: dict[object, asyncio.Future[None]] = {}  # of reads of S3 whose bodies are kept
+        self._recorded_bytes = 0
+        self._windows_bytes = 0
+
+    def respond_now(self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead) -> bool:
+        """Answer a read from memory. Return False if that is impossible."""
+        wanted = self._cache.request(request.method.decode(), target, read)
+        if wanted is None:
+            return False
+        if read.is_plain and wanted.method == "GET" and (hit := self._cache.recall_entry(wanted)) is not None:
+            cached, bound_ms = hit
+            connection.send(200, entry_head(wanted, read, cached, bound_ms), cached.entry.body)
+            return True
+        if (found := self._cache.recall(wanted)) is None:
+            return False
+        send_hit(connection, wanted, read, *found)
+        return True
+
+    async def respond(self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead) -> bool:
+        """Answer a read by any tier or S3. Return False if only S3 can answer it."""
+        wanted = self._cache.request(request.method.decode(), target, read)
+        if wanted is None:
+            return False
+        for _ in range(_MOST_VERSIONS):
+            try:
+                await self._respond(request, connection, target, read, wanted)
+                return True
+            except (PreconditionFailedError, ObjectNotFoundError) as error:
+                if connection.has_begun:  # the client sees that the body is incomplete
+                    raise unavailable(error) from error
+        return False
+
+    async def _respond(
+        self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead, wanted: Request
+    ) -> None:
+        found = await self._cache.find(wanted)
+        key = flight_key(wanted)
+        if isinstance(found, Miss) and not found.fills and (flight := self._flights.get(key)) is not None:
+            await asyncio.wait((flight,), timeout=_FOLLOWED_S)
+            if (recalled := self._cache.recall(wanted)) is not None:
+                send_hit(connection, wanted, read, *recalled)
+                return
+            found = await self._cache.find(wanted)
+        if isinstance(found, Response):
+            part = self._cache.part(wanted, found)
+            if part is None:
+                send_hit(connection, wanted, read, found, found.body)
+            else:
+                await self._send_part(connection, found.status, hit_head(wanted, read, found), part)
+            return
+        flight = asyncio.get_running_loop().create_future()
+        self._flights.setdefault(key, flight)
+        try:
+            await self._read_through(request, connection, target, read, wanted, found, flight)
+        finally:
+            self._land(key, flight)
+
+    def _land(self, key: object, flight: asyncio.Future[None]) -> None:
+        """Let the reads go on that wait for this one."""
+        if self._flights.get(key) is flight:
+            del self._flights[key]
+        if not flight.done():
+            flight.set_result(None)
+
+    async def _read_through(
+        self,
+        request: HttpRequest,
+        connection: HttpConnection,
+        target: Target,
+        read: ObjectRead,
+        wanted: Request,
+        miss: Miss,
+        flight: asyncio.Future[None],
+    ) -> None:
+        """Send S3's response to the client as it arrives, and keep its body."""
+        headers = request.passed_headers()
+        if wanted.method == "GET" and not read.wants_checksum:  # a later read may ask for it
+            headers.append(("x-amz-checksum-mode", "ENABLED"))
+        response = await self._origin.send(wanted.method, target, headers)
+        try:
+            lower = lower_names(passed_headers(response))
+            self._cache.note_answer(wanted, response.status, lower, miss)
+            taken = self._cache.take_over(wanted, response.status, lower, miss)
+            if taken is None:
+                await self._pass_on(request, connection, read, wanted, miss, response, lower)
+                return
+        finally:
+            response.release()
+        response.close()
+        self._land(flight_key(wanted), flight)
+        part = self._cache.part(wanted, taken)
+        assert part is not None  # only long bodies are taken over
+        await self._send_part(connection, taken.status, hit_head(wanted, read, taken), part)
+
+    async def _pass_on(
+        self,
+        request: HttpRequest,
+        connection: HttpConnection,
+        read: ObjectRead,
+        wanted: Request,
+        miss: Miss,
+        response: aiohttp.ClientResponse,
+        lower: dict[str, str],
+    ) -> None:
+        cache, headers = self._cache, miss_headers(response, read)
+        length_bytes = int(lower.get("content-length", 0))
+        has_room = length_bytes <= _RECORDED_BYTES - self._recorded_bytes
+        if not (has_room and cache.keeps(wanted, response.status, lower, miss)):
+            if await relay(connection, request, response, headers):
+                cache.note_absence(wanted, miss)
+            return
+        self._recorded_bytes += length_bytes
+        try:
+            keep = partial(cache.keep, wanted, response.status, lower, miss=miss)
+            await relay(connection, request, response, headers, keep)
+        finally:
+            self._recorded_bytes -= length_bytes
+
+    async def _send_part(self, connection: HttpConnection, status: int, head: bytes, part: Part) -> None:
+        """Send a response whose body is a part of a large object.
+
+        It is read in windows, which grow while the client reads on, so that slow clients take little memory. Then more
+        windows are read ahead, over several connections.
+        """
+        windows = deque[_Window]()
+        position, size_bytes = part.start, _FIRST_WINDOW_BYTES
+        slices = self._cache.client.large.slices
+        try:
+            while windows or position < part.end:
+                most = _MOST_AHEAD if size_bytes == _MOST_WINDOW_BYTES else 0
+                while position < part.end and (
+                    not windows or (len(windows) <= most and self._windows_bytes < _WINDOWS_BYTES)
+                ):
+                    end = min(part.end, position - position % size_bytes + size_bytes)
+                    body = slices.recall(part.version, position, end) if end - position <= RECALLED_BYTES else None
+                    if body is None:
+                        into = blank(end - position)
+                        windows.append(_Window(into, asyncio.wrap_future(slices.begin(part.version, position, into))))
+                    else:
+                        windows.append(_Window(body))
+                    self._windows_bytes += end - position
+                    position = end
+                    if body is None or size_bytes < RECALLED_BYTES:
+                        size_bytes = min(2 * size_bytes, _MOST_WINDOW_BYTES)
+                window = windows[0]
+                if window.arrived is not None:
+                    try:
+                        await window.arrived
+                    except (PreconditionFailedError, ObjectNotFoundError):
+                        raise
+                    except BurstcacheError as error:
+                        raise unavailable(error) from error
+                if not connection.has_begun:
+                    connection.begin(status, head)
+                await connection.write(window.body)
+                self._windows_bytes -= len(windows.popleft().body)
+        finally:
+            for window in windows:
+                self._windows_bytes -= len(window.body)
+                if window.arrived is not None:
+                    window.arrived.cancel()
+        connection.end()
+
+
+class _Window:
+    """A part of a body, and when it has arrived. None: it is there."""
+
+    __slots__ = ("arrived", "body")
+
+    def __init__(self, body: Body, arrived: asyncio.Future[str] | None = None) -> None:
+        self.body = body
+        self.arrived = arrived
+
+
+def send_hit(connection: HttpConnection, wanted: Request, read: ObjectRead, response: Response, body: Body) -> None:
+    """Send a complete response of the cache."""
+    if response.status == _NOT_FOUND:
+        connection.send(_NOT_FOUND, *absence(wanted, response))
+    else:
+        connection.send(response.status, hit_head(wanted, read, response), b"" if wanted.method == "HEAD" else body)
