@@ -20,5 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_a_client_reads_what_was_written_last(client: RealClient, s3: RecordedS3, endpoint: str, tmp_path: Path) -> None:
+def test_a_client_reads_what_was_written_last(
+    client: RealClient, s3: RecordedS3, endpoint: str, tmp_path: Path
+) -> None:
     check(client, s3, endpoint, tmp_path)
