@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import uvloop
 
@@ -27,6 +28,7 @@ from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.object_cache import ObjectCache
 from burstcache.gateway.origin import Origin
 from burstcache.gateway.s3_requests import Targets
+from burstcache.gateway.service_manager import inherited_sockets
 from burstcache.logs import logger
 
 _BACKLOG = 1024
@@ -68,24 +70,41 @@ class Parts:
     access: Callable[[], Access]
 
 
-def serve(settings: ServerSettings, parts: Parts, ready: Callable[[int], None]) -> int:
+class Observer(Protocol):
+    """Learns of the states of a gateway, in its first process."""
+
+    def ready(self, port: int) -> None:
+        """Note that all processes listen. The port is 0 if they listen on Unix sockets alone."""
+
+    def stopping(self) -> None:
+        """Note that the gateway accepts no more connections."""
+
+
+def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
     """Serve until SIGTERM or SIGINT. Return the exit code.
 
     Args:
         settings: How to listen.
         parts: What each process makes for itself.
-        ready: Called with the port once all processes listen.
+        observer: Learns when all processes listen, and when they stop.
 
     Raises:
         OSError: The address cannot be bound.
     """
-    sockets = _listen(settings)
-    port = sockets[0].getsockname()[1]
+    sockets = inherited_sockets()
+    is_own = not sockets
+    sockets = sockets or _listen(settings)
+    port = next((each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX), 0)
     generations = Generations(settings.processes)
     run = partial(_run_process, settings, parts, sockets, generations)
-    if settings.processes == 1:
-        return run(0, lambda: ready(port))
-    return _supervise(settings, run, lambda: ready(port))
+    try:
+        if settings.processes == 1:
+            run(0, lambda: observer.ready(port), observer.stopping)
+            return 0
+        return _supervise(settings, sockets, run, lambda: observer.ready(port), observer.stopping)
+    finally:
+        if is_own and settings.unix_socket:
+            Path(settings.unix_socket).unlink(missing_ok=True)
 
 
 def _listen(settings: ServerSettings) -> list[socket.socket]:
@@ -108,6 +127,10 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
         former = os.umask(0o177)  # this user alone
         try:
             unix.bind(str(path))
+        except OSError as error:
+            tcp.close()
+            unix.close()
+            raise OSError(error.errno, error.strerror, str(path)) from error
         finally:
             os.umask(former)
         unix.listen(_BACKLOG)
@@ -117,10 +140,15 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
 
 
 def _supervise(
-    settings: ServerSettings, run: Callable[[int, Callable[[], object]], int], ready: Callable[[], None]
+    settings: ServerSettings,
+    sockets: list[socket.socket],
+    run: Callable[..., None],
+    ready: Callable[[], None],
+    stopping: Callable[[], None],
 ) -> int:
     """Run the processes, start those anew that die, and stop all when this process is stopped."""
     reading, writing = os.pipe()  # one byte per process that listens, and one per signal
+    lifeline, held = os.pipe()  # this process alone holds the other end: it closes when this process dies
     is_stopping = False
     children: dict[int, int] = {}  # index by process id
 
@@ -135,7 +163,9 @@ def _supervise(
             signal.signal(number, signal.SIG_DFL)
         code = 1
         try:
-            code = run(index, partial(os.write, writing, _LISTENS))
+            os.close(held)
+            run(index, partial(os.write, writing, _LISTENS), lambda: None, lifeline)
+            code = 0
         except BaseException as error:
             print(f"burstcache: {in_one_line(error)}", file=sys.stderr, flush=True)
         finally:
@@ -157,6 +187,10 @@ def _supervise(
             is_told = True
             ready()
         if is_stopping:
+            if sockets[0].fileno() >= 0:
+                stopping()
+                for each in sockets:  # as long as one process has them open, the kernel accepts connections
+                    each.close()
             for pid in children:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
@@ -169,9 +203,11 @@ def _supervise(
                 os.write(writing, _SIGNAL)
                 continue
             logger().error("a process of the gateway ended, another one starts", code=code)
-            time.sleep(max(0.0, started_s + _RESTART_S - time.monotonic()))
+            while not is_stopping and time.monotonic() < started_s + _RESTART_S:
+                time.sleep(_RESTART_S / 20)
             started_s = time.monotonic()
-            start(index)
+            if not is_stopping:
+                start(index)
     return 0 if is_told else 1
 
 
@@ -182,9 +218,10 @@ def _run_process(
     generations: Generations,
     index: int,
     ready: Callable[[], object],
-) -> int:
-    uvloop.run(_serve(settings, parts, sockets, generations, index, ready))
-    return 0
+    stopping: Callable[[], None],
+    lifeline: int | None = None,
+) -> None:
+    uvloop.run(_serve(settings, parts, sockets, generations, index, ready, stopping, lifeline))
 
 
 async def _serve(
@@ -194,11 +231,15 @@ async def _serve(
     generations: Generations,
     index: int,
     ready: Callable[[], object],
+    stopping: Callable[[], None],
+    lifeline: int | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    if lifeline is not None:
+        loop.add_reader(lifeline, stopped.set)
     client = parts.client()
     origin = parts.origin(client)
     await origin.open()
@@ -208,11 +249,18 @@ async def _serve(
     connections: set[HttpConnection] = set()
     tls = None if settings.tls is None else settings.tls()
     make = partial(HttpConnection, application, connections)
-    servers = [await loop.create_server(make, sock=sockets[0], ssl=tls, backlog=_BACKLOG)]
-    servers += [await loop.create_unix_server(make, sock=each, backlog=_BACKLOG) for each in sockets[1:]]
+    servers = [
+        await loop.create_unix_server(make, sock=each, backlog=_BACKLOG)
+        if each.family == socket.AF_UNIX
+        else await loop.create_server(make, sock=each, ssl=tls, backlog=_BACKLOG)
+        for each in sockets
+    ]
     try:
         ready()
         await stopped.wait()
+        if lifeline is not None:
+            loop.remove_reader(lifeline)
+        stopping()
         for server in servers:
             server.close()
         await _drain(connections, settings.drain_s)
