@@ -126,7 +126,9 @@ def gateway_in_front(url: str, disk: Path) -> Iterator[str]:
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True, env=variables)
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().partition(" ")[0]
+        first_line = process.stdout.readline()
+        assert first_line.startswith("http://"), process.wait(LIMIT_S)
+        yield first_line.partition(" ")[0]
     finally:
         process.terminate()
         process.communicate(timeout=LIMIT_S)
