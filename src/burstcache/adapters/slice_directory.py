@@ -154,6 +154,15 @@ def reserve(share: int, share_bytes: int, size_bytes: int, now_ns: int) -> bool:
         os.close(counter)
 
 
+def used_bytes(path: str) -> int:
+    """Return the estimated size of all files in a directory of slices [bytes], 0 if it cannot be read."""
+    blocks = 0
+    for number in range(MOST_DIRECTORIES):
+        with suppress(OSError):  # nothing has been written there yet
+            blocks += os.lstat(os.path.join(path, f"{number:02x}", _COUNTER)).st_size
+    return _DISK_BLOCK_BYTES * blocks
+
+
 def _evict(share: int, most_blocks: int, wanted_blocks: int, now_ns: int) -> int:
     """Measure a subdirectory. Above its share, remove the least recently used files. Return the blocks in use."""
     slices: list[tuple[int, str, int]] = []  # modified at, name, blocks

@@ -12,9 +12,11 @@ from typing import Any
 import boto3
 
 from burstcache.adapters.clock import SystemClock
+from burstcache.client.bounds import Bounds
 from burstcache.client.client import Client
 from burstcache.core.errors import InvalidSettingError, in_one_line
 from burstcache.gateway.access import Access
+from burstcache.gateway.access_log import check_log
 from burstcache.gateway.credentials import KeyRing, KeysFile, KeySource, MachineKeys, SecretsManagerKeys
 from burstcache.gateway.origin import Origin
 from burstcache.gateway.server import Parts, ServerSettings, serve
@@ -43,10 +45,15 @@ def work(args: argparse.Namespace) -> int:
         host=args.host,
         port=args.port,
         unix_socket=args.unix_socket,
+        bucket=bucket,
         processes=args.processes,
         drain_s=args.drain_s,
         tls=tls,
         domains=tuple(args.domain),
+        metrics_address=None if args.metrics_port is None else (args.metrics_host, args.metrics_port),
+        access_log=args.access_log,
+        accepts_unsigned=args.unsigned,
+        disk=Bounds.of(disk=args.disk).disk,
         permitted_s=args.permitted_s if args.forward_proxy else None,
     )
 
@@ -86,6 +93,13 @@ def _check(args: argparse.Namespace) -> None:
             f"--unsigned with --host {args.host}; accepted: 127.0.0.1, ::1, localhost. Others could use this machine's"
             " credentials"
         )
+    if args.metrics_host != "127.0.0.1" and args.metrics_port is None:
+        raise InvalidSettingError(f"--metrics-host {args.metrics_host} needs --metrics-port")
+    if args.access_log:
+        try:
+            check_log(args.access_log)
+        except OSError as error:
+            raise InvalidSettingError(f"--access-log {args.access_log}: {error.strerror or error}") from error
     if bool(args.tls_certificate) != bool(args.tls_key):
         raise InvalidSettingError("--tls-certificate and --tls-key need each other")
 

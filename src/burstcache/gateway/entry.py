@@ -81,6 +81,20 @@ def options(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--drain-s", type=_whole(0), default=30, metavar="N", help="how long a stop waits for requests [s]"
     )
+    shows = parser.add_argument_group("what it shows")
+    shows.add_argument("--access-log", default="", metavar="FILE", help="a line per request, as S3 logs it (-: here)")
+    shows.add_argument(
+        "--metrics-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="address for metrics and health (default: 127.0.0.1)",
+    )
+    shows.add_argument(
+        "--metrics-port",
+        type=_whole(0, 65_535),
+        metavar="N",
+        help="a port for metrics and health alone (0: a free one)",
+    )
     who = parser.add_argument_group("whose requests it answers (default: those signed with this machine's credentials)")
     who.add_argument("--keys-file", metavar="FILE", help="requests signed with the access keys in a file")
     who.add_argument("--keys-secret", metavar="ID", help="requests signed with the access keys in Secrets Manager")

@@ -144,6 +144,15 @@ class ForwardProxy:
         grants[(caller, wanted.hash)] = None
 
 
+def proxied_target(url: bytes) -> Target:
+    """Return what a URL of S3 addresses. Raise S3Error if it is malformed."""
+    if (found := _ABSOLUTE.fullmatch(url)) is None:
+        raise S3Error("InvalidURI", "Couldn't parse the specified URI.")
+    host, rest = found["host"].decode("latin-1").lower(), found["rest"] or b"/"
+    of_aws = _S3_HOST.fullmatch(host.removesuffix(":80"))
+    return parse_target(rest if rest.startswith(b"/") else b"/" + rest, (of_aws and of_aws["bucket"]) or "")
+
+
 def _caller(request: HttpRequest) -> bytes:
     """Return who has signed a request: access key and session token. Empty: nobody."""
     found = _CREDENTIAL.search(request.header(b"authorization") or b"")

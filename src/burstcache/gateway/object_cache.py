@@ -55,14 +55,18 @@ class Stored:
 class ObjectCache:
     """The cache of one bucket. Only methods that say so may be called outside the event loop."""
 
-    def __init__(self, client: Client, generations: Generations, process: int) -> None:
+    def __init__(
+        self, client: Client, generations: Generations, process: int, note_failed_invalidation: Callable[[], None]
+    ) -> None:
         """Create the cache.
 
         Args:
             client: Reads the bucket. It stays open.
             generations: What the gateway's processes have written.
             process: The index of this process.
+            note_failed_invalidation: Called after a write if the stack's copies of a key could not be dropped.
         """
+        self._note_failed_invalidation = note_failed_invalidation
         self.bucket = client.bucket_name
         self.client = client
         # The client's properties check on each use that the process has not been forked since.
@@ -114,6 +118,8 @@ class ObjectCache:
     async def find(self, request: Request) -> Response | Miss:
         """Return the response of the first tier above S3, which lacks the body of a large object, or a miss."""
         reader = self._reader
+        if reader.needs_s3(request):  # a thread would find nothing
+            return reader.miss()
         try:
             found = await asyncio.wrap_future(self.client.submit(reader.find, request))
         except BurstcacheError as error:
@@ -232,6 +238,7 @@ class ObjectCache:
             await asyncio.wrap_future(self.client.submit(self.client.purge, key))
         except BurstcacheError as error:
             self._written[key_hash(key)] = None
+            self._note_failed_invalidation()
             logger().warning("copies not dropped after a write", reason=str(error), key=key)
 
     def note_bypass(self, key: str) -> None:

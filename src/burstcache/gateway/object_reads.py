@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from functools import partial
 
 import aiohttp
 
@@ -26,7 +25,8 @@ _FIRST_WINDOW_BYTES = 1 << 18  # one slice; each further window is twice as long
 _MOST_WINDOW_BYTES = 8 << 20
 _MOST_AHEAD = 3  # windows that are read while one is sent
 _WINDOWS_BYTES = 256 << 20  # of all clients of a process; beyond, each has one window at a time
-_RECORDED_BYTES = 128 << 20  # of bodies that are on their way into the cache, per process
+_RECORDED_BYTES = 256 << 20  # of bodies on their way into the cache, until their clients have them, per process
+_UNCOUNTED_BYTES = 1 << 18  # bodies up to this size do not count, so that slow clients of others do not keep them out
 _FOLLOWED_S = 10.0  # how long a read waits for an identical one
 _MOST_VERSIONS = 3  # attempts to read an object that is overwritten during the read
 _NOT_FOUND = 404
@@ -145,17 +145,23 @@ class ObjectReads:
     ) -> None:
         cache, headers = self._cache, miss_headers(response, read)
         length_bytes = int(lower.get("content-length", 0))
-        has_room = length_bytes <= _RECORDED_BYTES - self._recorded_bytes
+        counted_bytes = length_bytes if length_bytes > _UNCOUNTED_BYTES else 0
+        has_room = counted_bytes <= _RECORDED_BYTES - self._recorded_bytes
         if not (has_room and cache.keeps(wanted, response.status, lower, miss)):
             if await relay(connection, request, response, headers):
                 cache.note_absence(wanted, miss)
             return
-        self._recorded_bytes += length_bytes
+        self._recorded_bytes += counted_bytes
+
+        def keep(body: bytes) -> None:
+            cache.keep(wanted, response.status, lower, body, miss)
+            if (flight := self._flights.get(key := flight_key(wanted))) is not None:
+                self._land(key, flight)  # others need not wait until this client has its response
+
         try:
-            keep = partial(cache.keep, wanted, response.status, lower, miss=miss)
             await relay(connection, request, response, headers, keep)
         finally:
-            self._recorded_bytes -= length_bytes
+            self._recorded_bytes -= counted_bytes
 
     async def _send_part(self, connection: HttpConnection, status: int, head: bytes, part: Part) -> None:
         """Send a response whose body is a part of a large object.

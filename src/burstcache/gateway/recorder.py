@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+from burstcache.gateway.forward_proxy import proxied_target
 from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.prometheus import FAMILIES, OPERATIONS, OUTCOMES, REFUSAL_CODES, TIERS, Values, observe
 from burstcache.gateway.s3_errors import S3Error
@@ -87,7 +88,7 @@ class Recorder:
 
     def _classify(self, request: HttpRequest) -> tuple[int, int]:
         """Return the numbers of tier and operation of a request that the cache has not answered."""
-        if request.error_code:
+        if request.error_code and request.status < 500:
             code = request.error_code if request.error_code in REFUSAL_CODES else "other"
             if not request.is_authorised or code != "other":
                 self._values[_REFUSED + REFUSAL_CODES.index(code)] += 1
@@ -105,9 +106,24 @@ class Recorder:
 
     def _target(self, request: HttpRequest) -> Target:
         try:
+            if not request.target.startswith(b"/"):
+                return proxied_target(request.target)
             return self._targets.find(request)
         except S3Error:
             return _NO_TARGET
 
     def _operation(self, request: HttpRequest, target: Target) -> str:
         return UNKNOWN if target is _NO_TARGET else operation_of(request, target)
+
+
+class Unrecorded:
+    """Counts nothing: the recorder of connections that read the metrics themselves."""
+
+    def open_connection(self) -> None:
+        """Ignore a connection."""
+
+    def close_connection(self) -> None:
+        """Ignore the end of a connection."""
+
+    def end_request(self, request: HttpRequest, peer: str, *, is_complete: bool) -> None:
+        """Ignore a request."""

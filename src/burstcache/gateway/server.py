@@ -10,7 +10,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,18 @@ import uvloop
 from burstcache.client.client import Client
 from burstcache.core.errors import in_one_line
 from burstcache.gateway.access import Access
+from burstcache.gateway.access_log import STANDARD_OUTPUT
 from burstcache.gateway.application import GatewayApplication
 from burstcache.gateway.forward_proxy import ForwardProxy
 from burstcache.gateway.generations import Generations
 from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.object_cache import ObjectCache
+from burstcache.gateway.observation import Observation
 from burstcache.gateway.origin import Origin
+from burstcache.gateway.own_paths import METRICS, ObservedApplication, OwnPathsApplication
+from burstcache.gateway.prometheus import GatewayMetrics
+from burstcache.gateway.recorder import Unrecorded
+from burstcache.gateway.registration import RegisteredGateway, registered
 from burstcache.gateway.s3_requests import Targets
 from burstcache.gateway.service_manager import inherited_sockets
 from burstcache.logs import logger
@@ -44,20 +50,30 @@ class ServerSettings:
         host: The address to listen on.
         port: The TCP port. 0: a free one.
         unix_socket: Path of a Unix socket, beside the port. Empty: none.
+        bucket: The bucket that it caches.
         processes: Number of processes.
         drain_s: How long a stopping gateway waits for requests under way [s].
         tls: Creates the TLS context. None: plain HTTP.
         domains: Names of the gateway for bucket names in the host.
+        metrics_address: Host and port of a listener for metrics and health alone. None: the port for S3 has them.
+        access_log: The access log. Empty: none. `-`: standard output.
+        accepts_unsigned: Whether requests need no signature.
+        disk: The directory of the disk tier, empty without one.
         permitted_s: How long S3's answer permits further hits through the forward proxy [s]. None: there is no proxy.
     """
 
     host: str = "127.0.0.1"
     port: int = 9000
     unix_socket: str = ""
+    bucket: str = ""
     processes: int = 1
     drain_s: float = 30.0
     tls: Callable[[], ssl.SSLContext] | None = None
     domains: tuple[str, ...] = ()
+    metrics_address: tuple[str, int] | None = None
+    access_log: str = ""
+    accepts_unsigned: bool = False
+    disk: str = ""
     permitted_s: float | None = None
 
 
@@ -68,6 +84,16 @@ class Parts:
     client: Callable[[], Client]
     origin: Callable[[Client], Origin]
     access: Callable[[], Access]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all processes share."""
+
+    sockets: list[socket.socket]
+    metrics_socket: socket.socket | None
+    generations: Generations
+    metrics: GatewayMetrics
 
 
 class Observer(Protocol):
@@ -91,28 +117,62 @@ def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
     Raises:
         OSError: The address cannot be bound.
     """
-    sockets = inherited_sockets()
-    is_own = not sockets
-    sockets = sockets or _listen(settings)
-    port = next((each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX), 0)
-    generations = Generations(settings.processes)
-    run = partial(_run_process, settings, parts, sockets, generations)
-    try:
+    inherited = inherited_sockets()
+    shared = Shared(
+        inherited or _listen(settings),
+        None if settings.metrics_address is None else _listen_tcp(*settings.metrics_address),
+        Generations(settings.processes),
+        GatewayMetrics(settings.processes, started_s=time.time()),
+    )
+    port = next((each.getsockname()[1] for each in shared.sockets if each.family != socket.AF_UNIX), 0)
+    run = partial(_run_process, settings, parts, shared)
+    with ExitStack() as until_end:
+        if not inherited and settings.unix_socket:
+            until_end.callback(Path(settings.unix_socket).unlink, missing_ok=True)
+
+        def tell() -> None:
+            if port:
+                entry = _entry(settings, shared)
+                until_end.enter_context(registered(entry))
+            observer.ready(port)
+            if shared.metrics_socket is not None:
+                print(f"{_url('http', shared.metrics_socket)}{METRICS.decode()} shows what it does", flush=True)
+
         if settings.processes == 1:
-            run(0, lambda: observer.ready(port), observer.stopping)
+            run(0, tell, observer.stopping)
             return 0
-        return _supervise(settings, sockets, run, lambda: observer.ready(port), observer.stopping)
-    finally:
-        if is_own and settings.unix_socket:
-            Path(settings.unix_socket).unlink(missing_ok=True)
+        return _supervise(settings, shared, run, tell, observer.stopping)
+
+
+def _entry(settings: ServerSettings, shared: Shared) -> RegisteredGateway:
+    """Return what the other programs of this machine know of the gateway."""
+
+    tcp = next(each for each in shared.sockets if each.family != socket.AF_UNIX)
+    own = _url("http" if settings.tls is None else "https", tcp)
+    if shared.metrics_socket is not None:
+        metrics_url = _url("http", shared.metrics_socket) + METRICS.decode()
+    else:  # a certificate is for a name, by which this machine may not reach it
+        metrics_url = own + METRICS.decode() if settings.tls is None else ""
+    return RegisteredGateway(own, metrics_url, os.getpid(), settings.bucket)
+
+
+def _url(scheme: str, listener: socket.socket) -> str:
+    """Return the URL of a socket as seen from this machine."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _listen_tcp(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    listener.setblocking(False)
+    return listener
 
 
 def _listen(settings: ServerSettings) -> list[socket.socket]:
-    """Return the listening sockets, which all processes share."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    tcp = socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
-    tcp.setblocking(False)
-    sockets = [tcp]
+    """Return the listening sockets for S3's requests, which all processes share."""
+    sockets = [_listen_tcp(settings.host, settings.port)]
     if settings.unix_socket:
         path = Path(settings.unix_socket)
         if path.is_socket():  # left by a gateway that was killed
@@ -128,7 +188,7 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
         try:
             unix.bind(str(path))
         except OSError as error:
-            tcp.close()
+            sockets[0].close()
             unix.close()
             raise OSError(error.errno, error.strerror, str(path)) from error
         finally:
@@ -141,7 +201,7 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
 
 def _supervise(
     settings: ServerSettings,
-    sockets: list[socket.socket],
+    shared: Shared,
     run: Callable[..., None],
     ready: Callable[[], None],
     stopping: Callable[[], None],
@@ -161,6 +221,8 @@ def _supervise(
             return
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
+        if _reopens_log(settings):
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the log is open
         code = 1
         try:
             os.close(held)
@@ -176,8 +238,15 @@ def _supervise(
         is_stopping = is_stopping or number != signal.SIGCHLD
         os.write(writing, _SIGNAL)
 
+    def pass_on(number: int, _: object) -> None:
+        for pid in children:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
         signal.signal(number, note_signal)
+    if _reopens_log(settings):
+        signal.signal(signal.SIGHUP, pass_on)
     for index in range(settings.processes):
         start(index)
     listening, is_told, started_s = 0, False, time.monotonic()
@@ -187,9 +256,9 @@ def _supervise(
             is_told = True
             ready()
         if is_stopping:
-            if sockets[0].fileno() >= 0:
+            if shared.sockets[0].fileno() >= 0:
                 stopping()
-                for each in sockets:  # as long as one process has them open, the kernel accepts connections
+                for each in shared.sockets:  # as long as one process has them open, the kernel accepts connections
                     each.close()
             for pid in children:
                 with suppress(ProcessLookupError):
@@ -202,6 +271,7 @@ def _supervise(
                 is_stopping = True
                 os.write(writing, _SIGNAL)
                 continue
+            shared.generations.increment_all()
             logger().error("a process of the gateway ended, another one starts", code=code)
             while not is_stopping and time.monotonic() < started_s + _RESTART_S:
                 time.sleep(_RESTART_S / 20)
@@ -211,24 +281,27 @@ def _supervise(
     return 0 if is_told else 1
 
 
+def _reopens_log(settings: ServerSettings) -> bool:
+    """Return True if SIGHUP opens the access log anew. Otherwise it ends the gateway, as it ends most programs."""
+    return settings.access_log not in ("", STANDARD_OUTPUT)
+
+
 def _run_process(
     settings: ServerSettings,
     parts: Parts,
-    sockets: list[socket.socket],
-    generations: Generations,
+    shared: Shared,
     index: int,
     ready: Callable[[], object],
     stopping: Callable[[], None],
     lifeline: int | None = None,
 ) -> None:
-    uvloop.run(_serve(settings, parts, sockets, generations, index, ready, stopping, lifeline))
+    uvloop.run(_serve(settings, parts, shared, index, ready, stopping, lifeline))
 
 
 async def _serve(
     settings: ServerSettings,
     parts: Parts,
-    sockets: list[socket.socket],
-    generations: Generations,
+    shared: Shared,
     index: int,
     ready: Callable[[], object],
     stopping: Callable[[], None],
@@ -241,32 +314,56 @@ async def _serve(
     if lifeline is not None:
         loop.add_reader(lifeline, stopped.set)
     client = parts.client()
+    targets = Targets(("localhost", *settings.domains))
+    observation = Observation(
+        shared.metrics,
+        index,
+        targets,
+        names=settings.domains,
+        accepts_unsigned=settings.accepts_unsigned,
+        log_file=settings.access_log,
+    )
+    if _reopens_log(settings):
+        loop.add_signal_handler(signal.SIGHUP, observation.reopen_log)
+    observation.s3.watch(client.s3)
     origin = parts.origin(client)
-    await origin.open()
-    cache, targets = ObjectCache(client, generations, index), Targets(("localhost", *settings.domains))
+    await origin.open(**observation.s3.session_arguments())
+    cache = ObjectCache(client, shared.generations, index, observation.note_failed_invalidation)
     proxy = None if settings.permitted_s is None else ForwardProxy(cache, origin, permitted_s=settings.permitted_s)
-    application = GatewayApplication(cache, origin, targets, parts.access(), proxy)
+    application = ObservedApplication(
+        GatewayApplication(cache, origin, targets, parts.access(), proxy), observation.own_paths
+    )
     connections: set[HttpConnection] = set()
     tls = None if settings.tls is None else settings.tls()
-    make = partial(HttpConnection, application, connections)
+    make = partial(HttpConnection, application, connections, observation.recorder)
     servers = [
         await loop.create_unix_server(make, sock=each, backlog=_BACKLOG)
         if each.family == socket.AF_UNIX
         else await loop.create_server(make, sock=each, ssl=tls, backlog=_BACKLOG)
-        for each in sockets
+        for each in shared.sockets
     ]
+    watchers: set[HttpConnection] = set()
+    if shared.metrics_socket is not None:
+        make = partial(HttpConnection, OwnPathsApplication(observation.own_paths), watchers, Unrecorded())
+        await loop.create_server(make, sock=shared.metrics_socket, backlog=_BACKLOG)
+    watching = loop.create_task(observation.watch(client, settings.disk if index == 0 else ""))
     try:
         ready()
         await stopped.wait()
         if lifeline is not None:
             loop.remove_reader(lifeline)
+        observation.own_paths.is_draining = True
         stopping()
         for server in servers:
             server.close()
         await _drain(connections, settings.drain_s)
     finally:
+        watching.cancel()
+        for each in list(watchers):
+            each.abort()
         await origin.close()
         await asyncio.to_thread(client.close)
+        observation.close()
 
 
 async def _drain(connections: set[HttpConnection], within_s: float) -> None:
