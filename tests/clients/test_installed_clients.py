@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clients.recorded_s3 import BUCKET, RecordedS3
-from clients.running import BUILT, INSTALLED, RealClient, check, of_command_line, of_library, variables
+from clients.running import BUILT, INSTALLED, VERSIONS, RealClient, check, of_command_line, of_library, variables
 from support.project import ROOT
 from support.waiting import LIMIT_S
 
@@ -41,7 +41,9 @@ pytestmark = pytest.mark.slow
 def test_a_client_reads_what_was_written_last(
     client: RealClient, s3: RecordedS3, endpoint: str, tmp_path: Path
 ) -> None:
-    check(client, s3, endpoint, tmp_path)
+    version = check(client, s3, endpoint, tmp_path)
+
+    assert version in VERSIONS
 
 
 def _example(command: Sequence[str | Path], endpoint: str, folder: Path) -> str:
