@@ -141,7 +141,7 @@ def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
         if settings.processes == 1:
             run(0, tell, observer.stopping)
             return 0
-        return _supervise(settings, shared.sockets, run, tell, observer.stopping)
+        return _supervise(settings, shared, run, tell, observer.stopping)
 
 
 def _entry(settings: ServerSettings, shared: Shared) -> RegisteredGateway:
@@ -201,7 +201,7 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
 
 def _supervise(
     settings: ServerSettings,
-    sockets: list[socket.socket],
+    shared: Shared,
     run: Callable[..., None],
     ready: Callable[[], None],
     stopping: Callable[[], None],
@@ -256,9 +256,9 @@ def _supervise(
             is_told = True
             ready()
         if is_stopping:
-            if sockets[0].fileno() >= 0:
+            if shared.sockets[0].fileno() >= 0:
                 stopping()
-                for each in sockets:  # as long as one process has them open, the kernel accepts connections
+                for each in shared.sockets:  # as long as one process has them open, the kernel accepts connections
                     each.close()
             for pid in children:
                 with suppress(ProcessLookupError):
@@ -271,6 +271,7 @@ def _supervise(
                 is_stopping = True
                 os.write(writing, _SIGNAL)
                 continue
+            shared.generations.increment_all()
             logger().error("a process of the gateway ended, another one starts", code=code)
             while not is_stopping and time.monotonic() < started_s + _RESTART_S:
                 time.sleep(_RESTART_S / 20)
