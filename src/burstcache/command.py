@@ -41,10 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     install = f"pip install {_TOOLS}=={__version__}"
     if words in (["--help"], ["-h"]):
-        print(f"The library burstcache {__version__} is installed. Its command comes with {_TOOLS}: {install}")
+        own = ", ".join(f"burstcache {name}" for name in sorted(provided)) or "none"
+        print(
+            f"The library burstcache {__version__} is installed. Its commands: {own}."
+            f" More come with {_TOOLS}: {install}"
+        )
         return 0
     missing = f"the command {words[0]!r} is" if words else "commands are"
-    print(f"burstcache: {missing} not installed: commands come with {_TOOLS} ({install})", file=sys.stderr)
+    print(f"burstcache: {missing} not installed: most commands come with {_TOOLS} ({install})", file=sys.stderr)
     return _USAGE_ERROR
 
 

@@ -1,31 +1,30 @@
-"""Endpoints for real clients: S3 in moto."""
+"""Endpoints for real clients (conftest): S3 in moto, and a gateway in front of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-import boto3
 import pytest
 
-from burstcache_local.moto.server import moto_server
-from clients.running import BUCKET, REGION
-
-if TYPE_CHECKING:
-    from types_boto3_s3.client import S3Client
+from clients.recorded_s3 import RecordedS3, recorded_s3
+from clients.running import gateway_in_front
 
 
 @pytest.fixture(scope="session")
-def s3() -> Iterator[S3Client]:
+def s3() -> Iterator[RecordedS3]:
     """S3 in moto, with a bucket."""
-    with moto_server() as services:
-        keys = {"aws_access_key_id": "own", "aws_secret_access_key": "own"}
-        client = boto3.client("s3", endpoint_url=services.cloud_url, region_name=REGION, **keys)
-        client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
-        yield client
+    with recorded_s3() as running:
+        yield running
 
 
-@pytest.fixture(params=["s3"])
-def endpoint(s3: S3Client, request: pytest.FixtureRequest) -> str:
+@pytest.fixture(scope="session")
+def gateway(s3: RecordedS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of `burstcache gateway` in front of S3, with memory and a disk."""
+    with gateway_in_front(s3.url, tmp_path_factory.mktemp("disk")) as url:
+        yield url
+
+
+@pytest.fixture(params=["s3", "gateway"])
+def endpoint(s3: RecordedS3, request: pytest.FixtureRequest) -> str:
     """URL that a client is given."""
-    return s3.meta.endpoint_url
+    return s3.url if request.param == "s3" else str(request.getfixturevalue("gateway"))

@@ -150,8 +150,7 @@ class _Obstore(StepClient):
         import obstore
         from obstore.store import S3Store
 
-        options = {"allow_http": True}
-        self._store: Any = S3Store(bucket, prefix=folder, endpoint=_endpoint(), client_options=options)
+        self._store: Any = S3Store(bucket, prefix=folder)
         self._obstore: Any = obstore
 
     def read(self, name: str) -> bytes:
@@ -183,24 +182,21 @@ class _Polars(StepClient):
 
         self._polars: Any = polars
         self._root = f"s3://{bucket}/{folder}"
-        self._options = {"aws_endpoint_url": _endpoint(), "aws_allow_http": "true"}
 
     def read(self, name: str) -> bytes:
         return self.read_column(name, "n")
 
     def read_column(self, name: str, column: str) -> bytes:
         path = self._root + name
-        frame = self._polars.scan_parquet(path, storage_options=self._options, glob=False).select(column).collect()
+        frame = self._polars.scan_parquet(path, glob=False).select(column).collect()
         return _numbers(frame.to_arrow())
 
     def write(self, path: Path, name: str) -> None:
         frame = self._polars.from_arrow(_table(path))
-        frame.write_parquet(self._root + name, storage_options=self._options, compression="uncompressed")
+        frame.write_parquet(self._root + name, compression="uncompressed")
 
     def list_names(self, prefix: str) -> Iterator[str]:
-        frame = self._polars.scan_parquet(
-            f"{self._root}{prefix}*.parquet", storage_options=self._options, include_file_paths="path"
-        )
+        frame = self._polars.scan_parquet(f"{self._root}{prefix}*.parquet", include_file_paths="path")
         return (path.removeprefix(self._root) for path in frame.select("path").unique().collect()["path"])
 
 
@@ -253,16 +249,13 @@ class _DeltaLake(StepClient):
 
         self._deltalake: Any = deltalake
         self._root = f"s3://{bucket}/{folder}"
-        self._options = {"aws_endpoint_url": _endpoint(), "aws_allow_http": "true", "conditional_put": "etag"}
         self.missing = deltalake.exceptions.TableNotFoundError
 
     def read(self, name: str) -> bytes:
-        table = self._deltalake.DeltaTable(self._root + name, storage_options=self._options)
-        return _numbers(table.to_pyarrow_table())
+        return _numbers(self._deltalake.DeltaTable(self._root + name).to_pyarrow_table())
 
     def write(self, path: Path, name: str) -> None:
-        place = self._root + name
-        self._deltalake.write_deltalake(place, _table(path), mode="overwrite", storage_options=self._options)
+        self._deltalake.write_deltalake(self._root + name, _table(path), mode="overwrite")
 
 
 def _endpoint() -> str:

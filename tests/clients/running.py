@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from clients.recorded_s3 import BUCKET, REGION, RecordedS3
 from clients.steps import COLUMN, RANGE_BYTES, RANGE_START, READS, digest
-from support.project import ROOT
+from support.project import PYTHONPATH, ROOT
 from support.waiting import LIMIT_S
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-BUCKET, REGION = "clients-bucket", "eu-central-1"
 KEYS = {
     "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
@@ -60,7 +61,7 @@ class RealClient:
             (folder / f"{name}.bin").write_bytes(content)
         done = subprocess.run(
             [*self.command, BUCKET, folder],
-            env=_variables(endpoint, folder),
+            env=variables(endpoint, folder),
             cwd=folder,
             capture_output=True,
             check=False,
@@ -103,9 +104,9 @@ class RealClient:
                 yield from _delta_table(stem, content)
 
 
-def check(client: RealClient, s3: S3Client, endpoint: str, folder: Path) -> None:
+def check(client: RealClient, s3: RecordedS3, endpoint: str, folder: Path) -> None:
     """Run a client's steps at an endpoint. It has to read what S3 has, and S3 what the client wrote."""
-    client.fill(s3)
+    client.fill(s3.client)
 
     result = client.run(endpoint, folder)
 
@@ -113,7 +114,23 @@ def check(client: RealClient, s3: S3Client, endpoint: str, folder: Path) -> None
     assert result == client.expected()
     if client.suffix == ".bin":
         key = f"{client.name}/large.bin"
-        assert digest(s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()) == digest(_FILES["large"])
+        assert digest(s3.client.get_object(Bucket=BUCKET, Key=key)["Body"].read()) == digest(_FILES["large"])
+
+
+@contextmanager
+def gateway_in_front(url: str, disk: Path) -> Iterator[str]:
+    """Run `burstcache gateway` in two processes in front of an S3 for the duration of a `with`, and yield its URL."""
+    command = [sys.executable, "-m", "burstcache.command", "gateway", "--bucket", BUCKET, "--origin-endpoint", url]
+    options = ["--port", "0", "--processes", "2", "--disk", str(disk), "--region", REGION]
+    variables = {**KEYS, "PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH}
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True, env=variables)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().partition(" ")[0]
+    finally:
+        process.terminate()
+        process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0
 
 
 def of_library(name: str, python: Path, suffix: str = ".bin", cannot: str = "") -> RealClient:
@@ -160,11 +177,12 @@ def _delta_table(stem: str, content: bytes) -> Iterator[tuple[str, bytes]]:
     yield f"{stem}/_delta_log/{0:020}.json", "\n".join(json.dumps(action) for action in commit).encode()
 
 
-def _variables(endpoint: str, folder: Path) -> dict[str, str]:
+def variables(endpoint: str, folder: Path) -> dict[str, str]:
     """Return the whole environment of a client: an endpoint, a region and keys."""
     return {
         **KEYS,
         "AWS_ENDPOINT_URL_S3": endpoint,
+        "AWS_ALLOW_HTTP": "true",  # without it, Rust's object_store insists on HTTPS
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from clients.recorded_s3 import RecordedS3
 from clients.running import RealClient, check, of_command_line, of_library
-
-if TYPE_CHECKING:
-    from types_boto3_s3.client import S3Client
 
 CLIENTS = (
     of_library("boto3", Path(sys.executable), cannot="column"),
@@ -23,5 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_a_client_reads_what_was_written_last(client: RealClient, s3: S3Client, endpoint: str, tmp_path: Path) -> None:
+def test_a_client_reads_what_was_written_last(
+    client: RealClient, s3: RecordedS3, endpoint: str, tmp_path: Path
+) -> None:
     check(client, s3, endpoint, tmp_path)

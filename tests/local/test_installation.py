@@ -14,6 +14,7 @@ from moto.server import ThreadedMotoServer
 
 import burstcache
 from support.project import ROOT
+from support.waiting import LIMIT_S
 
 pytestmark = pytest.mark.slow
 
@@ -22,6 +23,7 @@ _IMPORT_ALL = """
 import importlib, pkgutil, burstcache
 with_an_extra = (
     *("burstcache.client.files", "burstcache.client.filesystem"),
+    *("burstcache.gateway.",),
     *("burstcache.client.remote_pool", "burstcache.client.stack_pool", "burstcache.pool."),
     "burstcache.results.functions_framework",  # the framework brings flask
 )
@@ -147,6 +149,42 @@ def test_version_and_help_are_there(scripts: str, request: pytest.FixtureRequest
 
     assert run(command, "--version").stdout == f"burstcache {burstcache.__version__}\n"
     assert run(command, "--help").stdout == run(command, "help").stdout != ""
+
+
+def test_the_library_alone_names_its_own_command_and_the_extra_that_it_needs(library: Path) -> None:
+    listed = run(library / "burstcache", "--help")
+    helped = run(library / "burstcache", "gateway", "--help")
+    started = run(library / "burstcache", "gateway", "--bucket", "examples")
+
+    assert "burstcache gateway" in listed.stdout
+    assert (helped.returncode, helped.stdout[:25]) == (0, "usage: burstcache gateway")
+    assert (started.returncode, started.stdout) == (2, "")
+    assert f"pip install 'burstcache[gateway]=={burstcache.__version__}'" in started.stderr
+
+
+def test_a_gateway_runs_without_the_tools(wheels: Path, tmp_path: Path, endpoint_url: str) -> None:
+    scripts = install(tmp_path / "env", wheels, "burstcache[gateway]")
+    environ = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test-secret", "AWS_DEFAULT_REGION": "us-east-1"}
+    put = "s3.create_bucket(Bucket='examples'); s3.put_object(Bucket='examples', Key='a.txt', Body=b'body')"
+    get = "print(s3.get_object(Bucket='examples', Key='a.txt')['Body'].read())"
+    connect = "import boto3, sys; s3 = boto3.client('s3', endpoint_url=sys.argv[1]); "
+    run(scripts / "python", "-c", connect + put, endpoint_url, **environ)
+    command = (scripts / "burstcache", "gateway", "--bucket", "examples", "--port", "0")
+    gateway = subprocess.Popen(
+        [*command, "--origin-endpoint", endpoint_url], env=environ, stdout=subprocess.PIPE, text=True
+    )
+    assert gateway.stdout is not None
+    try:
+        url = gateway.stdout.readline().partition(" ")[0]
+
+        read = run(scripts / "python", "-c", connect + get, url, **environ)
+    finally:
+        gateway.terminate()
+        ended = gateway.wait(LIMIT_S)
+        gateway.stdout.close()
+
+    assert (read.stdout, read.stderr) == ("b'body'\n", "")
+    assert ended == 0
 
 
 def test_the_tools_read_a_log(tools: Path) -> None:

@@ -24,8 +24,9 @@ from s3tests.explanations import EXPLANATIONS
 from s3tests.stores import STORES, Store, gateway
 from s3tests.suite import SOURCE, Suite, check_out, make_environment
 from s3tests.tables import Comparison, Table, compare, merge_rounds, read_table, write_table
+from support.project import ROOT
 
-_BUILD = Path("build/s3tests")
+_BUILD = ROOT / "build" / "s3tests"
 _BUCKET = "s3tests-cached-1"
 _STRAIGHT, _THROUGH, _CACHED = WAYS = ("straight", "through", "cached")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -13,9 +11,8 @@ from tempfile import TemporaryDirectory
 
 from burstcache_local.moto.server import moto_server
 from s3tests.suite import USERS
-from support.project import PYTHONPATH
-from support.servers import ServerProcess
-from support.waiting import free_port
+from support import gateway_process
+from support.waiting import free_port, wait_for_port
 
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw"
 VERSITYGW_VERSION = "v1.8.0"
@@ -57,7 +54,9 @@ def versitygw(folder: Path) -> Iterator[Store]:
             place.mkdir()
         command = [str(program), "--port", f"127.0.0.1:{port}", "--quiet", "--iam-dir", str(places["users"]), *keys]
         command += ["posix", "--versioning-dir", str(places["versions"]), str(places["objects"])]
-        with ServerProcess(command, port):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with _ending(process):
+            wait_for_port(port, process)
             url = f"http://127.0.0.1:{port}"
             for user in others:
                 admin = [str(program), "admin", *keys, "--region", "us-east-1", "--endpoint-url", url, "create-user"]
@@ -73,23 +72,20 @@ def gateway(store: Store, bucket: str) -> Iterator[Store]:
         store: The store.
         bucket: The bucket that the gateway caches. The gateway does not need it to exist.
     """
+    keys = {user.access_key: user.secret_key for user in USERS}
     main = USERS[0]
-    with TemporaryDirectory() as folder:
-        keys = Path(folder) / "keys"
-        keys.touch(mode=0o600)
-        keys.write_text("".join(f"{user.access_key} {user.secret_key}\n" for user in USERS))
-        command = [sys.executable, "-m", "burstcache.command", "gateway", "--port", "0", "--bucket", bucket]
-        command += ["--origin-endpoint", store.endpoint_url, "--region", "us-east-1", "--keys-file", str(keys)]
-        variables = {"AWS_ACCESS_KEY_ID": main.access_key, "AWS_SECRET_ACCESS_KEY": main.secret_key}
-        process = subprocess.Popen(
-            command, env=os.environ | variables | {"PYTHONPATH": PYTHONPATH}, stdout=subprocess.PIPE, text=True
-        )
-        with process:
-            try:
-                assert process.stdout is not None
-                yield Store(process.stdout.readline().split()[0], store.owner)
-            finally:
-                process.terminate()
+    with gateway_process.gateway(store.endpoint_url, bucket, keys, (main.access_key, main.secret_key)) as url:
+        yield Store(url, store.owner)
+
+
+@contextmanager
+def _ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Terminate a process at the end of a `with`, and wait for it."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 STORES: dict[str, Callable[[Path], AbstractContextManager[Store]]] = {"moto": moto, "versitygw": versitygw}

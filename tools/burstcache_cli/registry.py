@@ -44,6 +44,7 @@ GROUPS = {
 # First words of commands in help order, by the user's task.
 SECTIONS = {
     "decide": ("advise", "sim"),
+    "use": ("gateway",),
     "try": ("local", "replay"),
     "deploy": ("config", "doctor", "delete"),
     "watch": ("dashboard", "keys", "explain", "watch", "routes", "pool"),
@@ -52,6 +53,12 @@ SECTIONS = {
 }
 
 COMMANDS = (
+    Command(
+        "gateway",
+        "serve S3's protocol to programs in any language, through the cache",
+        "burstcache.gateway.entry:options",
+        "burstcache.gateway.command:work",
+    ),
     Command("local up", "run the stack of template.yaml on this machine until Ctrl-C", f"{_LOCAL}:up", f"{_RUN}:up"),
     Command("local status", "show the local run's process and addresses", f"{_LOCAL}:status", f"{_RUN}:status"),
     Command("local env", "print environment variables for its client programs", f"{_LOCAL}:env", f"{_RUN}:env"),

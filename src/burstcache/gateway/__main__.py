@@ -2,7 +2,7 @@
 
 import sys
 
-from burstcache.gateway.command import main
+from burstcache.gateway.entry import main
 
 if __name__ == "__main__":
     sys.exit(main(["gateway", *sys.argv[1:]]))

@@ -25,6 +25,7 @@ class Generations:
     def __init__(self, processes: int) -> None:
         self._counters = memoryview(mmap.mmap(-1, 8 * _SLOTS * processes)).cast("Q")
         self._columns = range(0, _SLOTS * processes, _SLOTS)
+        self.is_shared = processes > 1
 
     def current(self, hash_: str) -> int:
         """Return the current generation of the key with this hash."""
@@ -54,6 +55,8 @@ class GenerationCheck:
 
     def refresh(self, hash_: str) -> None:
         """Drop the copies of a key that any of the processes has written since the last call."""
+        if not self._generations.is_shared:  # `invalidate` has dropped the copies
+            return
         current = self._generations.current(hash_)
         if current and self._seen.get(hash_) != current:  # 0: nobody has written it
             self._seen[hash_] = current

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable
-from typing import Any, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 import httptools
 
@@ -23,8 +23,10 @@ IDLE_S = 120.0  # longer than SDKs keep an idle connection
 BODY_WITHIN_S = (
     60.0  # maximum wait for the next bytes of a request's body, or until the client reads some of a response's
 )
+_FRAMING = frozenset({b"host", b"content-length", b"transfer-encoding"})
 _BODY_BYTES = 1 << 18  # bytes of a request's body that are buffered before reading pauses
 _WRITE_BYTES = 1 << 18  # bytes of a response that are buffered before writing pauses
+_JOINED_BYTES = 1 << 16  # longest body that is copied behind its head
 _LINGER_S = 2.0
 _MOST_PIPELINED = 8  # requests that are parsed before the first one is answered
 
@@ -159,9 +161,12 @@ class HttpConnection(asyncio.Protocol):
         self._active: HttpRequest | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._give_up_at_s = 0.0
         self._is_closing = False
         self._is_closing_soon = False  # after the response that is under way
         self._is_lost = False
+        self._has_ended = False  # the client sends no more
+        self._is_refused = False  # what the client sends cannot be parsed
         self._is_answered = False  # the head of the active request's response has been sent
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -206,6 +211,7 @@ class HttpConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         if self._body is not None and not self._body.is_complete:
             self._body.finish(ConnectionLostError("the client ended the body early"))
+        self._has_ended = True
         return self._active is not None  # a client may close its side and still read
 
     def pause_writing(self) -> None:
@@ -223,31 +229,44 @@ class HttpConnection(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         self._target += url
-        self._count_head(len(url))
+        self._head_bytes += len(url)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name.lower(), value))
-        self._count_head(len(name) + len(value) + 4)
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse_head()
 
     def on_headers_complete(self) -> None:
         parser = self._parser
-        names = [name for name, _ in self._headers]
-        if names.count(b"host") > 1 or names.count(b"content-length") > 1 or names.count(b"transfer-encoding") > 1:
-            raise S3Error("BadRequest", "Host, Content-Length and Transfer-Encoding may occur once.")
-        has_body = b"transfer-encoding" in names or any(
-            name == b"content-length" and value.strip() != b"0" for name, value in self._headers
-        )
+        version = parser.get_http_version()
+        if version not in ("1.0", "1.1"):
+            raise S3Error("BadRequest", f"HTTP/{version} is not supported; accepted: HTTP/1.1, HTTP/1.0.")
+        framing = [each for each in self._headers if each[0] in _FRAMING]
+        has_body = False
+        if len(framing) > 1:
+            names = [name for name, _ in framing]
+            if len(set(names)) < len(names):
+                raise S3Error("BadRequest", "Host, Content-Length and Transfer-Encoding may occur once.")
+        for name, value in framing:
+            if name == b"transfer-encoding":
+                _check_coding(value, version)
+                has_body = True
+            elif name == b"content-length":
+                has_body = has_body or value.strip() != b"0"
         request = HttpRequest(
             method=parser.get_method(),
             target=self._target,
             headers=self._headers,
-            is_http_1_0=parser.get_http_version() == "1.0",
+            is_http_1_0=version == "1.0",
             keeps_alive=parser.should_keep_alive(),
         )
+        self._headers = []  # of the trailers, which nobody reads
         if has_body:
-            expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers)
+            expects = any(name == b"expect" and value.lower() == b"100-continue" for name, value in request.headers)
             request.body = self._body = ReceivedBody(self, expects_continue=expects)
-        self._cancel_timer()
         self._queue.append(request)
         if len(self._queue) >= _MOST_PIPELINED:
             self.pause("pipeline")
@@ -285,15 +304,17 @@ class HttpConnection(asyncio.Protocol):
 
         A body that the client does not read at once is buffered, so large ones are for `write`.
         """
-        self._begin(status, head)
-        if len(body):
-            self._count(body)
-            self._transport.write(body)
+        head = self._begin(status, head)
+        self._count(body)
+        if len(body) <= _JOINED_BYTES:
+            self._transport.write(b"".join((head, body)))
+        else:
+            self._transport.writelines((head, body))
         self._finish()
 
     def begin(self, status: int, head: bytes) -> None:
         """Send the head of a response, whose body comes by `write`."""
-        self._begin(status, head)
+        self._transport.write(self._begin(status, head))
 
     def write_soon(self, data: bytes | memoryview) -> None:
         """Send a part of the body. It is buffered as long as the client does not read."""
@@ -388,7 +409,8 @@ class HttpConnection(asyncio.Protocol):
             status, head, body = error_answer(error, request)
             self.send(status, head, body)
 
-    def _begin(self, status: int, head: bytes) -> None:
+    def _begin(self, status: int, head: bytes) -> bytes:
+        """Begin a response, and return its complete head."""
         request = self._active
         assert request is not None
         body = request.body
@@ -399,17 +421,18 @@ class HttpConnection(asyncio.Protocol):
         self._is_answered = True
         request.status, request.head, request.begun_ns = status, head, time.monotonic_ns()
         if keeps_alive:
-            self._transport.write(head + (b"connection: keep-alive\r\n\r\n" if request.is_http_1_0 else b"\r\n"))
-        else:
-            self._transport.write(head + b"connection: close\r\n\r\n")
+            return head + (b"connection: keep-alive\r\n\r\n" if request.is_http_1_0 else b"\r\n")
+        return head + b"connection: close\r\n\r\n"
 
     def _finish(self) -> None:
         request, self._active = self._active, None
         if request is not None:
             self._recorder.end_request(request, self.peer, is_complete=not self._is_lost)
-        if request is not None and request.body is not None and not request.body.is_complete:
+        if self._is_refused or (request is not None and request.body is not None and not request.body.is_complete):
             self._linger()
-        elif request is None or not request.keeps_alive or self._is_closing_soon:
+        elif (
+            request is None or not request.keeps_alive or self._is_closing_soon or (not self._queue and self._has_ended)
+        ):
             self._close()
         elif not self._queue:
             self._wait_for_head(IDLE_S)
@@ -432,13 +455,12 @@ class HttpConnection(asyncio.Protocol):
         finally:
             self._writable = None
 
-    def _count_head(self, size_bytes: int) -> None:
-        self._head_bytes += size_bytes
-        if self._head_bytes > MAX_HEAD_BYTES:
-            raise S3Error("RequestHeaderSectionTooLarge", f"The headers have more than {MAX_HEAD_BYTES} bytes.")
+    def _refuse_head(self) -> NoReturn:
+        raise S3Error("RequestHeaderSectionTooLarge", f"The headers have more than {MAX_HEAD_BYTES} bytes.")
 
     def _refuse(self, error: S3Error) -> None:
         """Answer a request that cannot be parsed, after those before it, and close the connection."""
+        self._is_refused = True
         if self._active is not None or self._queue:
             self._queue.clear()
             if self._body is not None:
@@ -449,13 +471,20 @@ class HttpConnection(asyncio.Protocol):
         self._fail(request, error)
 
     def _wait_for_head(self, within_s: float) -> None:
-        self._cancel_timer()
-        self._timer = self._loop.call_later(within_s, self._give_up)
+        """Wait for the next request. A timer that is running stays, since a new one for each request takes longer."""
+        self._give_up_at_s = self._loop.time() + within_s
+        if self._timer is None:
+            self._timer = self._loop.call_later(within_s, self._give_up)
 
     def _give_up(self) -> None:
-        """Close a connection whose client sends no complete request."""
+        """Close a connection whose client sends no complete request in time."""
         self._timer = None
-        if self._active is None and not self._queue:
+        if self._active is not None or self._queue:
+            return
+        left_s = self._give_up_at_s - self._loop.time()
+        if left_s > 0:
+            self._timer = self._loop.call_later(left_s, self._give_up)
+        else:
             self._close()
 
     def _cancel_timer(self) -> None:
@@ -471,9 +500,16 @@ class HttpConnection(asyncio.Protocol):
         if self._pauses:
             self._pauses.clear()
             self._transport.resume_reading()
+        self._cancel_timer()
         self._timer = self._loop.call_later(_LINGER_S, self._close)
 
     def _close(self) -> None:
         self._is_closing = True
         self._cancel_timer()
         self._transport.close()
+
+
+def _check_coding(value: bytes, version: str) -> None:
+    """Refuse transfer codings other than `chunked`, and any in HTTP/1.0, whose proxies do not know them."""
+    if version == "1.0" or value.strip().lower() != b"chunked":
+        raise S3Error("BadRequest", "The transfer coding is not supported; accepted: chunked, in HTTP/1.1.")

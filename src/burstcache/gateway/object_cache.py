@@ -20,6 +20,7 @@ from burstcache.gateway.generations import GenerationCheck, Generations
 from burstcache.gateway.s3_requests import ObjectRead, Target
 from burstcache.logs import logger
 from burstcache.serve.large_objects import Part
+from burstcache.serve.memory_tier import CachedEntry
 from burstcache.serve.reader import Miss
 from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.headers import is_identified, object_size_bytes
@@ -68,6 +69,8 @@ class ObjectCache:
         self._note_failed_invalidation = note_failed_invalidation
         self.bucket = client.bucket_name
         self.client = client
+        # The client's properties check on each use that the process has not been forked since.
+        self._reader, self._large, self._requests = client.reader, client.large, client.requests
         self._generations = GenerationCheck(generations, process, client.reader.forget)
         self._written: TTLCache[str, None] = TTLCache(_MOST_WRITTEN, _WRITTEN_FOR_S)
 
@@ -78,10 +81,10 @@ class ObjectCache:
         """
         if target.bucket != self.bucket or target.hash in self._written:
             return None
-        if not self.client.reader.may_read(target.key):
+        if not self._reader.may_read(target.key):
             return None
         try:
-            request = self.client.requests.read(method, target.key, read.conditions, range=read.range)
+            request = self._requests.read(method, target.key, read.conditions, range=read.range)
         except RefusedRequestError:  # S3 may accept it
             return None
         self._generations.refresh(request.hash)
@@ -89,25 +92,32 @@ class ObjectCache:
 
     def recall(self, request: Request) -> tuple[Response, Body] | None:
         """Return the response and its body if both are in memory and fresh. Never blocks."""
-        local_cache = self.client.reader.local_cache
+        local_cache = self._reader.local_cache
         if (response := local_cache.recall(request)) is not None:
             if response.status not in _ANSWERED and response.status != _NOT_FOUND:
                 return None
-            self.client.large.count(request, response)
+            self._large.count(request, response)
             return response, response.body
         if (response := local_cache.recall_head(request)) is None or response.status not in _ANSWERED:
             return None
-        if not self.client.large.is_left(request, response):
+        if not self._large.is_left(request, response):
             return response, response.body
-        part = self.client.large.part(request, response)
+        part = self._large.part(request, response)
         if part.end - part.start > RECALLED_BYTES:
             return None
-        body = self.client.large.slices.recall(part.version, part.start, part.end)
+        body = self._large.slices.recall(part.version, part.start, part.end)
         return None if body is None else (response, body)
+
+    def recall_entry(self, request: Request) -> tuple[CachedEntry, int] | None:
+        """Return the entry that answers a plain GET and its bound [ms], if it is in memory and fresh. Never blocks."""
+        found = self._reader.local_cache.recall_entry(request)
+        if found is not None:
+            self._large.counter.count("memory", len(found[0].entry.body))
+        return found
 
     async def find(self, request: Request) -> Response | Miss:
         """Return the response of the first tier above S3, which lacks the body of a large object, or a miss."""
-        reader = self.client.reader
+        reader = self._reader
         try:
             found = await asyncio.wrap_future(self.client.submit(reader.find, request))
         except BurstcacheError as error:
@@ -117,24 +127,24 @@ class ObjectCache:
             return found
         if found.status not in _ANSWERED and not self._is_cached_absence(found):
             return reader.miss()
-        if not self.client.large.is_left(request, found):
-            self.client.large.count(request, found)
+        if not self._large.is_left(request, found):
+            self._large.count(request, found)
         return found
 
     def part(self, request: Request, response: Response) -> Part | None:
         """Return the part of a large object that a response lacks. None: it is complete."""
-        return self.client.large.part(request, response) if self.client.large.is_left(request, response) else None
+        return self._large.part(request, response) if self._large.is_left(request, response) else None
 
     def miss(self) -> Miss:
         """Return a miss for a read that goes to S3 now."""
-        return self.client.reader.miss()
+        return self._reader.miss()
 
     async def stored(self, request: Request) -> Stored | None:
         """Return a copy in this machine's memory or on its disk, of any age, that has all that a read asks for."""
         return await asyncio.wrap_future(self.client.submit(self._stored, request))
 
     def _stored(self, request: Request) -> Stored | None:
-        reader, large = self.client.reader, self.client.large
+        reader, large = self._reader, self._large
         entry = reader.local_cache.stored(request) or large.stored_head(request.key)
         if entry is None:
             return None
@@ -151,16 +161,16 @@ class ObjectCache:
 
     def confirm(self, request: Request, entry: Entry, miss: Miss) -> None:
         """Note that S3 has confirmed a copy."""
-        self.client.reader.local_cache.confirm(request, entry, miss.ticket)
+        self._reader.local_cache.confirm(request, entry, miss.ticket)
 
     def note_head(self, request: Request, headers: Mapping[str, str], miss: Miss) -> None:
         """Note the headers of a large object."""
         if is_identified(headers):
-            self.client.reader.local_cache.note_head(request, headers, miss.ticket)
+            self._reader.local_cache.note_head(request, headers, miss.ticket)
 
     def note_answer(self, request: Request, status: int, headers: Mapping[str, str], miss: Miss) -> None:
         """Note S3's response to a read, and report it. Header names are in lower case."""
-        reader, large = self.client.reader, self.client.large
+        reader, large = self._reader, self._large
         reader.local_cache.note_answer(request, status, headers, miss.ticket)
         if request.method == "GET" and status in _ANSWERED:
             size_bytes = 0 if status == _NOT_MODIFIED else object_size_bytes(headers)
@@ -173,14 +183,14 @@ class ObjectCache:
 
     def note_absence(self, request: Request, miss: Miss) -> None:
         """Note that S3 has no such object."""
-        self.client.reader.local_cache.note_absence(request, miss.ticket)
+        self._reader.local_cache.note_absence(request, miss.ticket)
 
     def take_over(self, request: Request, status: int, headers: Mapping[str, str], miss: Miss) -> Response | None:
         """Return the response of a large object that S3 has begun to send, for its slices. None: S3 sends all of it."""
         if status not in _SENT or not is_identified(headers):
             return None
-        head = self.client.reader.local_cache.note_head(request, headers, miss.ticket)
-        is_long = request.method == "GET" and head is not None and head.size_bytes > self.client.large.most_body_bytes
+        head = self._reader.local_cache.note_head(request, headers, miss.ticket)
+        is_long = request.method == "GET" and head is not None and head.size_bytes > self._large.most_body_bytes
         if head is None or status != 200 or not is_long:
             return None
         response = object_response(request, head.meta, b"").served_by("s3", is_hit=False)
@@ -191,19 +201,19 @@ class ObjectCache:
         if request.method != "GET" or status not in _SENT or not is_identified(headers):
             return False
         length_bytes = int(headers["content-length"])
-        is_small = status == 200 and self.client.reader.keeps(length_bytes, miss)
-        return is_small or 0 < length_bytes <= self.client.large.most_body_bytes
+        is_small = status == 200 and self._reader.keeps(length_bytes, miss)
+        return is_small or 0 < length_bytes <= self._large.most_body_bytes
 
     def keep(self, request: Request, status: int, headers: Mapping[str, str], body: bytes, miss: Miss) -> None:
         """Keep a body for which `keeps` was True, unless S3's checksum or a write of this process contradicts it."""
         if request.hash in self._written or not _is_intact(status, headers, body):
             return
-        reader = self.client.reader
+        reader = self._reader
         if status != 200 or not reader.keeps(len(body), miss):
             reader.keep_part(request, status, headers, body, miss)
             return
         entry = entry_from_s3(headers, body)
-        if miss.fills or self.client.large.slices.has_disk:  # these block
+        if miss.fills or self._large.slices.has_disk:  # these block
             self.client.submit(partial(reader.keep, request, entry), miss)
         else:
             reader.keep(request, entry, miss)
@@ -231,7 +241,7 @@ class ObjectCache:
 
     def note_bypass(self, key: str) -> None:
         """Count a read that only S3 can answer."""
-        self.client.large.counter.bypass(key, "a parameter of the request needs S3")
+        self._large.counter.bypass(key, "a parameter of the request needs S3")
 
     def _is_cached_absence(self, response: Response) -> bool:
         return response.status == _NOT_FOUND and response.headers.get("x-cache-tier") == "memory"

@@ -13,7 +13,7 @@ from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.object_cache import RECALLED_BYTES, Body, ObjectCache
 from burstcache.gateway.origin import Origin, lower_names, unavailable
-from burstcache.gateway.responses import absence, hit_head, miss_headers, passed_headers, relay
+from burstcache.gateway.responses import absence, entry_head, hit_head, miss_headers, passed_headers, relay
 from burstcache.gateway.s3_requests import ObjectRead, Target
 from burstcache.serve.buffers import blank
 from burstcache.serve.large_objects import Part
@@ -46,7 +46,13 @@ class ObjectReads:
     def respond_now(self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead) -> bool:
         """Answer a read from memory. Return False if that is impossible."""
         wanted = self._cache.request(request.method.decode(), target, read)
-        if wanted is None or (found := self._cache.recall(wanted)) is None:
+        if wanted is None:
+            return False
+        if read.is_plain and wanted.method == "GET" and (hit := self._cache.recall_entry(wanted)) is not None:
+            cached, bound_ms = hit
+            connection.send(200, entry_head(wanted, read, cached, bound_ms), cached.entry.body)
+            return True
+        if (found := self._cache.recall(wanted)) is None:
             return False
         send_hit(connection, wanted, read, *found)
         return True

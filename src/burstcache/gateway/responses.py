@@ -13,10 +13,13 @@ from burstcache.gateway.http_connection import ConnectionLostError, HttpConnecti
 from burstcache.gateway.http_messages import HOP_BY_HOP, HttpRequest, response_head
 from burstcache.gateway.origin import unavailable
 from burstcache.gateway.s3_requests import ObjectRead
-from burstcache.web.headers import without_checksums
+from burstcache.serve.memory_tier import CachedEntry
+from burstcache.web.headers import age_s, without_checksums
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 
+_CHANGING = ("age", "date")
+_MEMORY_HIT = (("accept-ranges", "bytes"), ("x-cache-tier", "memory"), ("x-cache", "hit"))
 _MISS = (("x-cache", "miss"), ("x-cache-tier", "s3"), ("x-cache-bound", "0"))
 _WITHOUT_BODY = (204, 304)
 _NOT_FOUND = 404
@@ -52,6 +55,19 @@ def hit_head(request: Request, read: ObjectRead, response: Response) -> bytes:
     headers = response.headers if read.wants_checksum else without_checksums(response.headers)
     headers = {**headers, **read.overrides, "x-amz-request-id": request.request_id}
     return response_head(response.status, headers.items()) + _date.line()
+
+
+def entry_head(request: Request, read: ObjectRead, cached: CachedEntry, bound_ms: int) -> bytes:
+    """Return the head of the response to a plain GET of an entry in memory. The entry keeps what does not change."""
+    entry, variant = cached.entry, read.wants_checksum
+    if (lasting := cached.heads.get(variant)) is None:
+        headers = entry.meta if variant else without_checksums(entry.meta)
+        kept = [(name, value) for name, value in headers.items() if name not in _CHANGING]
+        lasting = response_head(200, [*kept, *_MEMORY_HIT])
+        cached.heads[variant] = lasting
+    age = age_s(entry.meta, at_us=request.at_us) if "date" in entry.meta else entry.meta.get("age", "0")
+    changing = f"age: {age}\r\nx-cache-bound: {bound_ms}\r\nx-amz-request-id: {request.request_id}\r\n"
+    return b"".join((lasting, changing.encode(), _date.line()))
 
 
 def absence(request: Request, response: Response) -> tuple[bytes, bytes]:

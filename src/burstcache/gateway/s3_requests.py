@@ -94,6 +94,7 @@ class Targets:
         """
         self._suffixes = tuple(f".{domain}" for domain in domains)
         self._parse = lru_cache(4096)(parse_target)
+        self._bucket_of = lru_cache(256)(self.bucket_of)
 
     def find(self, request: HttpRequest) -> Target:
         """Return the target of a request.
@@ -101,7 +102,7 @@ class Targets:
         Raises:
             S3Error: It is malformed.
         """
-        return self._parse(request.target, self.bucket_of(request.header(b"host") or b""))
+        return self._parse(request.target, self._bucket_of(request.header(b"host") or b""))
 
     def bucket_of(self, host: bytes) -> str:
         """Return the bucket that a Host header names, or the empty string in path style."""
@@ -164,22 +165,37 @@ class ObjectRead:
         range: The Range header, or None.
         wants_checksum: Whether the client asks for the stored checksum.
         overrides: Headers that replace those of the object, from `response-*`.
+        is_plain: Whether it is a read of the whole object, without conditions and overrides.
     """
 
     conditions: dict[str, str]
     range: str | None
     wants_checksum: bool
     overrides: dict[str, str]
+    is_plain: bool = False
 
 
-_PLAIN = ObjectRead({}, None, False, {})
-_PLAIN_WITH_CHECKSUM = ObjectRead({}, None, True, {})
+_PLAIN = ObjectRead({}, None, False, {}, is_plain=True)
+_PLAIN_WITH_CHECKSUM = ObjectRead({}, None, True, {}, is_plain=True)
+# Headers of most requests that do not matter here, looked up first.
+_USUAL = _HARMLESS - {b"x-amz-checksum-mode"} | {
+    b"accept",
+    b"accept-encoding",
+    b"amz-sdk-invocation-id",
+    b"amz-sdk-request",
+    b"authorization",
+    b"connection",
+    b"host",
+    b"user-agent",
+}
 
 
 def object_read(request: HttpRequest, target: Target) -> ObjectRead | None:
     """Return what a GET or HEAD asks of an object. None: only S3 can answer it."""
     conditions, range_, wants_checksum, overrides = dict[str, str](), None, False, dict[str, str]()
     for name, value in request.headers:
+        if name in _USUAL:
+            continue
         if name.startswith(b"x-amz-"):
             if name == b"x-amz-checksum-mode":
                 wants_checksum = value.upper() == b"ENABLED"

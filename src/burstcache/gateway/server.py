@@ -14,6 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import uvloop
 
@@ -33,6 +34,7 @@ from burstcache.gateway.prometheus import GatewayMetrics
 from burstcache.gateway.recorder import Unrecorded
 from burstcache.gateway.registration import RegisteredGateway, registered
 from burstcache.gateway.s3_requests import Targets
+from burstcache.gateway.service_manager import inherited_sockets
 from burstcache.logs import logger
 
 _BACKLOG = 1024
@@ -94,51 +96,72 @@ class Shared:
     metrics: GatewayMetrics
 
 
-def serve(settings: ServerSettings, parts: Parts, ready: Callable[[int], None]) -> int:
+class Observer(Protocol):
+    """Learns of the states of a gateway, in its first process."""
+
+    def ready(self, port: int) -> None:
+        """Note that all processes listen. The port is 0 if they listen on Unix sockets alone."""
+
+    def stopping(self) -> None:
+        """Note that the gateway accepts no more connections."""
+
+
+def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
     """Serve until SIGTERM or SIGINT. Return the exit code.
 
     Args:
         settings: How to listen.
         parts: What each process makes for itself.
-        ready: Called with the port once all processes listen.
+        observer: Learns when all processes listen, and when they stop.
 
     Raises:
         OSError: The address cannot be bound.
     """
+    sockets = inherited_sockets()
+    is_own = not sockets
+    sockets = sockets or _listen(settings)
+    port = next((each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX), 0)
     shared = Shared(
-        _listen(settings),
+        sockets,
         None if settings.metrics_address is None else _listen_tcp(*settings.metrics_address),
         Generations(settings.processes),
         GatewayMetrics(settings.processes, started_s=time.time()),
     )
-    port = shared.sockets[0].getsockname()[1]
     run = partial(_run_process, settings, parts, shared)
     with ExitStack() as registration:
 
         def tell() -> None:
             entry = _entry(settings, shared)
             registration.enter_context(registered(entry))
-            ready(port)
+            observer.ready(port)
             if shared.metrics_socket is not None:
                 print(f"{entry.metrics_url} shows what it does", flush=True)
 
-        return run(0, tell) if settings.processes == 1 else _supervise(settings, run, tell)
+        try:
+            if settings.processes == 1:
+                run(0, tell, observer.stopping)
+                return 0
+            return _supervise(settings, sockets, run, tell, observer.stopping)
+        finally:
+            if is_own and settings.unix_socket:
+                Path(settings.unix_socket).unlink(missing_ok=True)
 
 
 def _entry(settings: ServerSettings, shared: Shared) -> RegisteredGateway:
     """Return what the other programs of this machine know of the gateway."""
 
-    def url(scheme: str, listener: socket.socket) -> str:
+    def url(scheme: str, listener: socket.socket | None) -> str:
+        if listener is None:
+            return ""
         host, port = listener.getsockname()[:2]
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
-    own = url("http" if settings.tls is None else "https", shared.sockets[0])
-    if shared.metrics_socket is not None:
-        metrics_url = url("http", shared.metrics_socket) + METRICS.decode()
-    else:  # a certificate is for a name, by which this machine may not reach it
-        metrics_url = own + METRICS.decode() if settings.tls is None else ""
-    return RegisteredGateway(own, metrics_url, os.getpid(), settings.bucket)
+    tcp = next((each for each in shared.sockets if each.family != socket.AF_UNIX), None)
+    own = url("http" if settings.tls is None else "https", tcp)
+    # A certificate is for a name, by which this machine may not reach the gateway.
+    of_metrics = url("http", shared.metrics_socket) or (own if settings.tls is None else "")
+    return RegisteredGateway(own, of_metrics and of_metrics + METRICS.decode(), os.getpid(), settings.bucket)
 
 
 def _listen_tcp(host: str, port: int) -> socket.socket:
@@ -165,6 +188,10 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
         former = os.umask(0o177)  # this user alone
         try:
             unix.bind(str(path))
+        except OSError as error:
+            sockets[0].close()
+            unix.close()
+            raise OSError(error.errno, error.strerror, str(path)) from error
         finally:
             os.umask(former)
         unix.listen(_BACKLOG)
@@ -174,10 +201,15 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
 
 
 def _supervise(
-    settings: ServerSettings, run: Callable[[int, Callable[[], object]], int], ready: Callable[[], None]
+    settings: ServerSettings,
+    sockets: list[socket.socket],
+    run: Callable[..., None],
+    ready: Callable[[], None],
+    stopping: Callable[[], None],
 ) -> int:
     """Run the processes, start those anew that die, and stop all when this process is stopped."""
     reading, writing = os.pipe()  # one byte per process that listens, and one per signal
+    lifeline, held = os.pipe()  # this process alone holds the other end: it closes when this process dies
     is_stopping = False
     children: dict[int, int] = {}  # index by process id
 
@@ -194,7 +226,9 @@ def _supervise(
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the log is open
         code = 1
         try:
-            code = run(index, partial(os.write, writing, _LISTENS))
+            os.close(held)
+            run(index, partial(os.write, writing, _LISTENS), lambda: None, lifeline)
+            code = 0
         except BaseException as error:
             print(f"burstcache: {in_one_line(error)}", file=sys.stderr, flush=True)
         finally:
@@ -223,6 +257,10 @@ def _supervise(
             is_told = True
             ready()
         if is_stopping:
+            if sockets[0].fileno() >= 0:
+                stopping()
+                for each in sockets:  # as long as one process has them open, the kernel accepts connections
+                    each.close()
             for pid in children:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
@@ -235,9 +273,11 @@ def _supervise(
                 os.write(writing, _SIGNAL)
                 continue
             logger().error("a process of the gateway ended, another one starts", code=code)
-            time.sleep(max(0.0, started_s + _RESTART_S - time.monotonic()))
+            while not is_stopping and time.monotonic() < started_s + _RESTART_S:
+                time.sleep(_RESTART_S / 20)
             started_s = time.monotonic()
-            start(index)
+            if not is_stopping:
+                start(index)
     return 0 if is_told else 1
 
 
@@ -252,9 +292,10 @@ def _run_process(
     shared: Shared,
     index: int,
     ready: Callable[[], object],
-) -> int:
-    uvloop.run(_serve(settings, parts, shared, index, ready))
-    return 0
+    stopping: Callable[[], None],
+    lifeline: int | None = None,
+) -> None:
+    uvloop.run(_serve(settings, parts, shared, index, ready, stopping, lifeline))
 
 
 async def _serve(
@@ -263,11 +304,15 @@ async def _serve(
     shared: Shared,
     index: int,
     ready: Callable[[], object],
+    stopping: Callable[[], None],
+    lifeline: int | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    if lifeline is not None:
+        loop.add_reader(lifeline, stopped.set)
     client = parts.client()
     targets = Targets(("localhost", *settings.domains))
     observation = Observation(
@@ -291,8 +336,12 @@ async def _serve(
     connections: set[HttpConnection] = set()
     tls = None if settings.tls is None else settings.tls()
     make = partial(HttpConnection, application, connections, observation.recorder)
-    servers = [await loop.create_server(make, sock=shared.sockets[0], ssl=tls, backlog=_BACKLOG)]
-    servers += [await loop.create_unix_server(make, sock=each, backlog=_BACKLOG) for each in shared.sockets[1:]]
+    servers = [
+        await loop.create_unix_server(make, sock=each, backlog=_BACKLOG)
+        if each.family == socket.AF_UNIX
+        else await loop.create_server(make, sock=each, ssl=tls, backlog=_BACKLOG)
+        for each in shared.sockets
+    ]
     watchers: set[HttpConnection] = set()
     if shared.metrics_socket is not None:
         make = partial(HttpConnection, OwnPathsApplication(observation.own_paths), watchers, Unrecorded())
@@ -301,7 +350,10 @@ async def _serve(
     try:
         ready()
         await stopped.wait()
+        if lifeline is not None:
+            loop.remove_reader(lifeline)
         observation.own_paths.is_draining = True
+        stopping()
         for server in servers:
             server.close()
         await _drain(connections, settings.drain_s)

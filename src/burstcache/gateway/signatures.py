@@ -42,6 +42,7 @@ _HEADER_NAMES = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+(?:;[!#$%&'*+\-.^_`|~0-9a
 _PAYLOADS = frozenset(
     name.encode() for name in (UNSIGNED, SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER, UNSIGNED_CHUNKS_TRAILER)
 )
+_USUAL_PAYLOADS = _PAYLOADS | {hashlib.sha256().hexdigest().encode()}
 Header = tuple[bytes, bytes]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -127,6 +128,7 @@ class _Claim(NamedTuple):
     scope: bytes
     names: tuple[bytes, ...]
     name_set: frozenset[bytes]
+    tail: bytes  # of the canonical request, to be formatted with the values of the headers and the payload
 
 
 class _Claimed(NamedTuple):
@@ -254,7 +256,7 @@ class SignatureVerifier:
             )
         claim = self._parse_claim(parameters[b"X-Amz-Credential"], parameters[b"X-Amz-SignedHeaders"], _malformed_query)
         timestamp = parameters[b"X-Amz-Date"]
-        if not _TIMESTAMP.fullmatch(timestamp) or (at_s := _epoch_s(timestamp)) is None:
+        if (at_s := _epoch_s(timestamp)) is None:
             raise _malformed_query("X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\"")
         if timestamp[:8] != claim.date:
             raise _malformed_query(
@@ -328,7 +330,9 @@ class SignatureVerifier:
         if b"host" not in names:
             raise refuse("SignedHeaders must include host.")
         scope = b"/".join(parts[1:])
-        return _Claim(_text(access_key), date, region, scope, names, frozenset(names))
+        lines = b"".join([name.replace(b"%", b"%%") + b":%b\n" for name in names])
+        tail = lines + b"\n" + b";".join(names).replace(b"%", b"%%") + b"\n%b"
+        return _Claim(_text(access_key), date, region, scope, names, frozenset(names), tail)
 
     def _secret(self, access_key: str, token: str | None, now_us: int) -> Secret:
         """Return the secret of an access key, if the session token belongs to it and it is not expired."""
@@ -342,22 +346,26 @@ class SignatureVerifier:
         if token is not None or secret.session_token is not None:
             expected, given = (secret.session_token or "").encode(), (token or "").encode()
             if not expected or not hmac.compare_digest(expected, given):
-                raise SignatureError("InvalidToken", "The provided token is malformed or otherwise invalid.")
+                raise SignatureError(
+                    "InvalidToken",
+                    "The provided token is malformed or otherwise invalid.",
+                    [("AWSAccessKeyId", access_key)],
+                )
         if secret.expires_us is not None and now_us >= secret.expires_us:
-            raise SignatureError("ExpiredToken", "The provided token has expired.")
+            raise SignatureError("ExpiredToken", "The provided token has expired.", [("AWSAccessKeyId", access_key)])
         return secret
 
     def _compare(self, request: _Request, claim: _Claim, secret: Secret, claimed: _Claimed) -> Signature:
         """Compare the signature with the expected one, of the canonical request or of the request as received."""
         payload = claimed.payload
-        if payload not in _PAYLOADS and not _SHA256_HEX.fullmatch(payload):
+        if payload not in _USUAL_PAYLOADS and not _SHA256_HEX.fullmatch(payload):
             raise _invalid_payload(payload)
         _check_signed(claim, request.values, claimed.is_presigned)
         cached_as = claim.access_key, claim.date, claim.region
         key_of, key = self._keys.get(cached_as, _NO_KEY)
         if key is None or key_of != secret.secret_key:
             key = SigningKey(secret.secret_key, claim.date, claim.region)
-        tail = _canonical_headers(claim, request.values) + payload
+        tail = _canonical_tail(claim, request.values, payload)
         before = b"%b\n%b\n%b\n" % (_ALGORITHM, claimed.timestamp, claim.scope)
         first = b""
         for canonical in _canonical_requests(request, tail):
@@ -411,20 +419,20 @@ def _canonical_requests(request: _Request, tail: bytes) -> Iterator[bytes]:
             yield b"%b\n%b\n%b\n%b" % (method, other_path, other_query, tail)
 
 
-def _canonical_headers(claim: _Claim, values: dict[bytes, bytes]) -> bytes:
-    """Return the lines of the signed headers, an empty line, and the line of their names."""
+def _canonical_tail(claim: _Claim, values: dict[bytes, bytes], payload: bytes) -> bytes:
+    """Return the canonical request from the signed headers on."""
     try:
-        lines = [b"%b:%b\n" % (name, b" ".join(values[name].split())) for name in claim.names]
+        trimmed = [b" ".join(values[name].split()) for name in claim.names]
     except KeyError as error:
         name = _text(error.args[0])
         raise SignatureError("SignatureDoesNotMatch", f"The signed header {name} is not in the request.") from None
-    return b"%b\n%b\n" % (b"".join(lines), b";".join(claim.names))
+    return claim.tail % (*trimmed, payload)
 
 
 def _check_signed(claim: _Claim, values: dict[bytes, bytes], is_presigned: bool) -> None:
     """Check that every x-amz-* header is signed. A canonical request ends with x-amz-content-sha256 in any case."""
-    unsigned = [name for name in values if name.startswith(b"x-amz-") and name not in claim.name_set]
-    if unsigned and not (unsigned == [b"x-amz-content-sha256"] and not is_presigned):
+    unsigned = [name for name in values if name not in claim.name_set and name.startswith(b"x-amz-")]
+    if unsigned and (is_presigned or unsigned != [b"x-amz-content-sha256"]):
         raise SignatureError(
             "AccessDenied",
             "There were headers present in the request which were not signed",
@@ -432,31 +440,26 @@ def _check_signed(claim: _Claim, values: dict[bytes, bytes], is_presigned: bool)
         )
 
 
-def _header_time(values: dict[bytes, bytes]) -> tuple[bytes, float]:
+def _header_time(values: dict[bytes, bytes]) -> tuple[bytes, int]:
     """Return the time of a request signed in its header, as in the string to sign and in seconds since the epoch."""
     timestamp = values.get(b"x-amz-date")
     if timestamp is None:
         timestamp = _trim(values.get(b"date", b""))
         if date := parse_http_date(_text(timestamp)):
             timestamp = date.strftime("%Y%m%dT%H%M%SZ").encode()
-    if not _TIMESTAMP.fullmatch(timestamp) or (at_s := _epoch_s(timestamp)) is None:
+    if (at_s := _epoch_s(timestamp)) is None:
         raise SignatureError("AccessDenied", "AWS authentication requires a valid Date or x-amz-date header")
     return timestamp, at_s
 
 
-def _epoch_s(timestamp: bytes) -> float | None:
-    """Return the seconds since the epoch of a well-formed timestamp, or None for a day that does not exist."""
-    day_s = _day_s(timestamp[:8])
-    if day_s is None:
+@lru_cache(1024)  # a busy second has many requests
+def _epoch_s(timestamp: bytes) -> int | None:
+    """Return the seconds since the epoch of a timestamp, or None if it is malformed."""
+    if not _TIMESTAMP.fullmatch(timestamp):
         return None
-    return day_s + 3600 * int(timestamp[9:11]) + 60 * int(timestamp[11:13]) + int(timestamp[13:15])
-
-
-@lru_cache(64)
-def _day_s(date: bytes) -> int | None:
     try:
-        return calendar.timegm(time.strptime(date.decode(), "%Y%m%d"))
-    except ValueError:
+        return calendar.timegm(time.strptime(timestamp.decode(), "%Y%m%dT%H%M%SZ"))
+    except ValueError:  # a day that does not exist
         return None
 
 

@@ -159,6 +159,25 @@ class LocalCache:
             if each is not None:
                 each.put(request.hash, confirmed, ticket)
 
+    def recall_entry(self, request: Request) -> tuple[CachedEntry, int] | None:
+        """Return the entry that answers a read without conditions and range as `recall` does, and its bound [ms].
+
+        Never blocks. None: the object is not cached, is too old, or is absent.
+        """
+        if self.memory is None:
+            return None
+        is_current = self._digest is not None and self._digest.is_known_within(self._max_stale_s)
+        cached = self.memory.get(request.hash)
+        if cached is None:
+            return None
+        age_s = seconds_since(self._clock, cached.ticket.at)
+        if not (is_current or self._is_within(age_s)):
+            return None
+        if not self._served_last.may_follow(request.hash, cached.entry.etag):
+            return None
+        self._hit(request, cached.entry)
+        return cached, self._bound_ms(age_s)
+
     def hit_response(self, request: Request, entry: Entry, ticket: Ticket, *, tier: str = "memory") -> Response:
         """Count a local hit, and return its response."""
         self._hit(request, entry)

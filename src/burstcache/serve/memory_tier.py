@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from burstcache.adapters.clock import Instant
@@ -34,11 +34,16 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class CachedEntry:
-    """An entry, and the ticket from before its load or its last revalidation."""
+    """An entry, and the ticket from before its load or its last revalidation.
+
+    Attributes:
+        heads: Heads of responses that a server has assembled from the entry, by a variant of its own.
+    """
 
     hash: str
     entry: Entry
     ticket: Ticket
+    heads: dict[bool, bytes] = field(default_factory=dict, compare=False, repr=False)
 
 
 class MemoryTier:

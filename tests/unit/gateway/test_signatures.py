@@ -569,12 +569,19 @@ def test_a_session_token_must_be_the_key_s_and_not_expired(
     else:
         refusal = _refusal(verifier, request)
         assert (refusal.code, refusal.status) == (code, status)
+        assert dict(refusal.details) == {"AWSAccessKeyId": EXAMPLE_KEY}
 
 
 def test_a_temporary_key_without_its_token_is_unknown() -> None:
     verifier = SignatureVerifier({EXAMPLE_KEY: Secret(EXAMPLE_SECRET, "t")}.get, ManualClock(seconds(EXAMPLE_TIME)))
 
     assert _refusal(verifier, _EXAMPLES["a listing"]).code == "InvalidAccessKeyId"
+
+
+def test_an_empty_token_is_not_the_token_of_a_key_without_one() -> None:
+    request = _sign_as_written("/", **{"x-amz-security-token": ""})
+
+    assert _refusal(example_verifier(), request).code == "InvalidToken"
 
 
 def test_a_region_may_be_required() -> None:

@@ -62,10 +62,22 @@ class Desk:
         return self.digest
 
 
+def recalled(desk: Desk) -> Response | None:
+    """Return the response from memory, after comparing it with the recalled entry."""
+    response, found = desk.reader.local_cache.recall(GET), desk.reader.local_cache.recall_entry(GET)
+    if response is None:
+        assert found is None
+    else:
+        assert found is not None
+        cached, bound_ms = found
+        assert (cached.entry.body, str(bound_ms)) == (response.body, response.headers["x-cache-bound"])
+    return response
+
+
 def test_nothing_is_recalled_before_it_was_read() -> None:
     desk = Desk()
 
-    assert desk.reader.local_cache.recall(GET) is None
+    assert recalled(desk) is None
     assert (desk.readings, desk.s3.reads) == (0, 0)
 
 
@@ -74,11 +86,22 @@ def test_what_was_read_is_recalled_without_asking_anybody() -> None:
     desk.reader.read(GET)
     asked = desk.readings
 
-    response = desk.reader.local_cache.recall(GET)
+    response = recalled(desk)
 
     assert response is not None
     assert (response.body, response.headers["x-cache-tier"], response.headers["x-cache"]) == (b"body", "memory", "hit")
     assert (desk.readings, desk.s3.reads) == (asked, 1)
+
+
+def test_after_another_version_of_s3_the_copy_is_not_recalled() -> None:
+    desk = Desk()
+    desk.reader.read(GET)
+    desk.clock.now_s = 1.0
+
+    ticket = desk.reader.local_cache.ticket()
+    desk.reader.local_cache.note_answer(GET, 200, {"etag": '"newer"'}, ticket)
+
+    assert recalled(desk) is None
 
 
 def test_beyond_the_bound_nothing_is_recalled() -> None:
@@ -87,7 +110,7 @@ def test_beyond_the_bound_nothing_is_recalled() -> None:
 
     desk.clock.now_s = 2.1
 
-    assert desk.reader.local_cache.recall(GET) is None
+    assert recalled(desk) is None
 
 
 def test_before_the_bound_the_digest_is_read_in_the_background_and_drops_what_it_names() -> None:
@@ -96,13 +119,13 @@ def test_before_the_bound_the_digest_is_read_in_the_background_and_drops_what_it
     desk.digest = Digest(1, [prefix_of(GET.hash)])
 
     desk.clock.now_s = 1.5
-    early, readings = desk.reader.local_cache.recall(GET), desk.readings
+    early, readings = recalled(desk), desk.readings
     for work in desk.waiting:
         work()
 
     assert early is not None
     assert desk.readings == readings + 1
-    assert desk.reader.local_cache.recall(GET) is None
+    assert recalled(desk) is None
 
 
 @pytest.mark.parametrize(("max_stale_s", "is_recalled"), [(STRONG_S, False), (2.0, False), (IMMUTABLE_S, True)])
@@ -112,7 +135,7 @@ def test_without_a_stack_the_freshness_decides(max_stale_s: float, is_recalled: 
 
     desk.clock.now_s = 3.0
 
-    assert (desk.reader.local_cache.recall(GET) is not None) is is_recalled
+    assert (recalled(desk) is not None) is is_recalled
 
 
 def test_a_reader_that_has_looked_ahead_does_not_read_the_digest_for_its_first_request() -> None:
