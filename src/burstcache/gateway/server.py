@@ -29,10 +29,10 @@ from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.object_cache import ObjectCache
 from burstcache.gateway.observation import Observation
 from burstcache.gateway.origin import Origin
-from burstcache.gateway.own_paths import METRICS, ObservedApplication, OwnPathsApplication
+from burstcache.gateway.own_paths import ObservedApplication, OwnPathsApplication
 from burstcache.gateway.prometheus import GatewayMetrics
 from burstcache.gateway.recorder import Unrecorded
-from burstcache.gateway.registration import RegisteredGateway, registered
+from burstcache.gateway.registration import METRICS_PATH, RegisteredGateway, registered
 from burstcache.gateway.s3_requests import Targets
 from burstcache.gateway.service_manager import inherited_sockets
 from burstcache.logs import logger
@@ -161,7 +161,7 @@ def _entry(settings: ServerSettings, shared: Shared) -> RegisteredGateway:
     own = url("http" if settings.tls is None else "https", tcp)
     # A certificate is for a name, by which this machine may not reach the gateway.
     of_metrics = url("http", shared.metrics_socket) or (own if settings.tls is None else "")
-    return RegisteredGateway(own, of_metrics and of_metrics + METRICS.decode(), os.getpid(), settings.bucket)
+    return RegisteredGateway(own, of_metrics and of_metrics + METRICS_PATH, os.getpid(), settings.bucket)
 
 
 def _listen_tcp(host: str, port: int) -> socket.socket:
