@@ -181,16 +181,17 @@ layer: setup ## deploy: build the library as a layer for Lambda functions: build
 # same version.
 LAYER_PYTHON ?= 3.14
 LAYER_PROCESSOR ?= aarch64
+GATEWAY_LAYER ?= build/gateway-layer
 gateway-layer: setup ## deploy: build the gateway as a Lambda extension: build/gateway-layer; LAYER_PYTHON=3.13, LAYER_PROCESSOR=x86_64
-	rm -rf build/gateway-layer
-	$(BIN)/uv pip install -q --target build/gateway-layer/burstcache-gateway --python-version $(LAYER_PYTHON) \
+	rm -rf $(GATEWAY_LAYER)
+	$(BIN)/uv pip install -q --target $(GATEWAY_LAYER)/burstcache-gateway --python-version $(LAYER_PYTHON) \
 	  --python-platform $(LAYER_PROCESSOR)-manylinux2014 --only-binary :all: --require-hashes -r deploy/gateway/requirements.txt
-	cp -R src/burstcache build/gateway-layer/burstcache-gateway
-	mkdir build/gateway-layer/extensions
-	cp deploy/gateway/lambda-extension build/gateway-layer/extensions/burstcache-gateway
-	find build/gateway-layer -name __pycache__ -type d -prune -exec rm -rf {} +
+	cp -R src/burstcache $(GATEWAY_LAYER)/burstcache-gateway
+	mkdir $(GATEWAY_LAYER)/extensions
+	cp deploy/gateway/lambda-extension $(GATEWAY_LAYER)/extensions/burstcache-gateway
+	find $(GATEWAY_LAYER) -name __pycache__ -type d -prune -exec rm -rf {} +
 	@python=$$(command -v python$(LAYER_PYTHON) $(BIN)/python$(LAYER_PYTHON) | head -1); \
-	if "$${python:-false}" -m compileall -q -j 0 --invalidation-mode unchecked-hash build/gateway-layer/burstcache-gateway; then :; \
+	if "$${python:-false}" -m compileall -q -j 0 --invalidation-mode unchecked-hash $(GATEWAY_LAYER)/burstcache-gateway; then :; \
 	else echo "make: without python$(LAYER_PYTHON) the layer has no bytecode, and its cold start takes longer" >&2; fi
 
 validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## deploy: have SAM CLI and its linter check the template
