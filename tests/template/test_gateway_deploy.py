@@ -1,4 +1,4 @@
-"""Files that run the gateway elsewhere: systemd units, a container, an ECS task, a Kubernetes pod, a layer of Lambda."""
+"""Files that run the gateway elsewhere: systemd units, an image, an ECS task, a Kubernetes pod, a layer of Lambda."""
 
 from __future__ import annotations
 
