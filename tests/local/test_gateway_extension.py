@@ -1,4 +1,4 @@
-"""The gateway as a Lambda extension: it starts before the function, drains with the environment, and never runs by half."""
+"""The gateway as a Lambda extension: started before the function, drained with the environment, or an error."""
 
 from __future__ import annotations
 

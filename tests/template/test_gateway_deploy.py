@@ -99,6 +99,7 @@ def test_the_image_installs_locked_packages_and_ends_as_the_gateway_does() -> No
 
 def test_ecs_accepts_the_task() -> None:
     model = botocore.session.get_session().get_service_model("ecs").operation_model("RegisterTaskDefinition")
+    assert model.input_shape is not None
 
     report = ParamValidator().validate(task()[0], model.input_shape)
 

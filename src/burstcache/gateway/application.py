@@ -88,7 +88,7 @@ class GatewayApplication:
         if not target.key and request.method == b"POST" and _is_form(request):
             message = "An upload by a form is signed for S3 itself. Send it to S3, or use PUT."
             raise S3Error("NotImplemented", message)
-        upload = upload_of(request, request.passed_headers())
+        upload = upload_of(request, [*request.passed_headers(), *target.headers])
 
         async def send(body: AsyncIterator[bytes] | bytes | None) -> aiohttp.ClientResponse:
             method = request.method.decode()

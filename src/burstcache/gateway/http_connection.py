@@ -344,6 +344,11 @@ class HttpConnection(asyncio.Protocol):
             self._recorder.end_request(self._active, self.peer, is_complete=False)
 
     @property
+    def is_slow(self) -> bool:
+        """Whether the client has yet to read so much of the response that writing should wait."""
+        return self._is_write_paused
+
+    @property
     def has_begun(self) -> bool:
         """Whether the head of the response has been sent."""
         return self._is_answered
@@ -430,9 +435,9 @@ class HttpConnection(asyncio.Protocol):
             self._recorder.end_request(request, self.peer, is_complete=not self._is_lost)
         if self._is_refused or (request is not None and request.body is not None and not request.body.is_complete):
             self._linger()
-        elif request is None or not request.keeps_alive or self._is_closing_soon:
-            self._close()
-        elif not self._queue and self._has_ended:
+        elif (
+            request is None or not request.keeps_alive or self._is_closing_soon or (not self._queue and self._has_ended)
+        ):
             self._close()
         elif not self._queue:
             self._wait_for_head(IDLE_S)
@@ -444,16 +449,17 @@ class HttpConnection(asyncio.Protocol):
     async def _drain(self) -> None:
         if self._is_lost:
             raise ConnectionLostError("the client closed the connection")
-        if not self._is_write_paused:
-            return
-        self._writable = self._loop.create_future()
-        try:
-            async with asyncio.timeout(BODY_WITHIN_S):
-                await self._writable
-        except TimeoutError:
-            raise ConnectionLostError("the client does not read") from None
-        finally:
-            self._writable = None
+        while self._is_write_paused:
+            left_bytes = self._transport.get_write_buffer_size()
+            self._writable = self._loop.create_future()
+            try:
+                async with asyncio.timeout(BODY_WITHIN_S):
+                    await self._writable
+            except TimeoutError:
+                if self._transport.get_write_buffer_size() >= left_bytes:
+                    raise ConnectionLostError("the client does not read") from None
+            finally:
+                self._writable = None
 
     def _refuse_head(self) -> NoReturn:
         raise S3Error("RequestHeaderSectionTooLarge", f"The headers have more than {MAX_HEAD_BYTES} bytes.")

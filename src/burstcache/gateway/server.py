@@ -86,16 +86,6 @@ class Parts:
     access: Callable[[], Access]
 
 
-class Observer(Protocol):
-    """Learns of the states of a gateway, in its first process."""
-
-    def ready(self, port: int) -> None:
-        """Note that all processes listen. The port is 0 if they listen on Unix sockets alone."""
-
-    def stopping(self) -> None:
-        """Note that the gateway accepts no more connections."""
-
-
 @dataclass(frozen=True)
 class Shared:
     """What all processes share."""
@@ -104,6 +94,16 @@ class Shared:
     metrics_socket: socket.socket | None
     generations: Generations
     metrics: GatewayMetrics
+
+
+class Observer(Protocol):
+    """Learns of the states of a gateway, in its first process."""
+
+    def ready(self, port: int) -> None:
+        """Note that all processes listen. The port is 0 if they listen on Unix sockets alone."""
+
+    def stopping(self) -> None:
+        """Note that the gateway accepts no more connections."""
 
 
 def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
@@ -124,41 +124,43 @@ def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
         Generations(settings.processes),
         GatewayMetrics(settings.processes, started_s=time.time()),
     )
-    tcp = next((each for each in shared.sockets if each.family != socket.AF_UNIX), None)
-    port = 0 if tcp is None else int(tcp.getsockname()[1])
+    port = next((each.getsockname()[1] for each in shared.sockets if each.family != socket.AF_UNIX), 0)
     run = partial(_run_process, settings, parts, shared)
-    with ExitStack() as stack:
-        if settings.unix_socket and not inherited:
-            stack.callback(Path(settings.unix_socket).unlink, missing_ok=True)
+    with ExitStack() as until_end:
+        if not inherited and settings.unix_socket:
+            until_end.callback(Path(settings.unix_socket).unlink, missing_ok=True)
 
         def tell() -> None:
+            if port:
+                entry = _entry(settings, shared)
+                until_end.enter_context(registered(entry))
             observer.ready(port)
-            if tcp is not None:
-                entry = _entry(settings, shared, tcp)
-                stack.enter_context(registered(entry))
-                if shared.metrics_socket is not None:
-                    print(f"{entry.metrics_url} shows what it does", flush=True)
+            if shared.metrics_socket is not None:
+                print(f"{_url('http', shared.metrics_socket)}{METRICS.decode()} shows what it does", flush=True)
 
         if settings.processes == 1:
             run(0, tell, observer.stopping)
             return 0
-        return _supervise(settings, shared.sockets, run, tell, observer.stopping)
+        return _supervise(settings, shared, run, tell, observer.stopping)
 
 
-def _entry(settings: ServerSettings, shared: Shared, tcp: socket.socket) -> RegisteredGateway:
+def _entry(settings: ServerSettings, shared: Shared) -> RegisteredGateway:
     """Return what the other programs of this machine know of the gateway."""
 
-    def url(scheme: str, listener: socket.socket) -> str:
-        host, port = listener.getsockname()[:2]
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-
-    own = url("http" if settings.tls is None else "https", tcp)
+    tcp = next(each for each in shared.sockets if each.family != socket.AF_UNIX)
+    own = _url("http" if settings.tls is None else "https", tcp)
     if shared.metrics_socket is not None:
-        metrics_url = url("http", shared.metrics_socket) + METRICS.decode()
+        metrics_url = _url("http", shared.metrics_socket) + METRICS.decode()
     else:  # a certificate is for a name, by which this machine may not reach it
         metrics_url = own + METRICS.decode() if settings.tls is None else ""
     return RegisteredGateway(own, metrics_url, os.getpid(), settings.bucket)
+
+
+def _url(scheme: str, listener: socket.socket) -> str:
+    """Return the URL of a socket as seen from this machine."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _listen_tcp(host: str, port: int) -> socket.socket:
@@ -199,7 +201,7 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
 
 def _supervise(
     settings: ServerSettings,
-    sockets: list[socket.socket],
+    shared: Shared,
     run: Callable[..., None],
     ready: Callable[[], None],
     stopping: Callable[[], None],
@@ -254,9 +256,9 @@ def _supervise(
             is_told = True
             ready()
         if is_stopping:
-            if sockets[0].fileno() >= 0:
+            if shared.sockets[0].fileno() >= 0:
                 stopping()
-                for each in sockets:  # as long as one process has them open, the kernel accepts connections
+                for each in shared.sockets:  # as long as one process has them open, the kernel accepts connections
                     each.close()
             for pid in children:
                 with suppress(ProcessLookupError):
@@ -269,6 +271,7 @@ def _supervise(
                 is_stopping = True
                 os.write(writing, _SIGNAL)
                 continue
+            shared.generations.increment_all()
             logger().error("a process of the gateway ended, another one starts", code=code)
             while not is_stopping and time.monotonic() < started_s + _RESTART_S:
                 time.sleep(_RESTART_S / 20)
@@ -347,9 +350,9 @@ async def _serve(
     try:
         ready()
         await stopped.wait()
-        observation.own_paths.is_draining = True
         if lifeline is not None:
             loop.remove_reader(lifeline)
+        observation.own_paths.is_draining = True
         stopping()
         for server in servers:
             server.close()

@@ -189,6 +189,13 @@ class Reader:
         found = self._first(request, self._own_tiers)
         return found if isinstance(found, Response) else self._first(request, self._shared_tiers)
 
+    def needs_s3(self, request: Request) -> bool:
+        """Return True if only S3 can answer a read: memory has nothing, and there is no other tier. Never blocks."""
+        if self._digest is not None or self._has_express or request.range is not None:
+            return False
+        has_disk = self.large is not None and self.large.slices.has_disk
+        return not has_disk and self.local_cache.stored(request) is None
+
     def describe(self, request: Request) -> Response | None:
         """Return the response, without its body, to a read of an object that is known to be large."""
         return self._begin(request) or self._from_disk(request)
