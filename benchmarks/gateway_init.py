@@ -43,6 +43,7 @@ def _start(libraries: Path, memory_mb: int | None) -> tuple[float, float]:
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(libraries),
         "PYTHONDONTWRITEBYTECODE": "1",
+        "SSL_CERT_FILE": str(libraries / "burstcache" / "adapters" / "amazon_roots.pem"),  # as the extension has it
         "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
         "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     }
