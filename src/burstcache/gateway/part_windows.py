@@ -28,8 +28,8 @@ class PartWindows:
 
     Windows grow while the client reads on, so slow clients take little memory. What this machine has is read first.
     From the first slice that it lacks on, windows come from the shared tiers and S3, several at a time. A part of at
-    most 8 MiB takes one request to S3. One of at most 1 MiB is a single window, so that a write of the object during the
-    read cannot break it off.
+    most 8 MiB takes one request to S3. One of at most 1 MiB is a single window, so that a write during the read cannot
+    break it off.
     """
 
     def __init__(self, slices: Slices, in_thread: Read) -> None:
