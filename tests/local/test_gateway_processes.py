@@ -24,7 +24,7 @@ from support.waiting import LIMIT_S, until
 pytestmark = pytest.mark.slow
 
 _READERS = 50
-_WRITES = 20
+_WRITES = 12
 _MOST_CONNECTIONS = 1000
 _SMALL, _LARGE = "small", "large"
 _COPIES = {_SMALL: 1, _LARGE: 1_100_000}  # of the version's number: more than 8 MiB are kept in slices

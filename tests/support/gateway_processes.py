@@ -56,7 +56,11 @@ class Gateway:
         if self.unix_socket:
             connection.sock = socket.socket(socket.AF_UNIX)
             connection.sock.settimeout(LIMIT_S)
-            connection.sock.connect(self.unix_socket)
+            try:
+                connection.sock.connect(self.unix_socket)
+            except OSError:
+                connection.close()
+                raise
         else:
             connection.connect()
         return connection

@@ -86,6 +86,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Ignore clients that hang up."""
+
 
 @contextmanager
 def store_of_writes() -> Iterator[Store]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from burstcache.gateway import http_connection
 from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.http_messages import HttpRequest, response_head
+from burstcache.gateway.recorder import Unrecorded
 from support.waiting import LIMIT_S
 
 
@@ -49,19 +50,6 @@ class _Recorder:
         connection.send(200, response_head(200, [("content-length", str(len(text)))]), text)
 
 
-class _Unrecorded:
-    """Recorder that records nothing."""
-
-    def open_connection(self) -> None:
-        pass
-
-    def close_connection(self) -> None:
-        pass
-
-    def end_request(self, request: HttpRequest, peer: str, *, is_complete: bool) -> None:
-        pass
-
-
 def _exchange(*pieces: bytes, ends: bool = True) -> tuple[_Recorder, bytes]:
     """Send pieces on a connection, and return what the application has seen and all that came back.
 
@@ -75,7 +63,7 @@ def _exchange(*pieces: bytes, ends: bool = True) -> tuple[_Recorder, bytes]:
 async def _exchanged(pieces: Sequence[bytes], *, ends: bool) -> tuple[_Recorder, bytes]:
     application, connections = _Recorder(), set[HttpConnection]()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: HttpConnection(application, connections, _Unrecorded()), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: HttpConnection(application, connections, Unrecorded()), "127.0.0.1", 0)
     async with server, asyncio.timeout(LIMIT_S):
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         for piece in pieces:
@@ -233,7 +221,7 @@ def test_each_byte_of_a_slow_head_does_not_give_it_more_time(monkeypatch: pytest
     async def drip() -> int:
         connections, sent = set[HttpConnection](), 0
         server = await asyncio.get_running_loop().create_server(
-            lambda: HttpConnection(_Recorder(), connections, _Unrecorded()), "127.0.0.1", 0
+            lambda: HttpConnection(_Recorder(), connections, Unrecorded()), "127.0.0.1", 0
         )
         async with server, asyncio.timeout(LIMIT_S):
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
