@@ -23,7 +23,7 @@ FILES = tuple(f"s3tests/functional/test_{name}.py" for name in ("s3", "headers",
 
 _PLUGIN = Path(__file__).with_name("outcome_plugin.py")
 _UV = str(Path(sys.executable).with_name("uv"))
-_TEST_LIMIT_S = 20
+_TEST_LIMIT_S = 60
 _SILENCE_LIMIT_S = 3 * _TEST_LIMIT_S  # set-up, call and teardown
 _CHUNK = 100
 _POLL_S = 0.2
