@@ -36,7 +36,6 @@ class Generations:
         """Start a new generation of a key. `process` is the index of the caller's process."""
         self._counters[process * _SLOTS + _slot(hash_)] += 1
 
-
     def increment_all(self) -> None:
         """Start a new generation of all keys, since a process has died, perhaps in the middle of a write.
 
