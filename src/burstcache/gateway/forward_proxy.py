@@ -145,7 +145,7 @@ class ForwardProxy:
 
 
 def proxied_target(url: bytes) -> Target:
-    """Return what a URL of S3 addresses. Raise S3Error if it is malformed."""
+    """Return the target of a URL of S3. Raise S3Error if it is malformed."""
     if (found := _ABSOLUTE.fullmatch(url)) is None:
         raise S3Error("InvalidURI", "Couldn't parse the specified URI.")
     host, rest = found["host"].decode("latin-1").lower(), found["rest"] or b"/"

@@ -41,7 +41,7 @@ class Application(Protocol):
         """Answer by `send`, or by `begin`, `write` and `end`."""
 
 
-class Recorder(Protocol):
+class RequestRecorder(Protocol):
     """What counts connections and requests."""
 
     def open_connection(self) -> None:
@@ -138,7 +138,7 @@ class HttpConnection(asyncio.Protocol):
         closed: Done once the connection is closed.
     """
 
-    def __init__(self, application: Application, connections: set[HttpConnection], recorder: Recorder) -> None:
+    def __init__(self, application: Application, connections: set[HttpConnection], recorder: RequestRecorder) -> None:
         """Create the protocol of a connection.
 
         Args:

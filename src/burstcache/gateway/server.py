@@ -148,7 +148,7 @@ def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
 
 
 def _entry(settings: ServerSettings, shared: Shared) -> RegisteredGateway:
-    """Return what the other programs of this machine know of the gateway."""
+    """Return the gateway's entry for other programs of this machine."""
 
     def url(scheme: str, listener: socket.socket | None) -> str:
         if listener is None:
