@@ -27,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz chaos chaos-evidence soak wheels build layer validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -42,7 +42,7 @@ FAST_ASIDE := $(patsubst %,tests/%/,contract golden template) \
 
 # The comment of a target begins with its group.
 LIST = @for group in $(1); do echo "$$group"; \
-	sed -nE "s/^([a-z-]+):.*\#\# $$group: (.*)/  make \1\t\2/p" $(MAKEFILE_LIST) | expand -t 26; done
+	sed -nE "s/^([a-z0-9-]+):.*\#\# $$group: (.*)/  make \1\t\2/p" $(MAKEFILE_LIST) | expand -t 26; done
 
 help: ## develop: show the targets
 	$(call LIST,try decide deploy develop)
@@ -72,6 +72,8 @@ lock: ## develop: write the locks anew, after a version in pyproject.toml, a req
 	  pyproject.toml tools/pyproject.toml -o $(LOCK)
 	for folder in src cloudformation examples/thumbnails/src; do $(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.14 --no-header \
 	  --no-annotate --no-strip-extras -c $(LOCK) $$folder/requirements.txt -o $$folder/requirements.txt || exit 1; done
+	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --no-annotate --no-strip-extras \
+	  -c $(LOCK) --extra gateway pyproject.toml -o deploy/gateway/requirements.txt
 	for python in $(PYTHONS); do for processor in x86_64 aarch64; do $(BIN)/uv pip install -q --dry-run --only-binary :all: --target build/wheels \
 	  --python-version $$python --python-platform $$processor-manylinux_2_28 --require-hashes -r $(LOCK) || exit 1; done; done
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:clients -o $(CLIENTS_LOCK)
@@ -141,6 +143,13 @@ pool-soak: setup ## evidence: 20,000 PUTs, GETs and deletes through the pool whi
 fuzz: setup ## evidence: 100,000 requests of every kind to the local run's front door, from where the last run was cut off; REQUESTS=N
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(REQUESTS)
 
+fuzz-gateway: setup ## evidence: 100,000 requests of every kind, damaged ones too, to gateways in front of moto; REQUESTS=N
+	PYTHONPATH=tests $(BIN)/python -m fuzz.gateway $(REQUESTS)
+
+STORE ?= moto
+s3-tests: setup ## evidence: run Ceph's conformance tests of S3 straight and through the gateway: build/s3tests; STORE=versitygw, SUITE=PATH of a clone
+	PYTHONPATH=tests $(BIN)/python -m s3tests all --store $(STORE) $(if $(SUITE),--suite "$(SUITE)")
+
 soak: setup ## evidence: two hours of load with a fault every minute, in legs of an hour: build/soak, begins the leg that was cut off anew
 	PYTHONPATH=tests $(BIN)/python -m chaos.soak
 
@@ -174,6 +183,23 @@ layer: setup ## deploy: build the library as a layer for Lambda functions: build
 	  --only-binary :all: --require-hashes -r src/requirements.txt
 	cp -R src/burstcache build/layer/python
 	find build/layer -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Lambda's /opt cannot be written, so what is not compiled here is compiled at every cold start. That takes a Python of the
+# same version.
+LAYER_PYTHON ?= 3.14
+LAYER_PROCESSOR ?= aarch64
+GATEWAY_LAYER ?= build/gateway-layer
+gateway-layer: setup ## deploy: build the gateway as a Lambda extension: build/gateway-layer; LAYER_PYTHON=3.13, LAYER_PROCESSOR=x86_64
+	rm -rf $(GATEWAY_LAYER)
+	$(BIN)/uv pip install -q --target $(GATEWAY_LAYER)/burstcache-gateway --python-version $(LAYER_PYTHON) \
+	  --python-platform $(LAYER_PROCESSOR)-manylinux2014 --only-binary :all: --require-hashes -r deploy/gateway/requirements.txt
+	cp -R src/burstcache $(GATEWAY_LAYER)/burstcache-gateway
+	mkdir $(GATEWAY_LAYER)/extensions
+	cp deploy/gateway/lambda-extension $(GATEWAY_LAYER)/extensions/burstcache-gateway
+	find $(GATEWAY_LAYER) -name __pycache__ -type d -prune -exec rm -rf {} +
+	@python=$$(command -v python$(LAYER_PYTHON) $(BIN)/python$(LAYER_PYTHON) | head -1); \
+	if "$${python:-false}" -m compileall -q -j 0 --invalidation-mode unchecked-hash $(GATEWAY_LAYER)/burstcache-gateway; then :; \
+	else echo "make: without python$(LAYER_PYTHON) the layer has no bytecode, and its cold start takes longer" >&2; fi
 
 validate: $(SAM_VENV)/.sam-$(SAM_VERSION) ## deploy: have SAM CLI and its linter check the template
 	$(SAM) validate --lint

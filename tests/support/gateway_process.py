@@ -33,7 +33,7 @@ def gateway(
     Args:
         origin_url: The S3 behind it.
         bucket: The bucket that it caches.
-        keys: Secrets of the clients' access keys.
+        keys: Secrets of the clients' access keys. Empty: none is told.
         own: Access key and secret that the gateway signs with.
         arguments: Further arguments of the command.
     """
@@ -41,8 +41,10 @@ def gateway(
         file = Path(folder) / "keys"
         file.touch(mode=0o600)
         file.write_text("".join(f"{key} {secret}\n" for key, secret in keys.items()))
-        command = [sys.executable, "-m", "burstcache.command", "gateway", "--port", "0", "--bucket", bucket]
-        command += ["--origin-endpoint", origin_url, "--region", REGION, "--keys-file", str(file), *arguments]
+        command = [sys.executable, "-m", "burstcache.gateway", "--port", "0", "--bucket", bucket]
+        command += ["--origin-endpoint", origin_url, "--region", REGION, *arguments]
+        if keys:
+            command += ["--keys-file", str(file)]
         variables = {"AWS_ACCESS_KEY_ID": own[0], "AWS_SECRET_ACCESS_KEY": own[1], "PYTHONPATH": PYTHONPATH}
         with subprocess.Popen(command, env=os.environ | variables, stdout=subprocess.PIPE, text=True) as process:
             try:

@@ -52,7 +52,8 @@ def pin(line: str) -> str:
 
 LOCK = locked("requirements.lock")
 PACKAGES = {
-    folder: locked(f"{folder}/requirements.txt") for folder in ("src", "cloudformation", "examples/thumbnails/src")
+    folder: locked(f"{folder}/requirements.txt")
+    for folder in ("src", "cloudformation", "deploy/gateway", "examples/thumbnails/src")
 }
 SAM_LOCK = locked("requirements-sam.lock")
 CLIENTS_LOCK = locked("tests/clients/requirements.lock")

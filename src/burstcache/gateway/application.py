@@ -73,7 +73,7 @@ class GatewayApplication:
         read = self._read_of(request, target)
         if read is not None and await self._reads.respond(request, connection, target, read):
             return
-        if target.key and request.method in _READS and target.bucket == self._cache.bucket:
+        if read is None and target.key and request.method in _READS and target.bucket == self._cache.bucket:
             self._cache.note_bypass(target.key)
         await self._forward(request, connection, target)
 
@@ -88,7 +88,7 @@ class GatewayApplication:
         if not target.key and request.method == b"POST" and _is_form(request):
             message = "An upload by a form is signed for S3 itself. Send it to S3, or use PUT."
             raise S3Error("NotImplemented", message)
-        upload = upload_of(request, request.passed_headers())
+        upload = upload_of(request, [*request.passed_headers(), *target.headers])
 
         async def send(body: AsyncIterator[bytes] | bytes | None) -> aiohttp.ClientResponse:
             method = request.method.decode()

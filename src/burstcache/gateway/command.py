@@ -27,8 +27,12 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _OWN_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
-def work(args: argparse.Namespace) -> int:
+def work(args: argparse.Namespace, when_ready: Callable[[], object] = lambda: None) -> int:
     """Serve until SIGTERM or Ctrl-C, and return the exit code.
+
+    Args:
+        args: The parsed arguments.
+        when_ready: Called once the gateway listens.
 
     Raises:
         InvalidSettingError: An option is invalid, or the address is in use.
@@ -36,11 +40,13 @@ def work(args: argparse.Namespace) -> int:
     _check(args)
     _forget_own_endpoint(args)
     tls = _tls(args)
-    make_client = partial(_client, args)
-    with make_client() as client:  # fails now, and once, if the bucket or the stack is unknown
-        bucket = client.bucket_name
-    parts = Parts(client=make_client, origin=_origin, access=partial(_access, args))
-    parts.access()  # as above, for credentials
+    client, access = _client(args), _access(args)  # fails now, and once, if the stack or the credentials are unknown
+    bucket = client.bucket_name
+    if args.processes == 1:
+        parts = Parts(client=lambda: client, origin=_origin, access=lambda: access)
+    else:
+        client.close()
+        parts = Parts(client=partial(_client, args), origin=_origin, access=partial(_access, args))
     settings = ServerSettings(
         host=args.host,
         port=args.port,
@@ -58,7 +64,7 @@ def work(args: argparse.Namespace) -> int:
     )
 
     try:
-        return serve(settings, parts, _Announcer(args, bucket, is_tls=tls is not None))
+        return serve(settings, parts, _Announcer(args, bucket, when_ready, is_tls=tls is not None))
     except OSError as error:
         where = f"--unix-socket {error.filename}" if error.filename else f"--host {args.host} --port {args.port}"
         raise InvalidSettingError(f"{where}: {error.strerror or error}") from error
@@ -67,8 +73,11 @@ def work(args: argparse.Namespace) -> int:
 class _Announcer:
     """Tells the user and the service manager of the gateway's states."""
 
-    def __init__(self, args: argparse.Namespace, bucket: str, *, is_tls: bool) -> None:
+    def __init__(
+        self, args: argparse.Namespace, bucket: str, when_ready: Callable[[], object], *, is_tls: bool
+    ) -> None:
         self._args = args
+        self._when_ready = when_ready
         self._bucket = bucket
         self._is_tls = is_tls
 
@@ -77,6 +86,7 @@ class _Announcer:
         url = f"{'https' if self._is_tls else 'http'}://{host}:{port}" if port else "a Unix socket"
         print(f"{url} reads {self._bucket}; Ctrl-C ends it", flush=True)
         notify(f"READY=1\nSTATUS=Reads {self._bucket}")
+        self._when_ready()
 
     def stopping(self) -> None:
         notify("STOPPING=1\nSTATUS=Waits for requests under way")

@@ -26,6 +26,7 @@ from burstcache.gateway.signatures import Secret
 from burstcache.logs import logger
 
 _CHECK_S = 1.0  # between two looks for stale sources
+_IDLE_S = 10.0  # longer without a look: stale secrets are not believed
 _FAILED_S = 30.0  # the same after a source could not be read
 _INTERVAL_S = 2.0  # between two reads
 _UNKNOWN_S = 30.0  # between two reads for the same unknown key
@@ -78,11 +79,17 @@ class KeyRing:
         self._check_at_s = self._read_at_s + _CHECK_S
 
     def find(self, access_key: str) -> Secret | None:
-        """Return the secret of an access key from memory. Stale sources are read in the background."""
+        """Return the secret of an access key from memory. Stale sources are read in the background.
+
+        After a while without a look, stale secrets are unknown until the sources are read. A key may be long removed.
+        """
         now_s = self._clock.monotonic_s()
         if now_s >= self._check_at_s:
+            was_idle = now_s >= self._check_at_s + _IDLE_S
             self._check_at_s = now_s + _CHECK_S
             if any(source.is_stale() for source in self._sources):
+                if was_idle:
+                    self._secrets = {}
                 with self._lock:
                     self._start()
         return self._secrets.get(access_key)
@@ -231,7 +238,7 @@ class SecretsManagerKeys:
 class KeysFile:
     """A file of access keys: a line `ACCESS_KEY SECRET_KEY` for each, or the format of ~/.aws/credentials.
 
-    Lines that begin with # are comments. A change is noticed within two seconds. A file is read when nobody has written
+    Lines that begin with # are comments. A change is read within three seconds. A file is read when nobody has written
     it for a second, so that it is never read by half.
     """
 

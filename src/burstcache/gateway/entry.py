@@ -27,13 +27,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments, beginning with `gateway`. None: the process's own.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    parser = _Parser(prog="burstcache gateway", description=_PURPOSE)
-    options(parser)
     try:
-        return _work(parser.parse_args(words[1:]))
+        return _work(parse_arguments(words[1:]))
     except BurstcacheError as error:
         print(f"burstcache: {in_one_line(error)}", file=sys.stderr)
         return _USAGE_ERROR if isinstance(error, InvalidSettingError) else _FAILURE
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Parse the command's arguments.
+
+    Raises:
+        InvalidSettingError: An argument is unknown or invalid.
+    """
+    parser = _Parser(prog="burstcache gateway", description=_PURPOSE)
+    options(parser)
+    return parser.parse_args(words)
 
 
 def _work(args: argparse.Namespace) -> int:

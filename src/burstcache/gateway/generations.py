@@ -23,18 +23,25 @@ class Generations:
     """
 
     def __init__(self, processes: int) -> None:
-        self._counters = memoryview(mmap.mmap(-1, 8 * _SLOTS * processes)).cast("Q")
+        self._counters = memoryview(mmap.mmap(-1, 8 * (_SLOTS * processes + 1))).cast("Q")
         self._columns = range(0, _SLOTS * processes, _SLOTS)
         self.is_shared = processes > 1
 
     def current(self, hash_: str) -> int:
         """Return the current generation of the key with this hash."""
         slot = _slot(hash_)
-        return sum(self._counters[column + slot] for column in self._columns)
+        return self._counters[-1] + sum(self._counters[column + slot] for column in self._columns)
 
     def increment(self, hash_: str, process: int) -> None:
         """Start a new generation of a key. `process` is the index of the caller's process."""
         self._counters[process * _SLOTS + _slot(hash_)] += 1
+
+    def increment_all(self) -> None:
+        """Start a new generation of all keys, since a process has died, perhaps in the middle of a write.
+
+        Only the process that supervises the others may call this.
+        """
+        self._counters[-1] += 1
 
 
 class GenerationCheck:

@@ -25,7 +25,7 @@ BODY_WITHIN_S = (
 )
 _FRAMING = frozenset({b"host", b"content-length", b"transfer-encoding"})
 _BODY_BYTES = 1 << 18  # bytes of a request's body that are buffered before reading pauses
-_WRITE_BYTES = 1 << 18  # bytes of a response that are buffered before writing pauses
+_WRITE_BYTES = 1 << 16  # bytes of a response that are buffered before writing pauses
 _JOINED_BYTES = 1 << 16  # longest body that is copied behind its head
 _LINGER_S = 2.0
 _MOST_PIPELINED = 8  # requests that are parsed before the first one is answered
@@ -344,6 +344,11 @@ class HttpConnection(asyncio.Protocol):
             self._recorder.end_request(self._active, self.peer, is_complete=False)
 
     @property
+    def is_slow(self) -> bool:
+        """Whether the client has yet to read so much of the response that writing should wait."""
+        return self._is_write_paused
+
+    @property
     def has_begun(self) -> bool:
         """Whether the head of the response has been sent."""
         return self._is_answered
@@ -444,16 +449,17 @@ class HttpConnection(asyncio.Protocol):
     async def _drain(self) -> None:
         if self._is_lost:
             raise ConnectionLostError("the client closed the connection")
-        if not self._is_write_paused:
-            return
-        self._writable = self._loop.create_future()
-        try:
-            async with asyncio.timeout(BODY_WITHIN_S):
-                await self._writable
-        except TimeoutError:
-            raise ConnectionLostError("the client does not read") from None
-        finally:
-            self._writable = None
+        while self._is_write_paused:
+            left_bytes = self._transport.get_write_buffer_size()
+            self._writable = self._loop.create_future()
+            try:
+                async with asyncio.timeout(BODY_WITHIN_S):
+                    await self._writable
+            except TimeoutError:
+                if self._transport.get_write_buffer_size() >= left_bytes:
+                    raise ConnectionLostError("the client does not read") from None
+            finally:
+                self._writable = None
 
     def _refuse_head(self) -> NoReturn:
         raise S3Error("RequestHeaderSectionTooLarge", f"The headers have more than {MAX_HEAD_BYTES} bytes.")

@@ -118,6 +118,8 @@ class ObjectCache:
     async def find(self, request: Request) -> Response | Miss:
         """Return the response of the first tier above S3, which lacks the body of a large object, or a miss."""
         reader = self._reader
+        if reader.needs_s3(request):  # a thread would find nothing
+            return reader.miss()
         try:
             found = await asyncio.wrap_future(self.client.submit(reader.find, request))
         except BurstcacheError as error:

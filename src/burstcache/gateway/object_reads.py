@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from functools import partial
+from collections.abc import Callable
+from contextlib import aclosing
 
 import aiohttp
 
-from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, PreconditionFailedError
+from burstcache.core.errors import ObjectNotFoundError, PreconditionFailedError
 from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.http_messages import HttpRequest
-from burstcache.gateway.object_cache import RECALLED_BYTES, Body, ObjectCache
+from burstcache.gateway.object_cache import Body, ObjectCache
 from burstcache.gateway.origin import Origin, lower_names, unavailable
+from burstcache.gateway.part_windows import PartWindows
 from burstcache.gateway.responses import absence, entry_head, hit_head, miss_headers, passed_headers, relay
 from burstcache.gateway.s3_requests import ObjectRead, Target
-from burstcache.serve.buffers import blank
 from burstcache.serve.large_objects import Part
 from burstcache.serve.reader import Miss
 from burstcache.serve.shared_reads import flight_key
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 
-_FIRST_WINDOW_BYTES = 1 << 18  # one slice; each further window is twice as long, if the client keeps reading
-_MOST_WINDOW_BYTES = 8 << 20
-_MOST_AHEAD = 3  # windows that are read while one is sent
-_WINDOWS_BYTES = 256 << 20  # of all clients of a process; beyond, each has one window at a time
-_RECORDED_BYTES = 128 << 20  # of bodies that are on their way into the cache, per process
+_RECORDED_BYTES = 256 << 20  # of bodies on their way into the cache, until their clients have them, per process
+_UNCOUNTED_BYTES = 1 << 18  # bodies up to this size do not count, so that slow clients of others do not keep them out
 _FOLLOWED_S = 10.0  # how long a read waits for an identical one
 _MOST_VERSIONS = 3  # attempts to read an object that is overwritten during the read
 _NOT_FOUND = 404
@@ -41,7 +38,8 @@ class ObjectReads:
         self._origin = origin
         self._flights: dict[object, asyncio.Future[None]] = {}  # of reads of S3 whose bodies are kept
         self._recorded_bytes = 0
-        self._windows_bytes = 0
+        client = cache.client
+        self._windows = PartWindows(client.large.slices, lambda call: asyncio.wrap_future(client.submit(_called, call)))
 
     def respond_now(self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead) -> bool:
         """Answer a read from memory. Return False if that is impossible."""
@@ -145,72 +143,32 @@ class ObjectReads:
     ) -> None:
         cache, headers = self._cache, miss_headers(response, read)
         length_bytes = int(lower.get("content-length", 0))
-        has_room = length_bytes <= _RECORDED_BYTES - self._recorded_bytes
+        counted_bytes = length_bytes if length_bytes > _UNCOUNTED_BYTES else 0
+        has_room = counted_bytes <= _RECORDED_BYTES - self._recorded_bytes
         if not (has_room and cache.keeps(wanted, response.status, lower, miss)):
             if await relay(connection, request, response, headers):
                 cache.note_absence(wanted, miss)
             return
-        self._recorded_bytes += length_bytes
+        self._recorded_bytes += counted_bytes
+
+        def keep(body: bytes) -> None:
+            cache.keep(wanted, response.status, lower, body, miss)
+            if (flight := self._flights.get(key := flight_key(wanted))) is not None:
+                self._land(key, flight)  # others need not wait until this client has its response
+
         try:
-            keep = partial(cache.keep, wanted, response.status, lower, miss=miss)
             await relay(connection, request, response, headers, keep)
         finally:
-            self._recorded_bytes -= length_bytes
+            self._recorded_bytes -= counted_bytes
 
     async def _send_part(self, connection: HttpConnection, status: int, head: bytes, part: Part) -> None:
-        """Send a response whose body is a part of a large object.
-
-        It is read in windows, which grow while the client reads on, so that slow clients take little memory. Then more
-        windows are read ahead, over several connections.
-        """
-        windows = deque[_Window]()
-        position, size_bytes = part.start, _FIRST_WINDOW_BYTES
-        slices = self._cache.client.large.slices
-        try:
-            while windows or position < part.end:
-                most = _MOST_AHEAD if size_bytes == _MOST_WINDOW_BYTES else 0
-                while position < part.end and (
-                    not windows or (len(windows) <= most and self._windows_bytes < _WINDOWS_BYTES)
-                ):
-                    end = min(part.end, position - position % size_bytes + size_bytes)
-                    body = slices.recall(part.version, position, end) if end - position <= RECALLED_BYTES else None
-                    if body is None:
-                        into = blank(end - position)
-                        windows.append(_Window(into, asyncio.wrap_future(slices.begin(part.version, position, into))))
-                    else:
-                        windows.append(_Window(body))
-                    self._windows_bytes += end - position
-                    position = end
-                    if body is None or size_bytes < RECALLED_BYTES:
-                        size_bytes = min(2 * size_bytes, _MOST_WINDOW_BYTES)
-                window = windows[0]
-                if window.arrived is not None:
-                    try:
-                        await window.arrived
-                    except (PreconditionFailedError, ObjectNotFoundError):
-                        raise
-                    except BurstcacheError as error:
-                        raise unavailable(error) from error
+        """Send a response whose body is a part of a large object."""
+        async with aclosing(self._windows.read(part)) as windows:
+            async for body in windows:
                 if not connection.has_begun:
                     connection.begin(status, head)
-                await connection.write(window.body)
-                self._windows_bytes -= len(windows.popleft().body)
-        finally:
-            for window in windows:
-                self._windows_bytes -= len(window.body)
-                if window.arrived is not None:
-                    window.arrived.cancel()
+                await connection.write(body)
         connection.end()
-
-
-class _Window:
-    """A part of a body, and when it has arrived. None: it is there."""
-
-    __slots__ = ("arrived", "body")
-
-    def __init__(self, body: Body, arrived: asyncio.Future[str] | None = None) -> None:
-        self.body = body
-        self.arrived = arrived
 
 
 def send_hit(connection: HttpConnection, wanted: Request, read: ObjectRead, response: Response, body: Body) -> None:
@@ -219,3 +177,7 @@ def send_hit(connection: HttpConnection, wanted: Request, read: ObjectRead, resp
         connection.send(_NOT_FOUND, *absence(wanted, response))
     else:
         connection.send(response.status, hit_head(wanted, read, response), b"" if wanted.method == "HEAD" else body)
+
+
+def _called(call: Callable[[], bytes | None]) -> bytes | None:
+    return call()

@@ -10,12 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
 from botocore.credentials import RefreshableCredentials
 from botocore.httpsession import get_cert_path
 from yarl import URL
 
+from burstcache.adapters.clock import SystemClock
+from burstcache.gateway.http_connection import ConnectionLostError
+from burstcache.gateway.origin_signer import OriginSigner
 from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import Target
 from burstcache.gateway.uploads import EMPTY_SHA256
@@ -24,7 +25,6 @@ _AWS_HOST = re.compile(
     r"(?P<service>s3[.-](?:[a-z-]+\.)*?)(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)(?P<domain>\.amazonaws\..+)"
 )
 _IN_HOST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")  # names with dots do not match S3's certificate
-_SIGNED = frozenset({"content-type", "content-md5", "content-encoding", "range"})
 _NO_AUTO_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _CONNECT_S = 5.0
 _READ_S = 300.0  # S3 sends a byte every few seconds while it completes an upload; other stores may not
@@ -32,14 +32,6 @@ _GLOBAL_REGION = "us-east-1"
 _REGION_HEADER = "x-amz-bucket-region"
 
 Headers = list[tuple[str, str]]
-
-
-class _Signer(S3SigV4Auth):
-    """botocore's signer of S3 requests, for a payload that is known by its hash alone."""
-
-    def payload(self, request: Any) -> str:
-        """Return the hash, or the name of the scheme, that the request already states."""
-        return str(request.context["payload"])
 
 
 class Origin:
@@ -56,6 +48,7 @@ class Origin:
             client: A boto3 client of S3: its endpoint, region, credentials and configuration apply.
         """
         self._credentials: Any = client._request_signer._credentials  # None: requests are not signed
+        self._signer = OriginSigner(SystemClock())
         self._region: str = client.meta.region_name or _GLOBAL_REGION
         self.endpoint: str = client.meta.endpoint_url.rstrip("/")
         config = getattr(client.meta.config, "s3", None) or {}
@@ -85,7 +78,7 @@ class Origin:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=_NO_AUTO_HEADERS,
-            read_bufsize=1 << 18,
+            read_bufsize=1 << 16,
             max_line_size=1 << 16,
             max_field_size=1 << 16,
             **session_arguments,
@@ -137,7 +130,7 @@ class Origin:
                 method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise unavailable(error) from error
+            raise _cause(error) from error
 
     async def _region_of(self, bucket: str) -> str:
         """Return the region of a bucket. The first request for a bucket asks S3, since bodies cannot be sent twice."""
@@ -182,19 +175,22 @@ class Origin:
         if self._credentials is None:
             return headers
         credentials = await self._frozen_credentials()
-        request = AWSRequest(method=method, url=url)
-        for name, value in headers:
-            if name in _SIGNED or name.startswith("x-amz-"):
-                request.headers[name] = value  # a repeated header gets one more line
-        request.context["payload"] = payload
-        _Signer(credentials, "s3", region).add_auth(request)
-        rest = [(name, value) for name, value in headers if not (name in _SIGNED or name.startswith("x-amz-"))]
-        return [*rest, *request.headers.items()]
+        return self._signer.sign(credentials, region, method, url, headers, payload)
 
     async def _frozen_credentials(self) -> Any:
         if isinstance(self._credentials, RefreshableCredentials) and self._credentials.refresh_needed():
             return await asyncio.to_thread(self._credentials.get_frozen_credentials)  # may ask another service
         return self._credentials.get_frozen_credentials()
+
+
+def _cause(error: BaseException) -> Exception:
+    """Return the error of a failed request: that of the client's body, or that S3 cannot be reached."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, S3Error | ConnectionLostError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return unavailable(error)
 
 
 def unavailable(error: BaseException) -> S3Error:

@@ -21,6 +21,7 @@ from burstcache.web.response import Response
 _CHANGING = ("age", "date")
 _MEMORY_HIT = (("accept-ranges", "bytes"), ("x-cache-tier", "memory"), ("x-cache", "hit"))
 _MISS = (("x-cache", "miss"), ("x-cache-tier", "s3"), ("x-cache-bound", "0"))
+_PIECE_BYTES = 1 << 18  # that a slow client gets at a time
 _WITHOUT_BODY = (204, 304)
 _NOT_FOUND = 404
 
@@ -119,7 +120,8 @@ async def relay(
         request: The client's request.
         response: S3's response.
         headers: The headers to send.
-        keep: Gets the whole body before the client does. A slow client then does not slow down the reading.
+        keep: Gets the whole body before the client does. A slow client does not slow down the reading: it gets the rest
+            of its response from the whole body.
     """
     status = response.status
     has_body = request.method != b"HEAD" and status not in _WITHOUT_BODY
@@ -133,6 +135,7 @@ async def relay(
         connection.end()
         return request.method == b"HEAD" and status == _NOT_FOUND
     first, recorded = b"", list[bytes]()
+    sent_bytes = recorded_bytes = 0
     try:
         async for chunk in response.content.iter_any():
             first = first or chunk
@@ -140,12 +143,20 @@ async def relay(
             if keep is None:
                 await connection.write(data)
             else:
+                if sent_bytes == recorded_bytes and not connection.is_slow:
+                    connection.write_soon(data)
+                    sent_bytes += len(chunk)
                 recorded.append(chunk)
-                connection.write_soon(data)
+                recorded_bytes += len(chunk)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise _broken_off(error) from error
     if keep is not None:
-        keep(b"".join(recorded))
+        body = b"".join(recorded)
+        recorded.clear()
+        keep(body)
+        for start in range(sent_bytes, len(body), _PIECE_BYTES):
+            piece = body[start : start + _PIECE_BYTES]
+            await connection.write(chunked(piece) if is_chunked else piece)
     if is_chunked:
         connection.write_soon(chunked(b""))
     connection.end()

@@ -17,7 +17,20 @@ Query = tuple[tuple[str, str], ...]
 _SAFE = "/-_.~"
 # Query parameters that do not select another object or representation. SDKs name their operation by `x-id`.
 _WITHOUT_EFFECT = frozenset({"x-id"})
-_SIGNATURE = "x-amz-"  # of a presigned URL, in any case
+# Query parameters of a presigned URL. Its others that begin with `x-amz-` are headers that the signer has moved there.
+_SIGNATURE = frozenset(
+    f"x-amz-{name}"
+    for name in (
+        "algorithm",
+        "content-sha256",
+        "credential",
+        "date",
+        "expires",
+        "security-token",
+        "signature",
+        "signedheaders",
+    )
+)
 _OVERRIDES = frozenset(
     f"response-{name}"
     for name in (
@@ -60,12 +73,14 @@ class Target:
         key: The object's key. Empty: the bucket.
         hash: The key's hash, empty without a key.
         query: The decoded query parameters, without those of a signature.
+        headers: Headers that a presigned URL has in its query, with names in lower case.
     """
 
     bucket: str
     key: str
     hash: str
     query: Query
+    headers: Query = ()
 
     @property
     def path(self) -> str:
@@ -140,13 +155,14 @@ def parse_target(target: bytes, bucket: str) -> Target:
         bucket, _, key = path[1:].partition("/")
     else:
         key = path[1:]
-    pairs = []
+    pairs, headers = [], []
     for pair in filter(None, raw_query.split(b"&")):
-        name, _, value = pair.replace(b"+", b" ").partition(b"=")
-        decoded = _decoded(name)
-        if not decoded.lower().startswith(_SIGNATURE):
-            pairs.append((decoded, _decoded(value)))
-    return Target(bucket, key, key_hash(key) if key else "", tuple(pairs))
+        name, _, value = (_decoded(each) for each in pair.replace(b"+", b" ").partition(b"="))
+        if not (lower := name.lower()).startswith("x-amz-"):
+            pairs.append((name, value))
+        elif lower not in _SIGNATURE:
+            headers.append((lower, value))
+    return Target(bucket, key, key_hash(key) if key else "", tuple(pairs), tuple(headers))
 
 
 def _decoded(text: bytes) -> str:
@@ -192,6 +208,8 @@ _USUAL = _HARMLESS - {b"x-amz-checksum-mode"} | {
 
 def object_read(request: HttpRequest, target: Target) -> ObjectRead | None:
     """Return what a GET or HEAD asks of an object. None: only S3 can answer it."""
+    if target.headers:
+        return None
     conditions, range_, wants_checksum, overrides = dict[str, str](), None, False, dict[str, str]()
     for name, value in request.headers:
         if name in _USUAL:

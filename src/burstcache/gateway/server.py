@@ -117,51 +117,50 @@ def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
     Raises:
         OSError: The address cannot be bound.
     """
-    sockets = inherited_sockets()
-    is_own = not sockets
-    sockets = sockets or _listen(settings)
-    port = next((each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX), 0)
+    inherited = inherited_sockets()
     shared = Shared(
-        sockets,
+        inherited or _listen(settings),
         None if settings.metrics_address is None else _listen_tcp(*settings.metrics_address),
         Generations(settings.processes),
         GatewayMetrics(settings.processes, started_s=time.time()),
     )
+    port = next((each.getsockname()[1] for each in shared.sockets if each.family != socket.AF_UNIX), 0)
     run = partial(_run_process, settings, parts, shared)
-    with ExitStack() as registration:
+    with ExitStack() as until_end:
+        if not inherited and settings.unix_socket:
+            until_end.callback(Path(settings.unix_socket).unlink, missing_ok=True)
 
         def tell() -> None:
-            entry = _entry(settings, shared)
-            registration.enter_context(registered(entry))
+            if port:
+                entry = _entry(settings, shared)
+                until_end.enter_context(registered(entry))
             observer.ready(port)
             if shared.metrics_socket is not None:
-                print(f"{entry.metrics_url} shows what it does", flush=True)
+                print(f"{_url('http', shared.metrics_socket)}{METRICS_PATH} shows what it does", flush=True)
 
-        try:
-            if settings.processes == 1:
-                run(0, tell, observer.stopping)
-                return 0
-            return _supervise(settings, sockets, run, tell, observer.stopping)
-        finally:
-            if is_own and settings.unix_socket:
-                Path(settings.unix_socket).unlink(missing_ok=True)
+        if settings.processes == 1:
+            run(0, tell, observer.stopping)
+            return 0
+        return _supervise(settings, shared, run, tell, observer.stopping)
 
 
 def _entry(settings: ServerSettings, shared: Shared) -> RegisteredGateway:
     """Return the gateway's entry for other programs of this machine."""
 
-    def url(scheme: str, listener: socket.socket | None) -> str:
-        if listener is None:
-            return ""
-        host, port = listener.getsockname()[:2]
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    tcp = next(each for each in shared.sockets if each.family != socket.AF_UNIX)
+    own = _url("http" if settings.tls is None else "https", tcp)
+    if shared.metrics_socket is not None:
+        metrics_url = _url("http", shared.metrics_socket) + METRICS_PATH
+    else:  # a certificate is for a name, by which this machine may not reach it
+        metrics_url = own + METRICS_PATH if settings.tls is None else ""
+    return RegisteredGateway(own, metrics_url, os.getpid(), settings.bucket)
 
-    tcp = next((each for each in shared.sockets if each.family != socket.AF_UNIX), None)
-    own = url("http" if settings.tls is None else "https", tcp)
-    # A certificate is for a name, by which this machine may not reach the gateway.
-    of_metrics = url("http", shared.metrics_socket) or (own if settings.tls is None else "")
-    return RegisteredGateway(own, of_metrics and of_metrics + METRICS_PATH, os.getpid(), settings.bucket)
+
+def _url(scheme: str, listener: socket.socket) -> str:
+    """Return the URL of a socket as seen from this machine."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _listen_tcp(host: str, port: int) -> socket.socket:
@@ -202,7 +201,7 @@ def _listen(settings: ServerSettings) -> list[socket.socket]:
 
 def _supervise(
     settings: ServerSettings,
-    sockets: list[socket.socket],
+    shared: Shared,
     run: Callable[..., None],
     ready: Callable[[], None],
     stopping: Callable[[], None],
@@ -257,9 +256,9 @@ def _supervise(
             is_told = True
             ready()
         if is_stopping:
-            if sockets[0].fileno() >= 0:
+            if shared.sockets[0].fileno() >= 0:
                 stopping()
-                for each in sockets:  # as long as one process has them open, the kernel accepts connections
+                for each in shared.sockets:  # as long as one process has them open, the kernel accepts connections
                     each.close()
             for pid in children:
                 with suppress(ProcessLookupError):
@@ -272,6 +271,7 @@ def _supervise(
                 is_stopping = True
                 os.write(writing, _SIGNAL)
                 continue
+            shared.generations.increment_all()
             logger().error("a process of the gateway ended, another one starts", code=code)
             while not is_stopping and time.monotonic() < started_s + _RESTART_S:
                 time.sleep(_RESTART_S / 20)

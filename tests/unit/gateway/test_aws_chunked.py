@@ -255,9 +255,9 @@ def test_a_chunk_without_a_signature_is_refused_where_chunks_are_signed(body: by
 def test_bytes_behind_the_last_chunk_are_refused() -> None:
     body = _encode(SIGNED_CHUNKS, [b"12345"])
 
-    for more in (b"0", b"\r\n", b"x-amz-checksum-crc32:AAAAAA==\r\n\r\n"):
+    for end in (b"0\r\n", b"\r\n\r\n", b"x-amz-checksum-crc32:AAAAAA==\r\n\r\n", b"0", b"\n0"):
         with pytest.raises(BodyError, match="InvalidRequest"):
-            _read(_decoder(SIGNED_CHUNKS, 5), body + more)
+            _read(_decoder(SIGNED_CHUNKS, 5), body.removesuffix(b"\r\n") + end)
 
 
 @pytest.mark.parametrize(
@@ -275,6 +275,14 @@ def test_trailers_must_be_the_announced_ones(payload: str, sent: list[Header], a
         _read(_decoder(payload, 5, announced), _encode(payload, [b"12345"], sent))
 
     assert (raised.value.code, raised.value.status) == ("MalformedTrailerError", 400)
+
+
+def test_several_trailers_are_signed_in_the_order_of_their_names() -> None:
+    trailers = [(b"x-amz-checksum-sha256", b"b"), (b"x-amz-checksum-crc32", b"a")]
+    decoder = _decoder(SIGNED_CHUNKS_TRAILER, 5, trailers)
+
+    assert _read(decoder, _encode(SIGNED_CHUNKS_TRAILER, [b"12345"], trailers)) == b"12345"
+    assert decoder.trailers == trailers
 
 
 def test_an_unsigned_trailer_is_refused_where_trailers_are_signed() -> None:

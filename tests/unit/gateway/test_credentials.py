@@ -129,6 +129,33 @@ def test_a_stale_source_is_read_in_the_background_and_looked_at_once_a_second() 
     assert (ring.find("a"), source.reads) == (Secret("2"), 2)
 
 
+def test_a_key_that_was_removed_while_nobody_looked_is_unknown() -> None:
+    source, clock = _Source(a="1", b="2"), ManualClock()
+    ring = KeyRing([source], clock)
+    source.secrets, source.is_old = {"b": "2"}, True
+    source.may_read.clear()
+    clock.now_s = 3600
+
+    assert [ring.find("a"), ring.find("a"), ring.find("b")] == [None, None, None]
+    reading = ring.refresh("b")
+    source.may_read.set()
+    reading.result(LIMIT_S)
+
+    assert [ring.find("a"), ring.find("b")] == [None, Secret("2")]
+
+
+def test_keys_work_after_a_while_without_a_look_though_their_source_is_down() -> None:
+    source, clock = _Source(a="1"), ManualClock()
+    ring = KeyRing([source], clock)
+    source.error, source.is_old = InvalidSettingError("no"), True
+    clock.now_s = 3600
+
+    ring.find("a")
+    ring.refresh("a").result(LIMIT_S)
+
+    assert ring.find("a") == Secret("1")
+
+
 @pytest.mark.parametrize("error", [InvalidSettingError("no"), ValueError("no")])
 def test_a_source_that_fails_keeps_its_secrets_and_others_are_read(
     error: Exception, caplog: pytest.LogCaptureFixture
@@ -397,6 +424,22 @@ def test_a_file_that_is_being_written_is_not_read_by_half(write: Callable[..., P
     keys = KeysFile(write(f"A {_SECRET[:9]}", written_s=1e9), clock).read()
 
     assert keys == {"A": Secret(_SECRET), "B": Secret(_SECRET)}
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fstat, calls = os.fstat, []
+
+    def change_meanwhile(file: int) -> os.stat_result:
+        calls.append(file)
+        if len(calls) == 2:
+            write(f"A {_SECRET}\nB {_SECRET}")
+        return fstat(file)
+
+    monkeypatch.setattr("burstcache.gateway.credentials.os.fstat", change_meanwhile)
+
+    assert set(KeysFile(write(f"A {_SECRET}"), ManualClock(1e9)).read()) == {"A", "B"}
 
 
 def test_a_file_that_is_written_all_the_time_is_refused(write: Callable[..., Path]) -> None:

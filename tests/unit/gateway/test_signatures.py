@@ -626,5 +626,25 @@ def test_strangers_fill_no_cache_and_known_keys_a_bounded_one() -> None:
     assert len(verifier._claims) == len(verifier._keys) == 1
 
 
+def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("burstcache.gateway.signatures._MAX_CACHED", 3)
+    verifier = example_verifier()
+
+    for number in range(10):
+        request = _sign_as_written("/", **{f"x-amz-meta-{number}": "a"})
+        verifier.verify(*request)
+        verifier.verify(*request)
+
+    assert 0 < len(verifier._claims) <= 3
+
+
+def test_names_of_signed_headers_are_sorted_and_counted_once() -> None:
+    request = _EXAMPLES["a listing"]
+    authorization = _header(request, b"authorization")
+    other = authorization.replace(b"host;x-amz-content-sha256;x-amz-date", b"x-amz-date;host;x-amz-content-sha256;host")
+
+    example_verifier().verify(*_with(request, (b"authorization", other), without=(b"authorization",)))
+
+
 def test_a_secret_is_not_printed() -> None:
     assert EXAMPLE_SECRET not in repr(Secret(EXAMPLE_SECRET, EXAMPLE_SECRET))

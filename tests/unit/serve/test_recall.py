@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -15,6 +15,7 @@ from burstcache.serve.local_cache import IMMUTABLE_S, STRONG_S
 from burstcache.serve.memory_tier import MemoryTier
 from burstcache.serve.reader import Reader
 from burstcache.serve.tier import Tier
+from burstcache.web.ranges import ByteRange
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 from support.clock import ManualClock
@@ -126,6 +127,21 @@ def test_before_the_bound_the_digest_is_read_in_the_background_and_drops_what_it
     assert early is not None
     assert desk.readings == readings + 1
     assert recalled(desk) is None
+
+
+@pytest.mark.parametrize("has_stack", [False, True])
+def test_without_other_tiers_only_s3_has_what_memory_lacks(has_stack: bool) -> None:
+    desk = Desk(has_stack=has_stack)
+    assert desk.reader.needs_s3(GET) is not has_stack
+
+    desk.reader.read(GET)
+    desk.clock.now_s = 3.0  # S3 confirms the copy without sending it again
+
+    assert not desk.reader.needs_s3(GET)
+
+
+def test_a_second_range_may_load_the_whole_object() -> None:
+    assert not Desk(has_stack=False).reader.needs_s3(replace(GET, range=ByteRange(0, 1)))
 
 
 @pytest.mark.parametrize(("max_stale_s", "is_recalled"), [(STRONG_S, False), (2.0, False), (IMMUTABLE_S, True)])
