@@ -27,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz chaos chaos-evidence soak wheels build layer gateway-layer validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -42,7 +42,7 @@ FAST_ASIDE := $(patsubst %,tests/%/,contract golden template) \
 
 # The comment of a target begins with its group.
 LIST = @for group in $(1); do echo "$$group"; \
-	sed -nE "s/^([a-z-]+):.*\#\# $$group: (.*)/  make \1\t\2/p" $(MAKEFILE_LIST) | expand -t 26; done
+	sed -nE "s/^([a-z0-9-]+):.*\#\# $$group: (.*)/  make \1\t\2/p" $(MAKEFILE_LIST) | expand -t 26; done
 
 help: ## develop: show the targets
 	$(call LIST,try decide deploy develop)
@@ -142,6 +142,13 @@ pool-soak: setup ## evidence: 20,000 PUTs, GETs and deletes through the pool whi
 
 fuzz: setup ## evidence: 100,000 requests of every kind to the local run's front door, from where the last run was cut off; REQUESTS=N
 	PYTHONPATH=tests $(BIN)/python -m fuzz $(REQUESTS)
+
+fuzz-gateway: setup ## evidence: 100,000 requests of every kind, damaged ones too, to gateways in front of moto; REQUESTS=N
+	PYTHONPATH=tests $(BIN)/python -m fuzz.gateway $(REQUESTS)
+
+STORE ?= moto
+s3-tests: setup ## evidence: run Ceph's conformance tests of S3 straight and through the gateway: build/s3tests; STORE=versitygw, SUITE=PATH of a clone
+	PYTHONPATH=tests $(BIN)/python -m s3tests all --store $(STORE) $(if $(SUITE),--suite "$(SUITE)")
 
 soak: setup ## evidence: two hours of load with a fault every minute, in legs of an hour: build/soak, begins the leg that was cut off anew
 	PYTHONPATH=tests $(BIN)/python -m chaos.soak

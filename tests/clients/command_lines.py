@@ -126,7 +126,13 @@ class _Rclone(_CommandLine):
         self.version = _version("rclone", "version")
 
     def _rclone(self, *command: str | Path) -> bytes:
-        options = {"PROVIDER": "Other", "ENV_AUTH": "true", "ENDPOINT": _ENDPOINT, "FORCE_PATH_STYLE": "true"}
+        options = {
+            "PROVIDER": "Other",  # with AWS as the provider, it sends what HTTPS alone can check
+            "ENV_AUTH": "true",
+            "ENDPOINT": _ENDPOINT,
+            "REGION": os.environ["AWS_REGION"],
+            "NO_CHECK_BUCKET": "true",  # otherwise it creates the bucket before its first upload
+        }
         variables = {f"RCLONE_S3_{name}": value for name, value in options.items()}
         return _run("rclone", "--config", os.devnull, *command, **variables)
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,8 @@ KEYS = {
 }
 INSTALLED = ROOT / ".venv-clients" / "bin"
 BUILT = ROOT / "build" / "clients"
+_DOCUMENT = (ROOT / "docs" / "use" / "gateway-clients.md").read_text()
+VERSIONS = re.findall(r"^\| [^|]+ \| (\d[\d.]+) \|", _DOCUMENT, re.M)  # that it says are tested
 
 _RANDOM = random.Random(7)
 _LARGE_BYTES, _TABLE_BYTES, _ROWS, _COLUMNS = 64 << 20, 24 << 20, 200_000, 10
@@ -104,17 +107,21 @@ class RealClient:
                 yield from _delta_table(stem, content)
 
 
-def check(client: RealClient, s3: RecordedS3, endpoint: str, folder: Path) -> None:
-    """Run a client's steps at an endpoint. It has to read what S3 has, and S3 what the client wrote."""
+def check(client: RealClient, s3: RecordedS3, endpoint: str, folder: Path) -> str:
+    """Run a client's steps at an endpoint, and return its version.
+
+    The client has to read what S3 has, and S3 has to have what the client wrote.
+    """
     client.fill(s3.client)
 
     result = client.run(endpoint, folder)
 
-    assert result.pop("version")
+    version = str(result.pop("version"))
     assert result == client.expected()
     if client.suffix == ".bin":
         key = f"{client.name}/large.bin"
         assert digest(s3.client.get_object(Bucket=BUCKET, Key=key)["Body"].read()) == digest(_FILES["large"])
+    return version
 
 
 @contextmanager
@@ -126,7 +133,9 @@ def gateway_in_front(url: str, disk: Path) -> Iterator[str]:
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True, env=variables)
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().partition(" ")[0]
+        first_line = process.stdout.readline()
+        assert first_line.startswith("http://"), process.wait(LIMIT_S)
+        yield first_line.partition(" ")[0]
     finally:
         process.terminate()
         process.communicate(timeout=LIMIT_S)

@@ -1,8 +1,9 @@
 """Histories through a gateway of several processes, in real time: `python -m consistency.gateway`.
 
 All writes pass through the gateway, so a read that starts after a write's response has to see it, whatever process
-answers: the bound is 0. S3 is moto, with random delays, and with faults if wanted: it is slow, refuses requests or breaks
-off responses, and processes of the gateway are killed. A write without a response may or may not have taken effect.
+answers: the bound is 0. S3 is moto, with random delays, and with faults if wanted: it is slow, refuses requests or
+breaks off responses, and processes of the gateway are killed. A write without a response may or may not have taken
+effect.
 """
 
 from __future__ import annotations

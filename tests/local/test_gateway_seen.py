@@ -19,6 +19,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from burstcache.gateway.registration import RegisteredGateway, registered_gateways
+from burstcache_cli import cli
 from burstcache_local.moto.server import moto_server
 from burstcache_sim.traces.read import read_log
 from support.project import PYTHONPATH
@@ -33,7 +35,7 @@ SMALL, LARGE = b"small" * 200, os.urandom(3 << 20)
 
 def client_of(url: str, secret: str = SECRET) -> S3Client:
     config = Config(signature_version="s3v4", retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
-    return boto3.client(
+    s3: S3Client = boto3.client(
         "s3",
         endpoint_url=url,
         region_name=REGION,
@@ -41,6 +43,7 @@ def client_of(url: str, secret: str = SECRET) -> S3Client:
         aws_secret_access_key=secret,
         config=config,
     )
+    return s3
 
 
 @pytest.fixture(scope="module")
@@ -279,3 +282,40 @@ def test_processes_share_an_access_log_and_begin_another_file_at_a_signal(origin
     lines = [*(tmp_path / "access.log.1").read_text().splitlines(), *log.read_text().splitlines()]
     assert len(lines) == 40
     assert {line.split()[7] for line in lines} == {"REST.GET.OBJECT"}
+
+
+def test_doctor_tries_a_gateway_and_names_what_is_wrong_in_a_sentence(
+    origin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path.chmod(0o700)
+    for name, value in (
+        ("XDG_RUNTIME_DIR", str(tmp_path)),
+        ("AWS_ACCESS_KEY_ID", KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET),
+    ):
+        monkeypatch.setenv(name, value)
+
+    def doctor(*arguments: str) -> tuple[int, str, str]:
+        code = cli.main(["doctor", *arguments])
+        out, err = (" ".join(text.split()) for text in capsys.readouterr())
+        return code, out, err
+
+    with gateway(origin) as (url, process):
+        assert registered_gateways() == [RegisteredGateway(url, f"{url}/-/metrics", process.pid, BUCKET)]
+        works = doctor("--gateway", url, "--key", "small")
+        absent = doctor("--gateway", url, "--bucket", "no-such-bucket")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
+        stranger = doctor("--gateway", url)
+        elsewhere = doctor("--gateway", origin)
+        process.kill()
+        process.wait(LIMIT_S)
+        gone = doctor("--gateway", url)
+        assert registered_gateways() == []  # its file is removed, since nobody holds it
+
+    assert works[0] == 0
+    assert "'small': s3, then s3, then memory" in works[1]
+    assert (absent[0], absent[2]) == (1, f"{url}: bucket: S3 has no such bucket: check --bucket")
+    assert stranger[0] == 1
+    assert stranger[2].startswith(f"{url}: bucket: the gateway or S3 refuses these credentials")
+    assert elsewhere[2].endswith("check the URL")
+    assert gone[2].startswith(f"{url}: health: it does not answer: ")

@@ -41,7 +41,7 @@ def gateway(
         file = Path(folder) / "keys"
         file.touch(mode=0o600)
         file.write_text("".join(f"{key} {secret}\n" for key, secret in keys.items()))
-        command = [sys.executable, "-m", "burstcache.command", "gateway", "--port", "0", "--bucket", bucket]
+        command = [sys.executable, "-m", "burstcache.gateway", "--port", "0", "--bucket", bucket]
         command += ["--origin-endpoint", origin_url, "--region", REGION, *arguments]
         if keys:
             command += ["--keys-file", str(file)]

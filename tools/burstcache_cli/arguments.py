@@ -73,6 +73,12 @@ def deployment(parser: argparse.ArgumentParser) -> None:
 def doctor(parser: argparse.ArgumentParser) -> None:
     """Add the options of `doctor`."""
     stack(parser)
+    group = parser.add_argument_group("which gateway", "Test a gateway in place of a stack, as its clients do.")
+    group.add_argument("--gateway", metavar="URL", default="", help="its endpoint")
+    group.add_argument(
+        "--bucket", default="", metavar="B", help="the bucket to read (default: this machine's gateway's)"
+    )
+    group.add_argument("--key", default="", metavar="KEY", help="the object to read (default: any one)")
 
 
 def keys(parser: argparse.ArgumentParser) -> None:

@@ -2,9 +2,9 @@
 
 Each subdirectory has its share of `max_bytes`. A writer reserves its file's size in the subdirectory's counter, and
 evicts the least recently used files if the share is used up. So there is neither an index nor a lock, and no state
-between calls but the verified format file. All files take at most `max_bytes` of the disk, plus one file for each write
-that is in progress while another process measures the same subdirectory. If processes disagree, the largest `max_bytes`
-counts.
+between calls but what was verified: the format file, and the directories. All files take at most `max_bytes` of the
+disk, plus one file for each write that is in progress while another process measures the same subdirectory. If
+processes disagree, the largest `max_bytes` counts.
 """
 
 from __future__ import annotations

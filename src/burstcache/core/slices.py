@@ -85,6 +85,11 @@ class SliceNames:
         return blake2b(f"{self._bucket}head\n{key}".encode(), digest_size=_NAME_BYTES).hexdigest()
 
 
+def aligned(start: int, end: int) -> tuple[int, int]:
+    """Return start and end of the slices that a range touches [bytes]. An object may end before."""
+    return start - start % SLICE_BYTES, end + -end % SLICE_BYTES
+
+
 def runs(slices: Iterable[Slice]) -> Iterator[list[Slice]]:
     """Group adjacent slices, and yield each group, for one ranged GET."""
     run: list[Slice] = []

@@ -17,7 +17,8 @@ from burstcache.core.prices import BYTES_PER_GB, SHEETS, PriceSheet, price_sheet
 Below = Literal["express", "s3"]  # the tier of a read that misses memory, the cache function and Redis
 
 MICRO = 1_000_000  # weights are counted in millionths
-# Counted share of Redis's saving above S3 Express (`docs/understand/decisions/reads.md`, "Policies").
+# Counted share of Redis's saving above S3 Express. Source:
+# `docs/understand/decisions/reads.md`, "Policies: boot and stop decisions".
 _COUNTED_ABOVE_EXPRESS = Fraction(1, 2)
 
 _OTHER_REGIONS = "today-us-east-1"  # for regions without a sheet, and for prices that a region's sheet lacks

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from urllib.parse import quote
 
 from burstcache.gateway.http_messages import HttpRequest
@@ -28,7 +29,7 @@ _BATCH_S = 0.25  # how long lines are collected before a write
 _MOST_PENDING = 65_536  # requests that wait for a slow disk; further ones are lost
 _PIPE_BYTES = getattr(select, "PIPE_BUF", 512)  # a pipe mixes no shorter writes of two processes
 _FILE_BYTES = 1 << 20
-_NS_PER_MS = 1_000_000
+_NS_PER_MS, _NS_PER_S = 10**6, 10**9
 _SECRETS = re.compile(r"(?i)([?&]x-amz-(?:signature|security-token)=)[^& ]*")
 _CREDENTIAL = re.compile(rb"Credential=([^/,\s]+)")
 _UNSAFE = re.compile(r'["\x00-\x20\x7f]')  # in a target, which is one word
@@ -37,23 +38,26 @@ _CODES = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 416:
 _SIZED = frozenset({GET_OBJECT, HEAD_OBJECT})
 _WRITTEN = frozenset({"REST.PUT.OBJECT", "REST.PUT.PART"})
 
-_Pending = tuple[HttpRequest, Target, str, str, int]
+_Pending = tuple[HttpRequest, str, int]
+Describe = Callable[[HttpRequest], tuple[Target, str]]
 
 
 class AccessLog:
     """The access log of one process."""
 
-    def __init__(self, path: str, lose: Callable[[int], None]) -> None:
+    def __init__(self, path: str, describe: Describe, lose: Callable[[int], None]) -> None:
         """Open the file, and start the thread that writes.
 
         Args:
             path: The file. `-`: standard output.
+            describe: Returns what a request addresses, and S3's name of its operation. The thread calls it.
             lose: Counts lines that cannot be written. Any thread may call it.
 
         Raises:
             OSError: The file cannot be opened.
         """
         self._path = path
+        self._describe = describe
         self._lose = lose
         self._file = _open(path)
         self._pending: deque[_Pending] = deque()
@@ -62,13 +66,11 @@ class AccessLog:
         self._thread = threading.Thread(target=self._run, name="access log", daemon=True)
         self._thread.start()
 
-    def append(self, request: HttpRequest, target: Target, operation: str, peer: str, ended_ns: int) -> None:
+    def append(self, request: HttpRequest, peer: str, ended_ns: int) -> None:
         """Add a request that is over. Never blocks.
 
         Args:
             request: The request.
-            target: What it addresses.
-            operation: S3's name of the operation.
             peer: The client's address, empty for a Unix socket.
             ended_ns: When the response was over, by the monotonic clock [ns].
         """
@@ -76,7 +78,7 @@ class AccessLog:
         if len(pending) >= _MOST_PENDING:
             self._lose(1)
             return
-        pending.append((request, target, operation, peer, ended_ns))
+        pending.append((request, peer, ended_ns))
         if len(pending) == 1:
             self._wake.set()
 
@@ -102,7 +104,10 @@ class AccessLog:
                 self._is_reopening = False
                 self._reopen()
             now_ns, offset_ns = time.monotonic_ns(), time.time_ns() - time.monotonic_ns()
-            lines = [log_line(*pending, offset_ns) for pending in self._taken(now_ns)]
+            lines = [
+                log_line(request, *self._describe(request), peer, ended_ns, offset_ns)
+                for request, peer, ended_ns in self._taken(now_ns)
+            ]
             self._write(lines)
             if is_last and not self._pending:
                 return
@@ -164,13 +169,12 @@ def _blocks(lines: list[bytes], most_bytes: int) -> Iterator[tuple[bytes, int]]:
 
 
 def log_line(request: HttpRequest, target: Target, operation: str, peer: str, ended_ns: int, offset_ns: int) -> bytes:
-    """Return the line of a request. See `AccessLog.append` for the arguments.
+    """Return the line of a request. See `AccessLog` for the arguments.
 
     `offset_ns` is what the monotonic clock lacks of the time since the epoch [ns]. The field of the host id, which only
     S3's responses have, names the tier of a response that the cache has sent.
     """
     headers = _headers(request.head)
-    key = quote(quote(target.key, safe="/-_.~"), safe="/-_.~") if target.key else "-"  # twice, as S3 does
     version = "1.0" if request.is_http_1_0 else "1.1"
     uri = _UNSAFE.sub(_escaped, _SECRETS.sub(r"\1REDACTED", request.target.decode("latin-1")))
     method = request.method.decode("latin-1")
@@ -182,12 +186,12 @@ def log_line(request: HttpRequest, target: Target, operation: str, peer: str, en
     fields = (
         "-",  # the bucket's owner
         quote(target.bucket, safe="-_.") or "-",
-        time.strftime("[%d/%b/%Y:%H:%M:%S +0000]", time.gmtime((request.received_ns + offset_ns) // 10**9)),
+        _time((request.received_ns + offset_ns) // _NS_PER_S),
         peer or "-",
         _word(_requester(request)),
         _word(headers.get("x-amz-request-id", "")),
         operation,
-        key,
+        _key(target.key),
         f'"{method} {uri} HTTP/{version}"',
         str(request.status or "-"),
         code,
@@ -209,6 +213,17 @@ def log_line(request: HttpRequest, target: Target, operation: str, peer: str, en
         "-",  # the region of the requester
     )
     return (" ".join(fields) + "\n").encode("latin-1", "replace")
+
+
+@lru_cache(16)
+def _time(at_s: int) -> str:
+    return time.strftime("[%d/%b/%Y:%H:%M:%S +0000]", time.gmtime(at_s))
+
+
+@lru_cache(4096)
+def _key(key: str) -> str:
+    """Return a key as S3 logs it, encoded twice."""
+    return quote(quote(key, safe="/-_.~"), safe="/-_.~") or "-"
 
 
 def _headers(head: bytes) -> dict[str, str]:

@@ -73,7 +73,7 @@ class GatewayApplication:
         read = self._read_of(request, target)
         if read is not None and await self._reads.respond(request, connection, target, read):
             return
-        if target.key and request.method in _READS and target.bucket == self._cache.bucket:
+        if read is None and target.key and request.method in _READS and target.bucket == self._cache.bucket:
             self._cache.note_bypass(target.key)
         await self._forward(request, connection, target)
 

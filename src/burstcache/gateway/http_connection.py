@@ -25,7 +25,7 @@ BODY_WITHIN_S = (
 )
 _FRAMING = frozenset({b"host", b"content-length", b"transfer-encoding"})
 _BODY_BYTES = 1 << 18  # bytes of a request's body that are buffered before reading pauses
-_WRITE_BYTES = 1 << 18  # bytes of a response that are buffered before writing pauses
+_WRITE_BYTES = 1 << 16  # bytes of a response that are buffered before writing pauses
 _JOINED_BYTES = 1 << 16  # longest body that is copied behind its head
 _LINGER_S = 2.0
 _MOST_PIPELINED = 8  # requests that are parsed before the first one is answered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from burstcache.adapters.slice_directory import used_bytes
 from burstcache.client.client import Client
@@ -12,7 +13,7 @@ from burstcache.forks import Lock
 from burstcache.gateway.access_log import AccessLog
 from burstcache.gateway.own_paths import OwnPaths
 from burstcache.gateway.prometheus import FAMILIES, GatewayMetrics
-from burstcache.gateway.recorder import Recorder
+from burstcache.gateway.recorder import Recorder, described
 from burstcache.gateway.s3_monitor import S3Monitor
 from burstcache.gateway.s3_requests import Targets
 
@@ -57,7 +58,7 @@ class Observation:
         """
         self._values = metrics.start_process(process)
         self._lock = Lock()
-        self._log = AccessLog(log_file, self._lose_lines) if log_file else None
+        self._log = AccessLog(log_file, partial(described, targets=targets), self._lose_lines) if log_file else None
         self.recorder = Recorder(self._values, targets, self._log)
         self.s3 = S3Monitor(self._values)
         self._metrics = metrics

@@ -15,6 +15,7 @@ from botocore.httpsession import get_cert_path
 from yarl import URL
 
 from burstcache.adapters.clock import SystemClock
+from burstcache.gateway.http_connection import ConnectionLostError
 from burstcache.gateway.origin_signer import OriginSigner
 from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import Target
@@ -129,7 +130,7 @@ class Origin:
                 method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise unavailable(error) from error
+            raise _cause(error) from error
 
     async def _region_of(self, bucket: str) -> str:
         """Return the region of a bucket. The first request for a bucket asks S3, since bodies cannot be sent twice."""
@@ -180,6 +181,16 @@ class Origin:
         if isinstance(self._credentials, RefreshableCredentials) and self._credentials.refresh_needed():
             return await asyncio.to_thread(self._credentials.get_frozen_credentials)  # may ask another service
         return self._credentials.get_frozen_credentials()
+
+
+def _cause(error: BaseException) -> Exception:
+    """Return the error of a failed request: that of the client's body, or that S3 cannot be reached."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, S3Error | ConnectionLostError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return unavailable(error)
 
 
 def unavailable(error: BaseException) -> S3Error:

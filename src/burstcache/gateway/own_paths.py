@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Collection
+from email.utils import formatdate
 
 from burstcache.gateway.http_connection import Application, HttpConnection
 from burstcache.gateway.http_messages import HttpRequest, error_answer, response_head
 from burstcache.gateway.prometheus import CONTENT_TYPE
+from burstcache.gateway.registration import HEALTH_PATH, METRICS_PATH
 from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import host_name
 
-HEALTH, METRICS = b"/-/healthz", b"/-/metrics"
+HEALTH, METRICS = HEALTH_PATH.encode(), METRICS_PATH.encode()
 _SHORT = {b"/healthz": HEALTH, b"/metrics": METRICS}
 _PATHS = frozenset({HEALTH, METRICS, *_SHORT})
 _READS = (b"GET", b"HEAD")
@@ -136,6 +138,10 @@ def _is_address(name: str) -> bool:
 
 
 def _head(status: int, kind: str, body: bytes) -> bytes:
-    return response_head(
-        status, (("content-type", kind), ("content-length", str(len(body))), ("cache-control", "no-store"))
+    headers = (
+        ("content-type", kind),
+        ("content-length", str(len(body))),
+        ("cache-control", "no-store"),
+        ("date", formatdate(usegmt=True)),
     )
+    return response_head(status, headers)

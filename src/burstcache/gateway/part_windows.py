@@ -28,7 +28,8 @@ class PartWindows:
 
     Windows grow while the client reads on, so slow clients take little memory. What this machine has is read first.
     From the first slice that it lacks on, windows come from the shared tiers and S3, several at a time. A part of at
-    most 8 MiB takes one request to S3.
+    most 8 MiB takes one request to S3. One of at most 1 MiB is a single window, so that a write during the read cannot
+    break it off.
     """
 
     def __init__(self, slices: Slices, in_thread: Read) -> None:
@@ -49,7 +50,8 @@ class PartWindows:
             PreconditionFailedError, ObjectNotFoundError: The object was overwritten or deleted.
             S3Error: S3 is unreachable or fails.
         """
-        position, size_bytes = part.start, _FIRST_BYTES
+        position, length_bytes = part.start, part.end - part.start
+        size_bytes = _FIRST_BYTES if length_bytes > RECALLED_BYTES else _MOST_BYTES  # not split
         while position < part.end:
             end = _end(part, position, size_bytes)
             body: Body | None = self._slices.recall(part.version, position, end)

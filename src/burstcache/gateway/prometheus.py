@@ -85,8 +85,8 @@ class Family:
             count = 0
             for bound, index in zip([*map(str, _BOUNDS_S), "+Inf"], itertools.count(first), strict=False):
                 count += value_of(index)
-                bucket = _braces([*pairs, f'le="{bound}"'])
-                yield f"{name}_bucket{bucket} {count}\n"
+                buckets = _braces([*pairs, f'le="{bound}"'])
+                yield f"{name}_bucket{buckets} {count}\n"
             yield f"{name}_sum{_braces(pairs)} {value_of(first + self.width - 1) / _NS_PER_S}\n"
             yield f"{name}_count{_braces(pairs)} {count}\n"
 

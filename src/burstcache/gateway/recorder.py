@@ -28,7 +28,7 @@ _NO_TARGET = Target("", "", "", ())
 class Log(Protocol):
     """An access log."""
 
-    def append(self, request: HttpRequest, target: Target, operation: str, peer: str, ended_ns: int) -> None:
+    def append(self, request: HttpRequest, peer: str, ended_ns: int) -> None:
         """Add a request that is over. Never blocks."""
 
 
@@ -83,8 +83,7 @@ class Recorder:
         values[_SENT + tier] += request.sent_bytes
         observe(values, _SECONDS + tier * _SECONDS_WIDTH, ended_ns - request.received_ns)
         if self._log is not None:
-            target = self._target(request)
-            self._log.append(request, target, self._operation(request, target), peer, ended_ns)
+            self._log.append(request, peer, ended_ns)
 
     def _classify(self, request: HttpRequest) -> tuple[int, int]:
         """Return the numbers of tier and operation of a request that the cache has not answered."""
@@ -92,7 +91,7 @@ class Recorder:
             code = request.error_code if request.error_code in REFUSAL_CODES else "other"
             if not request.is_authorised or code != "other":
                 self._values[_REFUSED + REFUSAL_CODES.index(code)] += 1
-        operation = self._operation(request, self._target(request))
+        _, operation = described(request, self._targets)
         resource = operation.rpartition(".")[2]
         if operation == GET_OBJECT:
             number = _GET
@@ -104,16 +103,14 @@ class Recorder:
             number = _OTHER
         return (_S3 if request.status and not request.error_code else _NONE), number
 
-    def _target(self, request: HttpRequest) -> Target:
-        try:
-            if not request.target.startswith(b"/"):
-                return proxied_target(request.target)
-            return self._targets.find(request)
-        except S3Error:
-            return _NO_TARGET
 
-    def _operation(self, request: HttpRequest, target: Target) -> str:
-        return UNKNOWN if target is _NO_TARGET else operation_of(request, target)
+def described(request: HttpRequest, targets: Targets) -> tuple[Target, str]:
+    """Return what a request addresses, and S3's name of its operation. Thread-safe."""
+    try:
+        target = targets.find(request) if request.target.startswith(b"/") else proxied_target(request.target)
+    except S3Error:
+        return _NO_TARGET, UNKNOWN
+    return target, operation_of(request, target)
 
 
 class Unrecorded:

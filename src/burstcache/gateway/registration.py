@@ -16,6 +16,7 @@ from pathlib import Path
 
 from burstcache.logs import logger
 
+HEALTH_PATH, METRICS_PATH = "/-/healthz", "/-/metrics"  # no bucket's name begins with `-`
 _SUFFIX = ".json"
 _MOST_BYTES = 4096
 

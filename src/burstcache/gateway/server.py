@@ -29,10 +29,10 @@ from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.object_cache import ObjectCache
 from burstcache.gateway.observation import Observation
 from burstcache.gateway.origin import Origin
-from burstcache.gateway.own_paths import METRICS, ObservedApplication, OwnPathsApplication
+from burstcache.gateway.own_paths import ObservedApplication, OwnPathsApplication
 from burstcache.gateway.prometheus import GatewayMetrics
 from burstcache.gateway.recorder import Unrecorded
-from burstcache.gateway.registration import RegisteredGateway, registered
+from burstcache.gateway.registration import METRICS_PATH, RegisteredGateway, registered
 from burstcache.gateway.s3_requests import Targets
 from burstcache.gateway.service_manager import inherited_sockets
 from burstcache.logs import logger
@@ -136,7 +136,7 @@ def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
                 until_end.enter_context(registered(entry))
             observer.ready(port)
             if shared.metrics_socket is not None:
-                print(f"{_url('http', shared.metrics_socket)}{METRICS.decode()} shows what it does", flush=True)
+                print(f"{_url('http', shared.metrics_socket)}{METRICS_PATH} shows what it does", flush=True)
 
         if settings.processes == 1:
             run(0, tell, observer.stopping)
@@ -150,9 +150,9 @@ def _entry(settings: ServerSettings, shared: Shared) -> RegisteredGateway:
     tcp = next(each for each in shared.sockets if each.family != socket.AF_UNIX)
     own = _url("http" if settings.tls is None else "https", tcp)
     if shared.metrics_socket is not None:
-        metrics_url = _url("http", shared.metrics_socket) + METRICS.decode()
+        metrics_url = _url("http", shared.metrics_socket) + METRICS_PATH
     else:  # a certificate is for a name, by which this machine may not reach it
-        metrics_url = own + METRICS.decode() if settings.tls is None else ""
+        metrics_url = own + METRICS_PATH if settings.tls is None else ""
     return RegisteredGateway(own, metrics_url, os.getpid(), settings.bucket)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cachetools import LRUCache
 
 from burstcache.core.errors import ObjectNotFoundError, OriginError, PreconditionFailedError
-from burstcache.core.slices import Version
+from burstcache.core.slices import Version, aligned
 from burstcache.forks import Lock
 from burstcache.logs import logger
 from burstcache.serve.read_stats import ReadCounter
 from burstcache.serve.slices import Slices
 from burstcache.web.entry import Entry, decode, encode, head_from_s3
 from burstcache.web.headers import object_size_bytes
+from burstcache.web.ranges import ByteRange
 from burstcache.web.request import Request
 from burstcache.web.response import Response, origin_unavailable
 
@@ -103,11 +105,26 @@ class LargeObjects:
             return None
 
     def store_whole(self, request: Request, entry: Entry) -> None:
-        """Store a small object on disk, if there is one, for the next process."""
+        """Store a small object on disk, if there is one, for the next process. Do not wait for that."""
         if self.slices.has_disk and entry.size_bytes <= self.above_bytes:
             with self._lock:
                 self._known.pop(request.hash, None)
-            self.slices.store_whole(request.key, encode(entry))
+            self.slices.store_whole(request.key, entry.size_bytes, partial(encode, entry))
+
+    def in_whole_slices(self, request: Request) -> Request | None:
+        """Return a GET of the whole slices that a range touches, or None if the range is better read as it is.
+
+        A large object then costs no second GET for the same slice.
+        """
+        if request.range is None or request.method != "GET" or "cache-control" in request.headers:
+            return None
+        first, last = request.range.first, request.range.last
+        if first is None or last is None or not self.slices.has_caches:
+            return None
+        start, end = aligned(first, last + 1)
+        wider = ByteRange(start, end - 1)
+        is_long = end - start > self.most_body_bytes
+        return None if is_long or wider == request.range else replace(request, range=wider)
 
     def keep(self, request: Request, headers: Mapping[str, str], body: bytes) -> None:
         """Keep the slices of a large object that a response of S3 contains.

@@ -29,7 +29,7 @@ from burstcache.web.entry import Entry, entry_from_s3
 from burstcache.web.freshness import max_age_s
 from burstcache.web.headers import object_size_bytes
 from burstcache.web.request import Request
-from burstcache.web.response import Response, no_such_key, object_response, origin_unavailable
+from burstcache.web.response import Response, no_such_key, object_response, origin_unavailable, part_response
 
 EXPRESS = Route("express")
 
@@ -276,7 +276,7 @@ class Reader:
     def _from_whole(self, request: Request, _: Miss) -> Response | None:
         """Return a range of a small object, which this second read of a range loads whole.
 
-        The first read went to S3 as it was: it might have remained the only one.
+        The first read has loaded no more than its slices: it might have remained the only one.
         """
         if not self.local_cache.wants_whole(request):
             return None
@@ -286,11 +286,22 @@ class Reader:
         return object_response(request, whole.headers, whole.body)
 
     def _from_s3(self, request: Request, miss: Miss) -> Response:
+        """Return S3's response, from whole slices if a range of an unknown object is read."""
+        if self.large is not None and (wider := self.large.in_whole_slices(request)) is not None:
+            response = self._load_from_s3(wider, miss)
+            if response.status != _PARTIAL:
+                return response
+            if (part := part_response(request, response)) is not None:
+                return part
+        return self._load_from_s3(request, miss)
+
+    def _load_from_s3(self, request: Request, miss: Miss) -> Response:
         """Return S3's response, and cache the object, its headers, its slices or its absence."""
         response = self.shared.read_s3(request, self._read_s3)
         is_sent = response.status in _SENT and response.is_keepable
         if is_sent and request.method == "GET" and response.is_whole:
-            if response.status == _OK and self.keeps(len(response.body), miss):
+            is_all = response.status == _OK or len(response.body) == object_size_bytes(response.headers)
+            if is_all and self.keeps(len(response.body), miss):
                 self.keep(request, entry_from_s3(response.headers, response.body).confirmed(request.at_us), miss)
             else:
                 self.keep_part(request, response.status, response.headers, response.body, miss)

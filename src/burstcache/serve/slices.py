@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ from burstcache.adapters.single_flight import LEFT_AFTER_S, Flight, FlightOutcom
 from burstcache.core.pool.slices import SLICE_BYTES as _PART_BYTES
 from burstcache.core.slices import Slice, SliceNames, Version, runs
 from burstcache.serve.buffers import LARGE_BYTES, ResultBuffer, mapped
+from burstcache.serve.entry_writer import EntryWriter
 from burstcache.serve.parallel_parts import read_parts
 from burstcache.serve.part_read import PartRead
 from burstcache.serve.part_source import PartSource
@@ -83,6 +84,7 @@ class Slices:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-slices")
         self._load_threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="burstcache-loads")
         self._store_threads = ThreadPoolExecutor(_STORE_THREADS, thread_name_prefix="burstcache-stores")
+        self._entries = EntryWriter(ThreadPoolExecutor(1, thread_name_prefix="burstcache-entries"), clock)
         self._free_stores = Semaphore(_MOST_STORES)
         self._behind: set[Future[None]] = set()  # loads and stores that a shared tier may wait for
         self._flights: SingleFlight[tuple[_Body, str], bool] = SingleFlight(clock, lambda: True, next_after_s=0)
@@ -174,22 +176,31 @@ class Slices:
     def note_head(self, key: str, head: bytes) -> None:
         """Store the head of a large object on disk, for the next process. Do not wait for that."""
         if self._disk is not None:
-            self._threads.submit(self._disk.write, self._names.head(key), head, replaces=True)
+            self._entries.submit(len(head), partial(self._disk.write, self._names.head(key), head, replaces=True))
 
-    def store_whole(self, key: str, entry: bytes) -> None:
-        """Store a small object on disk in place of a head. Wait, so that a slow disk fills no memory."""
-        if self._disk is not None:
-            self._disk.write(self._names.head(key), entry, replaces=True)
+    def store_whole(self, key: str, size_bytes: int, encode: Callable[[], bytes]) -> None:
+        """Store a small object on disk in place of a head. Do not wait for that: a disk that is too slow misses it.
+
+        Args:
+            key: The object's key.
+            size_bytes: Its length [bytes].
+            encode: Returns its entry.
+        """
+        if (disk := self._disk) is not None:
+            name = self._names.head(key)
+            self._entries.submit(size_bytes, lambda: disk.write(name, encode(), replaces=True))
 
     def stored_head(self, key: str) -> bytes | None:
         """Return the head, or the small object, that some process stored on disk. It may have changed since."""
         return None if self._disk is None else self._disk.read(self._names.head(key))
 
     def close(self) -> None:
-        """Wait up to 5 s for stores in shared tiers, close the source, and end the threads after their current reads.
+        """Wait up to 2.5 s for small objects on disk, and up to 5 s for stores in shared tiers. Close the source.
 
-        Otherwise a program that reads and ends at once would take leases, and never store a slice.
+        Otherwise a program that reads and ends at once would take leases, and never store a slice. The threads end
+        after their current reads.
         """
+        self._entries.close(_CLOSE_S)
         for _ in range(2):  # a load ends with the start of its store
             wait(tuple(self._behind), _CLOSE_S)
         self._threads.shutdown(wait=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from burstcache.core.errors import OriginError
@@ -150,6 +150,26 @@ def object_response(request: Request, meta: Mapping[str, str], body: bytes) -> R
     if body or request.method == "HEAD":
         return Response(206, headers, body[first:end])
     return Response(206, headers, extent=Extent(first, end, size_bytes))
+
+
+def part_response(request: Request, wider: Response) -> Response | None:
+    """Cut the response to a range from the 206 of a wider one. None: it does not have the range.
+
+    Args:
+        request: The GET of the range.
+        wider: The response, with its body.
+    """
+    sent, _, size = wider.headers.get("content-range", "").removeprefix("bytes ").partition("/")
+    start = sent.partition("-")[0]
+    if not (wider.is_whole and size.isdecimal() and start.isdecimal() and request.range is not None):
+        return None
+    first, size_bytes = int(start), int(size)
+    part = request.range.within(size_bytes)
+    if part is None or not first <= part[0] < part[1] <= first + len(wider.body):
+        return None
+    body = wider.body[part[0] - first : part[1] - first]
+    length = {"content-range": f"bytes {part[0]}-{part[1] - 1}/{size_bytes}", "content-length": str(len(body))}
+    return replace(wider, headers={**wider.headers, **length}, body=body)
 
 
 def hit_response(request: Request, meta: Mapping[str, str], body: bytes, tier: str, *, bound_ms: int) -> Response:

@@ -28,7 +28,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *results: FunctionCheckResult, as_json:
 
     monkeypatch.setattr(doctor, "invoke", invoke)
     monkeypatch.setattr(doctor, "stack_of", lambda args: object())
-    code = doctor.doctor(argparse.Namespace(json=as_json))
+    code = doctor.doctor(argparse.Namespace(json=as_json, gateway=""))
     assert asked == [("SelfTestFunctionName", "self_test")]
     return code
 

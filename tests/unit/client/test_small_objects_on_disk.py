@@ -11,6 +11,7 @@ import pytest
 
 import burstcache
 from burstcache.client import AsyncClient, Client
+from burstcache.client.boto3_wrapper import cached_bucket
 from burstcache.client.filesystem import BurstcacheFileSystem
 from burstcache.core.keys import key_hash
 from support.memory_s3 import MemoryS3
@@ -43,6 +44,11 @@ class _Files(BurstcacheFileSystem):
     def _connect(self) -> Any:
         return self._of_memory
 
+    def close(self) -> None:
+        """Wait until the disk has what was read, as a process does that ends."""
+        if self._client is not None:
+            cached_bucket(self._client, BUCKET).close()
+
 
 def _by_client(s3: Any, key: str, disk: Path, memory_bytes: int) -> bytes:
     with Client(bucket=BUCKET, s3=s3, disk=disk, memory_bytes=memory_bytes) as client:
@@ -69,7 +75,9 @@ def _by_wrapped(s3: Any, key: str, disk: Path, memory_bytes: int) -> bytes:
 
 
 def _by_fsspec(s3: Any, key: str, disk: Path, memory_bytes: int) -> bytes:
-    body: bytes = _Files(s3, disk=disk, memory_bytes=memory_bytes).cat_file(f"{BUCKET}/{key}")
+    files = _Files(s3, disk=disk, memory_bytes=memory_bytes)
+    body: bytes = files.cat_file(f"{BUCKET}/{key}")
+    files.close()
     return body
 
 

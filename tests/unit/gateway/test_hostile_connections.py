@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from burstcache.gateway import http_connection
 from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.http_messages import HttpRequest, response_head
+from burstcache.gateway.recorder import Unrecorded
 from support.waiting import LIMIT_S
 
 
@@ -62,7 +63,7 @@ def _exchange(*pieces: bytes, ends: bool = True) -> tuple[_Recorder, bytes]:
 async def _exchanged(pieces: Sequence[bytes], *, ends: bool) -> tuple[_Recorder, bytes]:
     application, connections = _Recorder(), set[HttpConnection]()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: HttpConnection(application, connections), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: HttpConnection(application, connections, Unrecorded()), "127.0.0.1", 0)
     async with server, asyncio.timeout(LIMIT_S):
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         for piece in pieces:
@@ -220,7 +221,7 @@ def test_each_byte_of_a_slow_head_does_not_give_it_more_time(monkeypatch: pytest
     async def drip() -> int:
         connections, sent = set[HttpConnection](), 0
         server = await asyncio.get_running_loop().create_server(
-            lambda: HttpConnection(_Recorder(), connections), "127.0.0.1", 0
+            lambda: HttpConnection(_Recorder(), connections, Unrecorded()), "127.0.0.1", 0
         )
         async with server, asyncio.timeout(LIMIT_S):
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())

@@ -59,6 +59,12 @@ def offer(market: Market, name: str) -> Quote:
     return quotes(market, names=(name,))[0]
 
 
+def test_nodes_on_a_schedule_share_ranges(lake: Workload) -> None:
+    one, two = (offer(market_of(lake), f"ec2-scheduled:{nodes}t4g.nano") for nodes in ("", "2x"))
+
+    assert one.in_memory_pct <= two.in_memory_pct < 100
+
+
 def test_cloudfront_transfers_the_ranges_and_not_their_files(lake: Workload) -> None:
     found = {line.item: line for line in offer(market_of(lake), "cloudfront").bill.lines}
 

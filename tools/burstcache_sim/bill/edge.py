@@ -16,7 +16,7 @@ from burstcache_sim.bill.static_tiers import (
     ENTRY_BYTES,
     LARGEST_SHARE,
     library_misses,
-    library_touches,
+    library_reads,
     memory_bytes_of,
 )
 from burstcache_sim.units import US_PER_H
@@ -90,7 +90,8 @@ def reader_memory(market: Market, size: str) -> Quote:
 
 def _largest_bytes(market: Market, memory_bytes: int) -> int:
     """Return the size of the largest response that memory may serve, as a whole object or from slices."""
-    return memory_bytes // LARGEST_SHARE if library_touches(market.locality, memory_bytes) is None else memory_bytes
+    has_slices = library_reads(market.locality, memory_bytes).touches is not None
+    return memory_bytes if has_slices else memory_bytes // LARGEST_SHARE
 
 
 def range_memory(market: Market, size: str) -> Quote:
@@ -113,13 +114,13 @@ def confirmed_memory(market: Market, size: str) -> Quote:
 
     memory_bytes, misses, cached = memory_bytes_of(size), Fraction(0), Fraction(0)
     for whole in market.locality.of_readers(market.setup.reader_processes):
-        touches = library_touches(whole, memory_bytes)
-        read = whole if touches is None else touches.locality
+        reads = library_reads(whole, memory_bytes)
+        read = reads.cached
         is_small = (read.objects_bytes <= memory_bytes // LARGEST_SHARE)[read.ids]
         one, distances = read.part(is_small), np.full(len(read.ids), NEVER)
         distances[is_small], _ = stack_distances(one.ids, one.sizes_bytes + ENTRY_BYTES, one.is_renewed)
-        if touches is not None:
-            distances = touches.farthest(distances)
+        if reads.touches is not None:
+            distances = reads.touches.farthest(distances)
         keys, sample_bytes = len(whole.sizes_bytes), int(memory_bytes * whole.rate)
         hits = confirmed_hits(whole.times_us, whole.ids, distances, sample_bytes, CONFIRMED_US, keys)
         misses += (len(whole.ids) - hits) / whole.rate

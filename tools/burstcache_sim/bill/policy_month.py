@@ -16,8 +16,9 @@ from burstcache.core.batching import MIN_BATCH_AGE_US
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.reads import ReadMask
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
-from burstcache_sim.bill.static_tiers import RequestMask, add_express, memory_misses, memory_touches, slices_touched
+from burstcache_sim.bill.static_tiers import add_express, memory_misses, own_reads, reads_past_memory
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
@@ -58,7 +59,7 @@ def policy_month(market: Market, policy: WorthPolicy, copied_usd: Fraction | Non
     first, both = _once_and_twice(locality, market.setup, policy)
     is_missed = np.concatenate((too_large.first, too_large.again))
     is_missed[np.concatenate((once, again))] = np.frombuffer(both.tiers.encode(), np.uint8) == ord("S")
-    missed = RequestMask(is_missed[: len(locality.ids)], is_missed[len(locality.ids) :])
+    missed = ReadMask(is_missed[: len(locality.ids)], is_missed[len(locality.ids) :])
 
     def in_proportion(once: int, twice: int) -> Fraction:
         # If the log is longer than a month, only the log's beginning counts.
@@ -83,11 +84,10 @@ def policy_month(market: Market, policy: WorthPolicy, copied_usd: Fraction | Non
     counts["s3_requests"] = n_s3 + guests["loads"] + counts["cold_starts"]
     rest: dict[str, Any] = {"n": requests, "end_us": 0, "tiers": "", "lambda_spans_us": (), "redis_spans_us": ()}
     month = replace(first, **(counts | rest), guests=GuestUse(**guests))
-    touches, touched = slices_touched(locality, market.setup), None
-    if touches is not None:
-        past = memory_touches(locality, market.setup, touches)
-        touched = RequestMask(past.first & touches.spread(missed.first), past.again & touches.spread(missed.again))
-    return add_express(month, market, copied_usd, missed, Fraction(n_s3) / repeats, touches=touches, touched=touched)
+    reads = own_reads(locality, market.setup)
+    past, of_missed = reads_past_memory(reads, market.setup), reads.reads_of(missed)
+    reaching = ReadMask(past.first & of_missed.first, past.again & of_missed.again)
+    return add_express(month, market, copied_usd, reads, reaching, Fraction(n_s3) / repeats)
 
 
 @lru_cache(maxsize=1)  # callers bill a repetition and then a month of the same log
@@ -105,8 +105,8 @@ def _once_and_twice(locality: Locality, setup: Setup, policy: WorthPolicy) -> tu
 
 @lru_cache(maxsize=1)  # shared by all node types; 80 bytes per request
 def _policy_load(
-    locality: Locality, past_memory: RequestMask, largest_bytes: int
-) -> tuple[RequestMask, tuple[Any, Any], tuple[Trace, Trace]]:
+    locality: Locality, past_memory: ReadMask, largest_bytes: int
+) -> tuple[ReadMask, tuple[Any, Any], tuple[Trace, Trace]]:
     """Split the misses of readers' memory into requests for cacheable and for oversized objects.
 
     Returns:
@@ -121,7 +121,7 @@ def _policy_load(
     again = np.flatnonzero(past_memory.again & is_small) + len(locality.ids)
     names = numbered_keys(len(locality.twice()[1]))
     traces = _trace(locality, once, names), _trace(locality, np.concatenate((once, again)), names)
-    return RequestMask(past_memory.first & ~is_small, past_memory.again & ~is_small), (once, again), traces
+    return ReadMask(past_memory.first & ~is_small, past_memory.again & ~is_small), (once, again), traces
 
 
 def _trace(locality: Locality, indices: NDArray[np.int64], names: tuple[str, ...]) -> Trace:

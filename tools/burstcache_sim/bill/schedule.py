@@ -125,6 +125,8 @@ def _schedule(locality: Locality, hours: tuple[int, ...]) -> _HourSchedule:
         numbers=objects if locality.numbers is None else locality.numbers[objects],
         renewed=locality.is_renewed[objects],
         whole_bytes=None if locality.whole_bytes is None else locality.whole_bytes[objects],
+        object_ids=None,
+        starts_bytes=None,
         _curves={},
     )
     return _HourSchedule(hours, on_us, served)

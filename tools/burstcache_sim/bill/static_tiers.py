@@ -24,8 +24,9 @@ from burstcache_sim.bill.express import price_rule, totals
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.reads import ReadMask, Reads
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
-from burstcache_sim.bill.touches import Touches, touches_of
+from burstcache_sim.bill.touches import touches_of
 from burstcache_sim.caching import Same
 from burstcache_sim.world.express import CopyRules
 from burstcache_sim.world.result import NO_GUESTS, ExpressUse, GuestUse, RunResult
@@ -44,31 +45,20 @@ MAX_WHOLE_BYTES = 8 << 20  # objects above it are read in slices by a client wit
 LEAST_MEMORY_BYTES = 32 * SLICE_BYTES  # `burstcache.serve.slice_memory`; a smaller memory keeps no slices
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RequestMask:
-    """Masks of the requests that reach a tier: in the first repetition, and in each further repetition."""
-
-    first: NDArray[np.bool_]
-    again: NDArray[np.bool_]
-
-    def count(self, repeats: Fraction) -> Fraction:
-        """Return the mean number of requests in a repetition."""
-        return mean(int(self.first.sum()), int(self.again.sum()), repeats)
-
-
-def memory_misses(locality: Locality, setup: Setup) -> RequestMask:
+def memory_misses(locality: Locality, setup: Setup) -> ReadMask:
     """Return the misses of the readers' memory. A request for slices misses unless memory has all of them."""
-    touches = slices_touched(locality, setup)
-    return as_requests(memory_touches(locality, setup, touches), touches)
+    reads = own_reads(locality, setup)
+    return reads.requests_in(reads_past_memory(reads, setup))
 
 
 def library_misses(locality: Locality, memory_bytes: int, repeats: Fraction) -> tuple[Fraction, Fraction]:
     """Return the mean misses per repetition of the library alone without a bound on staleness, and its GETs."""
     largest_bytes = min(memory_bytes // LARGEST_SHARE, MAX_WHOLE_BYTES)
-    if (touches := library_touches(locality, memory_bytes)) is not None:
-        missed = _memory_misses(locality, memory_bytes, 1, largest_bytes, ENTRY_BYTES, whole=True, touches=touches)
-        requests = as_requests(missed, touches).count(repeats)
-        return requests / locality.rate, requests / locality.rate + further_gets(missed, touches, repeats)
+    reads = library_reads(locality, memory_bytes)
+    if reads.touches is not None:
+        missed = _memory_misses(reads, memory_bytes, 1, largest_bytes, ENTRY_BYTES, whole=True)
+        misses = reads.requests_in(missed).count(repeats) / locality.rate
+        return misses, misses + reads.further_gets(missed, repeats)
     is_small = (locality.objects_bytes <= largest_bytes)[locality.ids]
     kept = locality.part(is_small)
     entries = replace(kept, sizes_bytes=kept.sizes_bytes + ENTRY_BYTES, _curves={})
@@ -76,14 +66,14 @@ def library_misses(locality: Locality, memory_bytes: int, repeats: Fraction) -> 
     return misses, misses
 
 
-def library_touches(locality: Locality, memory_bytes: int) -> Touches | None:
-    """Return the touches of slices by the library alone. None: it reads no object of the log in slices."""
-    return touches_of(locality, MAX_WHOLE_BYTES) if memory_bytes >= LEAST_MEMORY_BYTES else None
+def library_reads(locality: Locality, memory_bytes: int) -> Reads:
+    """Return the reads of a log by the library alone, which with little memory reads no slices."""
+    return Reads(locality, touches_of(locality, MAX_WHOLE_BYTES) if memory_bytes >= LEAST_MEMORY_BYTES else None)
 
 
-def own_memory_misses(locality: Locality, processes: int, memory_bytes: int) -> RequestMask:
+def own_memory_misses(locality: Locality, processes: int, memory_bytes: int) -> ReadMask:
     """Return the misses of a custom cache in readers, which accepts any object or range without overhead per entry."""
-    return _memory_misses(locality, memory_bytes, processes, memory_bytes, 0, whole=False, touches=None)
+    return _memory_misses(Reads(locality), memory_bytes, processes, memory_bytes, 0, whole=False)
 
 
 def memory_bytes_of(size: str) -> int:
@@ -94,47 +84,35 @@ def memory_bytes_of(size: str) -> int:
     return int(number) * 1024**2
 
 
-def node_misses(locality: Locality, setup: Setup) -> RequestMask:
+def node_misses(locality: Locality, setup: Setup) -> ReadMask:
     """Return the requests that miss in both the readers' memory and the always-on nodes, which have no slices."""
-    touches = slices_touched(locality, setup)
-    return as_requests(_node_touches(locality, setup, touches, has_slices=False), touches)
+    reads = own_reads(locality, setup)
+    return reads.requests_in(_reads_past_nodes(reads, setup, has_slices=False))
 
 
-def slices_touched(locality: Locality, setup: Setup) -> Touches | None:
-    """Return the touches of slices. None: no object is read in slices, by a proxy or by a reader without memory."""
+def own_reads(locality: Locality, setup: Setup) -> Reads:
+    """Return the reads of a log by this system. A proxy and a reader without memory read no slices."""
     if setup.readers != "aws" or setup.reader_memory_bytes < LEAST_MEMORY_BYTES:
-        return None
-    return touches_of(locality, LARGEST_OBJECT_BYTES[setup.front_door])
+        return Reads(locality)
+    return Reads(locality, touches_of(locality, LARGEST_OBJECT_BYTES[setup.front_door]))
 
 
-def memory_touches(locality: Locality, setup: Setup, touches: Touches | None) -> RequestMask:
-    """Return the requests, or the touches of slices, that miss in the readers' memory."""
+def reads_past_memory(reads: Reads, setup: Setup) -> ReadMask:
+    """Return the reads that miss in the readers' memory."""
     memory_bytes, processes = setup.reader_memory_bytes, setup.reader_processes
     largest_bytes = min(memory_bytes // LARGEST_SHARE, LARGEST_OBJECT_BYTES[setup.front_door])
-    return _memory_misses(locality, memory_bytes, processes, largest_bytes, ENTRY_BYTES, whole=True, touches=touches)
+    return _memory_misses(reads, memory_bytes, processes, largest_bytes, ENTRY_BYTES, whole=True)
 
 
-def _node_touches(locality: Locality, setup: Setup, touches: Touches | None, *, has_slices: bool) -> RequestMask:
-    """Return the requests, or the touches of slices, that miss in the readers' memory and the always-on nodes."""
-    reaching = memory_touches(locality, setup, touches)
+def _reads_past_nodes(reads: Reads, setup: Setup, *, has_slices: bool) -> ReadMask:
+    """Return the reads that miss in the readers' memory and the always-on nodes."""
+    reaching = reads_past_memory(reads, setup)
     if not setup.always_on_nodes:
         return reaching
     node_bytes = node_capacity_bytes(setup.instance_type) or 0
     largest_bytes = min(LARGEST_OBJECT_BYTES[setup.front_door], node_bytes)
-    distances = _node_distances(locality, reaching, largest_bytes, setup.always_on_nodes, touches, has_slices)
-    return distances.misses(reaching, int(node_bytes * locality.rate))
-
-
-@lru_cache(maxsize=8)
-def as_requests(missed: RequestMask, touches: Touches | None) -> RequestMask:
-    """Return the requests of which any touch is missed. Without touches, the masks are of requests already."""
-    return missed if touches is None else RequestMask(touches.requests(missed.first), touches.requests(missed.again))
-
-
-def further_gets(missed: RequestMask, touches: Touches, repeats: Fraction) -> Fraction:
-    """Return the mean GETs per repetition for missed touches, beyond one for each request."""
-    gets = mean(touches.gets(missed.first), touches.gets(missed.again), repeats)
-    return (gets - as_requests(missed, touches).count(repeats)) / touches.locality.rate
+    distances = _node_distances(reads, reaching, largest_bytes, setup.always_on_nodes, has_slices)
+    return distances.misses(reaching, int(node_bytes * reads.requests.rate))
 
 
 def static_month(market: Market, copied_usd: Fraction | None) -> RunResult:
@@ -144,19 +122,16 @@ def static_month(market: Market, copied_usd: Fraction | None) -> RunResult:
         market: The log, its repetitions, prices and setup.
         copied_usd: Hit value for which objects are copied to S3 Express [USD]. If None, there is no directory bucket.
     """
-    locality, demand, setup = market.locality, market.demand, market.setup
-    touches = slices_touched(locality, setup)
-    missed = _node_touches(locality, setup, touches, has_slices=_has_slices(market))
-    past_memory = as_requests(memory_touches(locality, setup, touches), touches)
-    past_nodes = as_requests(missed, touches)
+    demand, setup, reads = market.demand, market.setup, own_reads(market.locality, market.setup)
+    missed = _reads_past_nodes(reads, setup, has_slices=_has_slices(market))
 
-    def misses(mask: RequestMask, reaching: Fraction) -> Fraction:
-        """Return the number of misses, estimated for a sample, but at most the requests that reach the tier."""
-        return min(mask.count(market.repeats) / locality.rate, reaching)
+    def misses(mask: ReadMask, reaching: Fraction) -> Fraction:
+        """Return the number of requests, estimated for a sample, but at most those that reach the tier."""
+        return min(reads.requests_in(mask).count(market.repeats) / market.locality.rate, reaching)
 
     requests = Fraction(demand.requests)
-    n_past_memory = misses(past_memory, requests) if setup.reader_memory_bytes else requests
-    n_past_nodes = misses(past_nodes, n_past_memory) if setup.always_on_nodes else n_past_memory
+    n_past_memory = misses(reads_past_memory(reads, setup), requests) if setup.reader_memory_bytes else requests
+    n_past_nodes = misses(missed, n_past_memory) if setup.always_on_nodes else n_past_memory
     repeats = market.all_repeats
     n, n_redis = round(requests * repeats), round((n_past_memory - n_past_nodes) * repeats)
     n_s3 = round(n_past_nodes * repeats)
@@ -175,12 +150,12 @@ def static_month(market: Market, copied_usd: Fraction | None) -> RunResult:
         lambda_us_exact=0,
         redis_us_exact=0,
         end_us=0,
-        guests=_fills_and_reports(market, past_nodes, n_s3) if setup.always_on_nodes else NO_GUESTS,
+        guests=_fills_and_reports(market, reads.requests_in(missed), n_s3) if setup.always_on_nodes else NO_GUESTS,
     )
-    return add_express(run, market, copied_usd, past_nodes, n_past_nodes, touches=touches, touched=missed)
+    return add_express(run, market, copied_usd, reads, missed, n_past_nodes)
 
 
-def _fills_and_reports(market: Market, missed: RequestMask, n_missed: int) -> GuestUse:
+def _fills_and_reports(market: Market, missed: ReadMask, n_missed: int) -> GuestUse:
     """Return upper bounds on always-on nodes' read-through fills and on the reports about them.
 
     A reader's reports are at least ten seconds apart, and a key's row is written at most once an hour. The bounds are
@@ -223,14 +198,7 @@ def _key_hours(locality: Locality) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def add_express(
-    month: RunResult,
-    market: Market,
-    copied_usd: Fraction | None,
-    reaching: RequestMask,
-    n_reaching: Fraction,
-    *,
-    touches: Touches | None = None,
-    touched: RequestMask | None = None,
+    month: RunResult, market: Market, copied_usd: Fraction | None, reads: Reads, reaching: ReadMask, requests: Fraction
 ) -> RunResult:
     """Reassign requests from S3 to S3 Express if a copy serves them.
 
@@ -240,30 +208,29 @@ def add_express(
         month: The run without S3 Express.
         market: The log, its repetitions and prices.
         copied_usd: Hit value for which objects are copied [USD]. If None, there is no directory bucket.
-        reaching: The requests that reach S3 Express.
-        n_reaching: The mean number of these requests per repetition, estimated for a sample.
-        touches: Touches of slices. None: no object is read in slices.
-        touched: The touches that reach S3 Express, with `touches`.
+        reads: The log's reads.
+        reaching: The reads that reach S3 Express.
+        requests: The mean number of requests that reach S3 Express per repetition, estimated for a sample.
     """
-    repeats, asked = market.all_repeats, reaching
-    if touches is not None and touched is not None:
-        range_gets = round(further_gets(touched, touches, market.repeats) * repeats)
+    repeats, has_slices = market.all_repeats, reads.touches is not None
+    if has_slices:
+        range_gets = round(reads.further_gets(reaching, market.repeats) * repeats)
         month = replace(month, range_gets=range_gets, largest_hit_bytes=market.setup.reader_memory_bytes)
-        market, asked = replace(market, locality=touches.locality), touched
     if copied_usd is None:
         return month
-    use = totals(market, _copy_rules(market, copied_usd), asked.first, asked.again)
-    n_asked = asked.count(market.repeats) / market.locality.rate
+    cached = replace(market, locality=reads.cached)
+    use = totals(cached, _copy_rules(cached, copied_usd), reaching.first, reaching.again)
+    n_asked = reaching.count(market.repeats) / market.locality.rate
     missed = n_asked - use.served
-    if touches is not None and n_asked:
-        missed *= n_reaching / n_asked
-    served = n_reaching - min(max(missed, Fraction(0)), n_reaching)
+    if has_slices and n_asked:
+        missed *= requests / n_asked
+    served = requests - min(max(missed, Fraction(0)), requests)
     n_express = min(round(served * repeats), month.n_s3)
     read_bytes = use.served_bytes * repeats  # slices are read whole
-    if touches is None:
+    if not has_slices:
         read_bytes *= market.sent_share * (served / use.served if use.served else 1)
     express = ExpressUse(
-        asks=month.n_s3 if touches is None else round(n_asked * repeats),
+        asks=round(n_asked * repeats) if has_slices else month.n_s3,
         copies=round(use.copies * repeats),
         copied_bytes=round(use.copied_bytes * repeats),
         read_bytes=round(read_bytes),
@@ -303,75 +270,60 @@ def _cached_rules(locality: Locality, prices: Same[PriceSheet], copied_usd: Frac
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _StackDistances:
-    """Stack distances of requests in two repetitions: the LRU memory needed for a hit, or `NEVER` [bytes]."""
+    """Stack distances of reads in two repetitions: the LRU memory needed for a hit, or `NEVER` [bytes]."""
 
     both: NDArray[np.int64]
 
-    def misses(self, reaching: RequestMask, memory_bytes: int) -> RequestMask:
-        """Return the misses of an LRU cache of this size among the requests that reach it."""
+    def misses(self, reaching: ReadMask, memory_bytes: int) -> ReadMask:
+        """Return the misses of an LRU cache of this size among the reads that reach it."""
         missed = (self.both < 0) | (self.both > memory_bytes)
         half = len(missed) // 2
-        return RequestMask(reaching.first & missed[:half], reaching.again & missed[half:])
+        return ReadMask(reaching.first & missed[:half], reaching.again & missed[half:])
 
 
 @lru_cache(maxsize=8)
 def _memory_misses(
-    locality: Locality,
-    memory_bytes: int,
-    processes: int,
-    largest_bytes: int,
-    entry_bytes: int,
-    *,
-    whole: bool,
-    touches: Touches | None,
-) -> RequestMask:
-    """Return the misses of the readers' memory. Requests are assigned to readers at random, as for competitors.
+    reads: Reads, memory_bytes: int, processes: int, largest_bytes: int, entry_bytes: int, *, whole: bool
+) -> ReadMask:
+    """Return the misses of the readers' memory.
 
-    If `whole`, the size limit applies to the whole object of a range, otherwise to the range itself. With `touches`,
-    large objects are read in slices, and the masks are of touches.
+    If `whole`, the size limit applies to the whole object of a range, otherwise to the range itself.
     """
     import numpy as np
 
-    read, turns = locality, locality.turns(processes)
-    if touches is not None:
-        read, turns = touches.locality, [touches.spread(is_own) for is_own in turns]
+    read = reads.cached
     every = np.ones(len(read.ids), np.bool_)
     if not memory_bytes:
-        return RequestMask(every, every)
+        return ReadMask(every, every)
     sizes_bytes = read.sizes_bytes + entry_bytes
     is_small = (read.objects_bytes if whole else read.sizes_bytes) <= largest_bytes
     first, again = every.copy(), every.copy()
-    for is_own in turns:
-        own = RequestMask(is_own, is_own)
+    for is_own in reads.turns(processes):
+        own = ReadMask(is_own, is_own)
         missed = _distances(read, own, sizes_bytes, is_small).misses(own, int(memory_bytes * read.rate))
         first[is_own], again[is_own] = missed.first[is_own], missed.again[is_own]
-    return RequestMask(first, again)
+    return ReadMask(first, again)
 
 
 @lru_cache(maxsize=2)  # 16 bytes per request; consecutive calls often share the memory and node count
 def _node_distances(
-    locality: Locality,
-    reaching: RequestMask,
-    largest_bytes: int,
-    nodes: int,
-    touches: Touches | None,
-    has_slices: bool,
+    reads: Reads, reaching: ReadMask, largest_bytes: int, nodes: int, has_slices: bool
 ) -> _StackDistances:
-    read = locality if touches is None else touches.locality
+    read = reads.cached
     is_kept = read.objects_bytes <= largest_bytes
-    if touches is not None and not has_slices:
-        is_kept &= ~touches.is_slice
+    if reads.touches is not None and not has_slices:
+        is_kept &= ~reads.touches.is_slice
     return _distances(read, reaching, read.sizes_bytes, is_kept, nodes)
 
 
 def _distances(
     locality: Locality,
-    reaching: RequestMask,
+    reaching: ReadMask,
     sizes_bytes: NDArray[np.int64],
     is_small: NDArray[np.bool_],
     nodes: int = 1,
 ) -> _StackDistances:
-    """Return the requests' stack distances at their nodes. Each node is an LRU cache that larger objects bypass."""
+    """Return the reads' stack distances at their nodes. Each node is an LRU cache that larger objects bypass."""
     import numpy as np
 
     from burstcache_sim.engine.stack_distance import NEVER, stack_distances

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Colours of a win, a tie and a loss. Without colour, bold letters still mark wins.
 COLOURS = {"wins": "#8fc9b0", "ties": "#e4e4df", "loses": "#e8a58c"}
 _SIZE_IN = (9.0, 7.8)
-_LEFT, _BOTTOM, _WIDTH, _HEIGHT, _GAP = 0.1, 0.07, 0.87, 0.79, 0.045
+_LEFT, _BOTTOM, _WIDTH, _HEIGHT, _GAP = 0.1, 0.07, 0.87, 0.75, 0.045
 
 Field = tuple[str, str]  # Burstcache's outcome, letter of the best buy
 
@@ -22,7 +22,7 @@ Field = tuple[str, str]  # Burstcache's outcome, letter of the best buy
 def map_figure(
     panels: Mapping[tuple[float, float], Sequence[Sequence[Field]]],
     *,
-    columns: Sequence[float],
+    columns: Sequence[str],
     rows: Sequence[float],
     panel_columns: Sequence[float],
     panel_rows: Sequence[float],
@@ -33,7 +33,7 @@ def map_figure(
 
     Args:
         panels: Cell rows from bottom to top, keyed by requests per second and hit value.
-        columns: Working sets [GB].
+        columns: Labels of the columns, such as a working set [GB].
         rows: Share of the day with requests (0 to 1).
         panel_columns: Requests per second.
         panel_rows: Hit values [USD per million].
@@ -62,7 +62,7 @@ def map_figure(
     return figure
 
 
-def _panel(axes: Axes, fields: Sequence[Sequence[Field]], columns: Sequence[float], rows: Sequence[float]) -> None:
+def _panel(axes: Axes, fields: Sequence[Sequence[Field]], columns: Sequence[str], rows: Sequence[float]) -> None:
     from matplotlib.patches import Rectangle
 
     for y, row in enumerate(fields):
@@ -73,7 +73,7 @@ def _panel(axes: Axes, fields: Sequence[Sequence[Field]], columns: Sequence[floa
             axes.text(x, y, letter, ha="center", va="center", fontsize=7, color=INK, fontweight=weight)
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(-0.5, len(rows) - 0.5)
-    axes.set_xticks(range(len(columns)), [plain(gb) for gb in columns], fontsize=7)
+    axes.set_xticks(range(len(columns)), list(columns), fontsize=7)
     axes.set_yticks(range(len(rows)), [plain(100 * duty) for duty in rows], fontsize=7)
     axes.tick_params(length=0)
     for spine in axes.spines.values():

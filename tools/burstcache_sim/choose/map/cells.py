@@ -1,5 +1,7 @@
 """The cells of a map: the best buy for each load and hit value, with the deployment that `advise` would choose.
 
+The last column has large objects, read by ranges, which Burstcache keeps in slices.
+
 A hit is worth the share of S3's 25 ms that it saves. An answer in 5 ms saves four fifths of a wait. A system's cost is
 its bill plus the value of the remaining waits. The lowest cost wins. A lead below 10 % plus half a dollar is a tie.
 """
@@ -23,13 +25,16 @@ from burstcache_sim.policies.registry import WORTH_POLICIES
 
 Outcome = Literal["wins", "ties", "loses"]
 WORKING_SETS_GB = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+RANGED_GB = 10.0  # working set of the loads that read large objects by ranges
+# Columns of the map: the working set, and whether objects are large and read by ranges.
+COLUMNS = (*((gb, False) for gb in WORKING_SETS_GB), (RANGED_GB, True))
 DUTIES = (0.001, 0.01, 0.1, 1.0)
 PER_S = (1.0, 10.0, 100.0)
 VALUES_USD_PER_MILLION = (0.0, 1.0, 10.0, 100.0)
 READERS, MEMORY_MB = 4, 256  # number of readers and each reader's memory, the same for all systems
 _TIMES, _MORE_USD = 1.1, 0.5
 _POLICY = "breakeven"
-_MEMORIES = ("reader-memory", "reader-memory-confirmed")
+_MEMORIES = ("reader-memory", "reader-memory-confirmed", "range-memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ def cells(prices: PriceSheet, loads: Sequence[Load], values: Sequence[float]) ->
 
 def all_loads() -> list[Load]:
     """Return the loads of the whole map."""
-    return [Load(gb, duty, per_s) for per_s in PER_S for duty in DUTIES for gb in WORKING_SETS_GB]
+    return [Load(gb, duty, per_s, by_ranges) for per_s in PER_S for duty in DUTIES for gb, by_ranges in COLUMNS]
 
 
 def _cell(load: Load, usd_per_million: float, weighing: Weighing) -> Cell:
