@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -17,8 +19,9 @@ from botocore.config import Config
 from support.extensions_api import ExtensionsApi, extensions_api
 from support.gateway_processes import BUCKET, CREDENTIALS
 from support.project import ROOT
+from support.servers import frozen
 from support.store_of_writes import Store, store_of_writes
-from support.waiting import LIMIT_S, free_port
+from support.waiting import LIMIT_S, free_port, until
 
 pytestmark = pytest.mark.slow
 
@@ -69,20 +72,25 @@ def extension(layer: Path, api: ExtensionsApi, options: str) -> Iterator[subproc
         process.stderr.close()
 
 
+def function_client(port: int) -> Any:
+    """Return the function's client, without retries."""
+    return boto3.client(
+        "s3",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        region_name=CREDENTIALS["AWS_DEFAULT_REGION"],
+        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
+    )
+
+
 def test_the_gateway_answers_before_the_function_begins_and_ends_with_the_environment(
     layer: Path, api: ExtensionsApi, store: Store
 ) -> None:
     port = free_port()
     with extension(layer, api, f"--bucket {BUCKET} --port {port} --origin-endpoint {store.url}") as process:
         assert api.is_initialised.wait(LIMIT_S)
-        s3 = boto3.client(
-            "s3",
-            endpoint_url=f"http://127.0.0.1:{port}",
-            region_name=CREDENTIALS["AWS_DEFAULT_REGION"],
-            aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-            config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
-        )
+        s3 = function_client(port)
         tiers = []
         for _ in range(2):
             response = s3.get_object(Bucket=BUCKET, Key="a.txt")
@@ -109,6 +117,31 @@ def test_the_end_of_an_environment_does_not_wait_for_a_client_that_does_not_read
 
         assert process.wait(LIMIT_S) == 0
         connection.close()
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_a_thawed_environment_reads_although_s3_has_hung_up(
+    layer: Path, api: ExtensionsApi, store: Store, count: int
+) -> None:
+    port = free_port()
+    for number in range(2 * count):
+        store.put(f"/{BUCKET}/{number}", _BODY)
+    with (
+        extension(layer, api, f"--bucket {BUCKET} --port {port} --origin-endpoint {store.url}") as process,
+        ThreadPoolExecutor(count) as threads,
+    ):
+        assert api.is_initialised.wait(LIMIT_S)
+        s3 = function_client(port)
+
+        def read(number: int) -> bytes:
+            return bytes(s3.get_object(Bucket=BUCKET, Key=str(number))["Body"].read())
+
+        assert list(threads.map(read, range(count))) == [_BODY] * count
+        with frozen(process):
+            store.hang_up()
+            until(lambda: not store.connections)
+
+        assert list(threads.map(read, range(count, 2 * count))) == [_BODY] * count
 
 
 @pytest.mark.parametrize(
