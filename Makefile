@@ -128,6 +128,13 @@ $(CHECKER): $(wildcard tests/consistency/checker/*.go) tests/consistency/checker
 	@mkdir -p $(@D)
 	cd $(<D) && $(GO) build -o $(CURDIR)/$@ .
 
+# AWS's emulator of Lambda's runtime and Extensions APIs. With it, a test runs the gateway's extension next to a function.
+RIE_VERSION := v0.0.0-20261030222936-bef5c4ba774d
+
+build/aws-lambda-rie:
+	@mkdir -p $(@D)
+	GOBIN=$(CURDIR)/build $(GO) install github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@$(RIE_VERSION)
+
 consistency: setup $(CHECKER) ## evidence: a million reads and writes through every state, each answer checked, from where the last run ended; OPERATIONS=N
 	PYTHONPATH=tests $(BIN)/python -m consistency --checker $(CHECKER) $(if $(OPERATIONS),--operations $(OPERATIONS))
 

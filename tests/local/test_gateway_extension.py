@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -21,11 +23,12 @@ from support.gateway_processes import BUCKET, CREDENTIALS
 from support.project import ROOT
 from support.servers import frozen
 from support.store_of_writes import Store, store_of_writes
-from support.waiting import LIMIT_S, free_port, until
+from support.waiting import LIMIT_S, free_port, free_ports, until, wait_for_port
 
 pytestmark = pytest.mark.slow
 
 _BODY = b"body"
+_EMULATOR = ROOT / "build" / "aws-lambda-rie"
 
 
 @pytest.fixture
@@ -171,3 +174,47 @@ def test_a_port_that_is_taken_fails_the_environment(layer: Path, api: Extensions
 
     assert api.error is not None
     assert not api.is_initialised.is_set()
+
+
+_FUNCTION = """
+import boto3
+s3 = boto3.client("s3")
+def handler(event, context):
+    responses = [s3.get_object(Bucket="examples", Key="a.txt") for _ in range(2)]
+    return [each["ResponseMetadata"]["HTTPHeaders"]["x-cache-tier"] for each in responses]
+"""
+
+
+@pytest.mark.skipif(not _EMULATOR.exists(), reason="`make build/aws-lambda-rie` builds AWS's emulator")
+def test_a_function_reads_through_the_extension_under_awss_emulator(layer: Path, store: Store, tmp_path: Path) -> None:
+    port, invoke_port = free_ports(2)
+    (tmp_path / "function.py").write_text(_FUNCTION)
+    environ = {
+        **CREDENTIALS,
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "AWS_REGION": CREDENTIALS["AWS_DEFAULT_REGION"],
+        "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{port}",
+        "BURSTCACHE_GATEWAY_PYTHON": sys.executable,
+        "BURSTCACHE_GATEWAY_OPTIONS": f"--bucket {BUCKET} --port {port} --origin-endpoint {store.url}",
+    }
+    # It looks for extensions in /opt. A mount namespace has one of its own.
+    address = f"--runtime-interface-emulator-address 127.0.0.1:{invoke_port}"
+    start = f'mount --bind "$0" /opt && exec "$1" {address} "$2" -m awslambdaric function.handler'
+    command = ["unshare", "--mount", "sh", "-c", start, str(layer), str(_EMULATOR), sys.executable]
+    log = (tmp_path / "log").open("w")
+    process = subprocess.Popen(command, env=environ, cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        wait_for_port(invoke_port, process)
+        connection = HTTPConnection("127.0.0.1", invoke_port, timeout=LIMIT_S)
+        connection.request("POST", "/2015-03-31/functions/function/invocations", b"{}")
+        answer = connection.getresponse().read()
+        connection.close()
+    finally:
+        process.terminate()
+        ended = process.wait(LIMIT_S)
+        log.close()
+
+    said = (tmp_path / "log").read_text()
+    assert (json.loads(answer), ended) == (["s3", "memory"], 0), said
+    assert said.index(f"reads {BUCKET}") < said.index("INIT RTDONE(status: success)")

@@ -18,6 +18,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from burstcache.gateway import probe
 from support.gateway_processes import BUCKET, CREDENTIALS, Gateway, gateway
 from support.store_of_writes import Store, store_of_writes
 from support.waiting import LIMIT_S, until
@@ -218,6 +219,16 @@ def test_a_download_that_takes_too_long_ends_the_stop_late(store: Store) -> None
 
         assert running.process.wait(LIMIT_S) == 0
         connection.close()
+
+
+def test_the_probe_tells_a_running_gateway_from_none(store: Store) -> None:
+    with gateway(store.url, "--processes", "2") as running:
+        assert probe.main([str(running.port)]) == 0
+
+        running.process.terminate()
+        running.process.wait(LIMIT_S)
+
+        assert probe.main([str(running.port)]) == 1
 
 
 def test_processes_end_with_the_first_one(store: Store) -> None:
