@@ -12,7 +12,7 @@ from burstcache.core.errors import ObjectNotFoundError, PreconditionFailedError
 from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.object_cache import Body, ObjectCache
-from burstcache.gateway.origin import Origin, lower_names, unavailable
+from burstcache.gateway.origin import S3Origin, lower_names, unavailable
 from burstcache.gateway.part_windows import PartWindows
 from burstcache.gateway.responses import absence, entry_head, hit_head, miss_headers, passed_headers, relay
 from burstcache.gateway.s3_requests import ObjectRead, Target
@@ -32,7 +32,7 @@ _NOT_FOUND = 404
 class ObjectReads:
     """Answers reads of the cached bucket. For one event loop."""
 
-    def __init__(self, cache: ObjectCache, origin: Origin) -> None:
+    def __init__(self, cache: ObjectCache, origin: S3Origin) -> None:
         """Create the reader."""
         self._cache = cache
         self._origin = origin
