@@ -185,7 +185,7 @@ def handler(event, context):
 """
 
 
-@pytest.mark.skipif(not _EMULATOR.exists(), reason="`make build/aws-lambda-rie` builds AWS's emulator")
+@pytest.mark.skipif(not _EMULATOR.exists(), reason="`make gateway-emulator` builds AWS's emulator")
 def test_a_function_reads_through_the_extension_under_awss_emulator(layer: Path, store: Store, tmp_path: Path) -> None:
     port, invoke_port = free_ports(2)
     (tmp_path / "function.py").write_text(_FUNCTION)
