@@ -25,7 +25,7 @@ _READS = frozenset({"SELECT", "OBJECT_ATTRIBUTES"})  # operations of objects by 
 _NO_TARGET = Target("", "", "", ())
 
 
-class Log(Protocol):
+class RequestLog(Protocol):
     """An access log."""
 
     def append(self, request: HttpRequest, peer: str, ended_ns: int) -> None:
@@ -35,7 +35,7 @@ class Log(Protocol):
 class Recorder:
     """Counts the requests of one process. For its event loop."""
 
-    def __init__(self, values: Values, targets: Targets, log: Log | None = None) -> None:
+    def __init__(self, values: Values, targets: Targets, log: RequestLog | None = None) -> None:
         """Create the recorder.
 
         Args:
@@ -105,7 +105,7 @@ class Recorder:
 
 
 def described(request: HttpRequest, targets: Targets) -> tuple[Target, str]:
-    """Return what a request addresses, and S3's name of its operation. Thread-safe."""
+    """Return the target of a request, and S3's name of its operation. Thread-safe."""
     try:
         target = targets.find(request) if request.target.startswith(b"/") else proxied_target(request.target)
     except S3Error:
