@@ -208,3 +208,11 @@ def test_a_signed_condition_holds_even_if_the_connection_claims_it(origin: Origi
 
     assert statuses(exchange(signer.url, request)) == [412]
     assert origin.body("kept") == b"kept"
+
+
+@pytest.mark.parametrize("method", ["TRACE", "CONNECT", "PATCH", "PROPFIND"])
+def test_a_method_that_s3_does_not_have_does_not_reach_it(origin: Origin, signer: Signer, method: str) -> None:
+    answer = sent(signer, method, "plain")
+
+    assert (statuses(answer), origin.seen) == ([405], [])
+    assert b"<Code>MethodNotAllowed</Code>" in answer
