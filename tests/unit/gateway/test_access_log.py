@@ -121,3 +121,15 @@ def test_a_file_that_cannot_be_opened_anew_stays(
 
     assert len((tmp_path / "moved" / "log").read_text().splitlines()) == 1
     assert lost == []
+
+
+def test_a_request_that_has_no_line_costs_no_other_one(tmp_path: Path, lost: list[int]) -> None:
+    log = AccessLog(str(tmp_path / "log"), describe, lost.append)
+    broken = read_of()
+    broken.headers = None  # type: ignore[assignment]
+    log.append(broken, "", 0)
+    log.append(read_of(), "", 0)
+    log.close()
+
+    assert len((tmp_path / "log").read_text().splitlines()) == 1
+    assert lost == [1]
