@@ -24,7 +24,7 @@ _DOCUMENTS = sorted(
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
 _INLINE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
 _PROGRAM = re.compile(r"(?:\S*/)?(burstcache|make|sam|python)(?= [a-z-]|$)")
-_TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+_TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M))
 # What stands in code without being a command: names of programs, packages and instances.
 _NO_CALL = {"burstcache", "make", "python", "sam", "burstcache node-1"}
 

@@ -1,4 +1,4 @@
-"""Run the gateway: `python -m burstcache.gateway`."""
+"""The main module of the gateway: `python -m burstcache.gateway`."""
 
 import sys
 

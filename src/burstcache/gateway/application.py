@@ -13,7 +13,7 @@ from burstcache.gateway.http_messages import HttpRequest, error_answer
 from burstcache.gateway.object_cache import ObjectCache
 from burstcache.gateway.object_reads import ObjectReads
 from burstcache.gateway.object_writes import pass_on
-from burstcache.gateway.origin import Origin
+from burstcache.gateway.origin import S3Origin
 from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import ObjectRead, Target, Targets, object_read
 from burstcache.gateway.uploads import upload_of
@@ -27,7 +27,7 @@ class GatewayApplication:
     def __init__(
         self,
         cache: ObjectCache,
-        origin: Origin,
+        origin: S3Origin,
         targets: Targets,
         access: Access,
         proxy: ForwardProxy | None = None,
@@ -78,7 +78,7 @@ class GatewayApplication:
         await self._forward(request, connection, target)
 
     def _read_of(self, request: HttpRequest, target: Target) -> ObjectRead | None:
-        """Return what the cache may answer, or None."""
+        """Return the read that the cache may answer, or None."""
         if target.bucket != self._cache.bucket or not target.key or request.method not in _READS:
             return None
         return object_read(request, target) if request.body is None else None

@@ -18,7 +18,7 @@ from burstcache.core.errors import InvalidSettingError, in_one_line
 from burstcache.gateway.access import Access
 from burstcache.gateway.access_log import check_log
 from burstcache.gateway.credentials import KeyRing, KeysFile, KeySource, MachineKeys, SecretsManagerKeys
-from burstcache.gateway.origin import Origin
+from burstcache.gateway.origin import S3Origin
 from burstcache.gateway.server import Parts, ServerSettings, serve
 from burstcache.gateway.service_manager import notify
 
@@ -138,8 +138,8 @@ def _client(args: argparse.Namespace) -> Client:
     return Client(bucket=args.bucket, stack_name=args.stack_name, session=session, endpoint_urls=urls, **bounds)
 
 
-def _origin(client: Client) -> Origin:
-    return Origin(client.s3)
+def _origin(client: Client) -> S3Origin:
+    return S3Origin(client.s3)
 
 
 def _access(args: argparse.Namespace) -> Access:

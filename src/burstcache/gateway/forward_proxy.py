@@ -24,7 +24,7 @@ from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.object_cache import ObjectCache
 from burstcache.gateway.object_reads import send_hit
 from burstcache.gateway.object_writes import pass_on
-from burstcache.gateway.origin import Origin, lower_names
+from burstcache.gateway.origin import S3Origin, lower_names
 from burstcache.gateway.responses import miss_headers, passed_headers, relay
 from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import ObjectRead, Target, object_read, parse_target
@@ -44,7 +44,7 @@ _Grant = tuple[bytes, str]  # the caller, and the hash of the key
 class ForwardProxy:
     """Answers requests for S3's own host names. For one event loop."""
 
-    def __init__(self, cache: ObjectCache, origin: Origin, *, permitted_s: float) -> None:
+    def __init__(self, cache: ObjectCache, origin: S3Origin, *, permitted_s: float) -> None:
         """Create the proxy.
 
         Args:
@@ -145,7 +145,7 @@ class ForwardProxy:
 
 
 def proxied_target(url: bytes) -> Target:
-    """Return the target of a URL of S3. Raise S3Error if it is malformed."""
+    """Parse the path and query of a URL of S3. Raise S3Error if they are malformed."""
     if (found := _ABSOLUTE.fullmatch(url)) is None:
         raise S3Error("InvalidURI", "Couldn't parse the specified URI.")
     host, rest = found["host"].decode("latin-1").lower(), found["rest"] or b"/"

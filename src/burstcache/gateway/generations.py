@@ -45,7 +45,7 @@ class Generations:
 
 
 class GenerationCheck:
-    """What one process knows of the shared generations. For one thread, that of the event loop."""
+    """One process's view of the shared generations. For one thread, that of the event loop."""
 
     def __init__(self, generations: Generations, process: int, forget: Callable[[str], None]) -> None:
         """Create the check.

@@ -32,7 +32,7 @@ _MOST_PIPELINED = 8  # requests that are parsed before the first one is answered
 
 
 class Application(Protocol):
-    """What answers the requests of a connection."""
+    """Answers the requests of a connection."""
 
     def respond_now(self, request: HttpRequest, connection: HttpConnection) -> bool:
         """Answer without blocking, by `HttpConnection.send`. Return False if that is impossible."""
@@ -41,8 +41,8 @@ class Application(Protocol):
         """Answer by `send`, or by `begin`, `write` and `end`."""
 
 
-class RequestRecorder(Protocol):
-    """What counts connections and requests."""
+class Observer(Protocol):
+    """Counts connections and requests."""
 
     def open_connection(self) -> None:
         """Note an open connection."""
@@ -138,7 +138,7 @@ class HttpConnection(asyncio.Protocol):
         closed: Done once the connection is closed.
     """
 
-    def __init__(self, application: Application, connections: set[HttpConnection], recorder: RequestRecorder) -> None:
+    def __init__(self, application: Application, connections: set[HttpConnection], recorder: Observer) -> None:
         """Create the protocol of a connection.
 
         Args:

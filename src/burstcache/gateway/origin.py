@@ -34,7 +34,7 @@ _REGION_HEADER = "x-amz-bucket-region"
 Headers = list[tuple[str, str]]
 
 
-class Origin:
+class S3Origin:
     """S3, as one endpoint and one identity. For one event loop.
 
     Attributes:

@@ -25,8 +25,8 @@ _READS = frozenset({"SELECT", "OBJECT_ATTRIBUTES"})  # operations of objects by 
 _NO_TARGET = Target("", "", "", ())
 
 
-class RequestSink(Protocol):
-    """What takes requests that are over: an access log."""
+class RequestLog(Protocol):
+    """An access log."""
 
     def append(self, request: HttpRequest, peer: str, ended_ns: int) -> None:
         """Add a request that is over. Never blocks."""
@@ -35,7 +35,7 @@ class RequestSink(Protocol):
 class Recorder:
     """Counts the requests of one process. For its event loop."""
 
-    def __init__(self, values: Values, targets: Targets, log: RequestSink | None = None) -> None:
+    def __init__(self, values: Values, targets: Targets, log: RequestLog | None = None) -> None:
         """Create the recorder.
 
         Args:

@@ -52,6 +52,7 @@ _CONDITIONS = {
 }
 _HARMLESS = frozenset(
     {
+        b"x-amz-api-version",
         b"x-amz-checksum-mode",
         b"x-amz-content-sha256",
         b"x-amz-date",
@@ -66,7 +67,7 @@ _UPLOADS = ("uploadId", "uploads", "select", "attributes", "torrent")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request addresses.
+    """A bucket, an object in it, or the service.
 
     Attributes:
         bucket: The bucket. Empty: the service.
@@ -207,7 +208,7 @@ _USUAL = _HARMLESS - {b"x-amz-checksum-mode"} | {
 
 
 def object_read(request: HttpRequest, target: Target) -> ObjectRead | None:
-    """Return what a GET or HEAD asks of an object. None: only S3 can answer it."""
+    """Parse a GET or HEAD of an object. Return None if only S3 can answer it."""
     if target.headers:
         return None
     conditions, range_, wants_checksum, overrides = dict[str, str](), None, False, dict[str, str]()

@@ -28,7 +28,7 @@ from burstcache.gateway.generations import Generations
 from burstcache.gateway.http_connection import HttpConnection
 from burstcache.gateway.object_cache import ObjectCache
 from burstcache.gateway.observation import Observation
-from burstcache.gateway.origin import Origin
+from burstcache.gateway.origin import S3Origin
 from burstcache.gateway.own_paths import ObservedApplication, OwnPathsApplication
 from burstcache.gateway.prometheus import GatewayMetrics
 from burstcache.gateway.recorder import Unrecorded
@@ -44,7 +44,7 @@ _RESTART_S = 1.0  # the least time between two starts of a process that fails at
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """How a gateway listens.
+    """Settings of the listening sockets and processes.
 
     Attributes:
         host: The address to listen on.
@@ -79,16 +79,16 @@ class ServerSettings:
 
 @dataclass(frozen=True)
 class Parts:
-    """What each process makes for itself: connections and threads do not survive a fork."""
+    """Factories of each process's own parts: connections and threads do not survive a fork."""
 
     client: Callable[[], Client]
-    origin: Callable[[Client], Origin]
+    origin: Callable[[Client], S3Origin]
     access: Callable[[], Access]
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What all processes share."""
+    """The parts that all processes share."""
 
     sockets: list[socket.socket]
     metrics_socket: socket.socket | None
@@ -96,7 +96,7 @@ class Shared:
     metrics: GatewayMetrics
 
 
-class Observer(Protocol):
+class LifecycleObserver(Protocol):
     """Learns of the states of a gateway, in its first process."""
 
     def ready(self, port: int) -> None:
@@ -106,7 +106,7 @@ class Observer(Protocol):
         """Note that the gateway accepts no more connections."""
 
 
-def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
+def serve(settings: ServerSettings, parts: Parts, observer: LifecycleObserver) -> int:
     """Serve until SIGTERM or SIGINT. Return the exit code.
 
     Args:
@@ -145,7 +145,7 @@ def serve(settings: ServerSettings, parts: Parts, observer: Observer) -> int:
 
 
 def _entry(settings: ServerSettings, shared: Shared) -> RegisteredGateway:
-    """Return the gateway's entry for other programs of this machine."""
+    """Return the entry of the gateway for other programs of this machine."""
 
     tcp = next(each for each in shared.sockets if each.family != socket.AF_UNIX)
     own = _url("http" if settings.tls is None else "https", tcp)

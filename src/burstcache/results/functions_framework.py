@@ -71,7 +71,7 @@ def make_function() -> Callable[[Request], Response]:
 
 def _serve(request: Request, results: FunctionResults, value: Any, compute: Callable[[], Response]) -> Response:
     """Return the response to a request in which `key` has found this value."""
-    http_request = HttpRequest(request)
+    http_request = FrameworkRequest(request)
     directives = request_directives(http_request.fields())
     cache, rules = results.cache, AnswerRules(results, http_request)
     is_passed_on = bool(_PASSED_ON & http_request.fields().keys())
@@ -108,7 +108,7 @@ def _with_age(answer: Response, age_s: int, request: Request) -> Response:
     return answer
 
 
-class HttpRequest:
+class FrameworkRequest:
     """Adapter for Flask requests. Responses to requests with Authorization are private by default."""
 
     def __init__(self, request: Request) -> None:
