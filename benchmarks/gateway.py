@@ -5,6 +5,7 @@ processor, wrk and the S3 behind the gateway the other one. Of several rounds th
 median, the highest rate, the least processor time per request.
 
     python -m benchmarks.gateway [--sizes 100 10000 …] [--rounds 3] [--seconds 1] [--clients 1000] [--rclone FILE]
+        [--parts hits misses slow]
 
 It needs Linux and Debian's `wrk`. A peer that is not installed is left out, and named.
 """
@@ -289,41 +290,41 @@ def can_serve_s3(rclone: Path) -> bool:
     return subprocess.run([rclone, "serve", "s3", "--help"], capture_output=True, check=False).returncode == 0
 
 
-def main() -> None:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser("python -m benchmarks.gateway", description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), metavar="BYTES")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=1, help="of a round (default: %(default)s)")
-    parser.add_argument("--clients", type=int, default=1_000, help="that read slowly (default: %(default)s)")
-    parser.add_argument("--rclone", type=Path, default=shutil.which("rclone"), help="rclone's binary")
-    arguments = parser.parse_args()
-    print(f"{environment()}, load {os.getloadavg()[0]:.1f}")
-    if not has_wrk():
-        print("left out: everything (install Debian's wrk)")
-        return
-    with tempfile.TemporaryDirectory(prefix="gateway-") as folder:
-        measure_hits(Path(folder), arguments)
-        measure_misses(Path(folder), arguments)
-
-
 def measure_hits(folder: Path, arguments: argparse.Namespace) -> None:
-    """Measure hits, and memory with slow clients."""
-    sizes, used = arguments.sizes, sorted({*arguments.sizes, _SLOW_BYTES})
+    """Measure hits."""
+    sizes = arguments.sizes
     with contextlib.ExitStack() as ends:
-        behind = ends.enter_context(generated_server(folder, used, core=LOAD_CORE))
-        # With a bound on staleness, S3 confirms each small object from disk.
-        disk = ("--memory-mib", "0", "--disk", str(folder / "disk"), "--freshness", "immutable")
-        memory = ends.enter_context(gateway_server(folder, "gateway, memory", behind, "--memory-mib", "1024"))
-        on_disk = ends.enter_context(gateway_server(folder, "gateway, disk", behind, *disk))
-        ours = [hits(memory.name, memory, "hit"), hits(on_disk.name, on_disk, "hit")]
-        others = peers(ends, folder, behind, used, arguments.rclone)
-        measure([*ours, *others], sizes, CONNECTIONS, arguments.rounds, arguments.seconds)
+        sides = gateways_and_peers(ends, folder, sizes, arguments.rclone)
+        measure(sides, sizes, CONNECTIONS, arguments.rounds, arguments.seconds)
         print("\n## Hits")
-        print_figures([*ours, *others], sizes)
-        print_ratios([*ours, *others], sizes)
-        slow = [*ours, passed_through("gateway, through", memory), *(side for side in others if side.name != _MOTO)]
-        print_slow_clients(slow, arguments.clients)
+        print_figures(sides, sizes)
+        print_ratios(sides, sizes)
+
+
+def measure_slow(folder: Path, arguments: argparse.Namespace) -> None:
+    """Measure memory with slow clients."""
+    with contextlib.ExitStack() as ends:
+        sides = gateways_and_peers(ends, folder, [_SLOW_BYTES], arguments.rclone)
+        memory = sides[0].server
+        sides.insert(2, passed_through("gateway, through", memory))
+        sides = [side for side in sides if side.name != _MOTO]  # it takes gigabytes
+        for side in sides:  # brings the object into caches
+            for request in side.make_requests(_SLOW_BYTES, 0) * 3:
+                check_response(Side(side.name, side.server, side.make_requests), request, _SLOW_BYTES)
+        print_slow_clients(sides, arguments.clients)
+
+
+def gateways_and_peers(
+    ends: contextlib.ExitStack, folder: Path, sizes: Sequence[int], rclone: Path | None
+) -> list[Side]:
+    """Start the gateway with the objects in memory, once more with the objects on disk, and all peers."""
+    behind = ends.enter_context(generated_server(folder, sizes, core=LOAD_CORE))
+    # With a bound on staleness, S3 confirms each small object from disk.
+    disk = ("--memory-mib", "0", "--disk", str(folder / "disk"), "--freshness", "immutable")
+    memory = ends.enter_context(gateway_server(folder, "gateway, memory", behind, "--memory-mib", "1024"))
+    on_disk = ends.enter_context(gateway_server(folder, "gateway, disk", behind, *disk))
+    ours = [hits(memory.name, memory, "hit"), hits(on_disk.name, on_disk, "hit")]
+    return [*ours, *peers(ends, folder, behind, sizes, rclone)]
 
 
 def measure_misses(folder: Path, arguments: argparse.Namespace) -> None:
@@ -344,6 +345,30 @@ def measure_misses(folder: Path, arguments: argparse.Namespace) -> None:
             if is_quick:
                 print_figures(sides, sizes)
             print_added(straight, ours, sizes)
+
+
+_PARTS = {"hits": measure_hits, "misses": measure_misses, "slow": measure_slow}
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser("python -m benchmarks.gateway", description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), metavar="BYTES")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=1, help="of a round (default: %(default)s)")
+    parser.add_argument("--clients", type=int, default=1_000, help="that read slowly (default: %(default)s)")
+    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=list(_PARTS), metavar="NAME")
+    parser.add_argument("--rclone", type=Path, default=shutil.which("rclone"), help="rclone's binary")
+    arguments = parser.parse_args()
+    print(f"{environment()}, load {os.getloadavg()[0]:.1f}")
+    if not has_wrk():
+        print("left out: everything (install Debian's wrk)")
+        return
+    with tempfile.TemporaryDirectory(prefix="gateway-") as folder:
+        for part in arguments.parts:
+            place = Path(folder, part)
+            place.mkdir()
+            _PARTS[part](place, arguments)
 
 
 if __name__ == "__main__":

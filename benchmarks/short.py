@@ -54,7 +54,7 @@ SHORT = {
     "demo": Short(),
     "evaluate": Short(f"--std-s 50 --out {_FOLDER}", judges=True),
     "express_copies": Short("examples/logs/bursts.csv.gz --values 10"),
-    "gateway": Short("--sizes 100 1000000 --rounds 1 --clients 20"),
+    "gateway": Short("--sizes 10000 --rounds 1 --clients 20"),
     "gateway_init": Short("--runs 1 --memory 1024"),
     "guests": Short("--rounds 20"),
     "halves": Short("examples/logs/bursts.csv.gz"),

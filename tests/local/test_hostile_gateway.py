@@ -199,3 +199,12 @@ def test_another_host_than_the_signed_one_is_refused(origin: Origin, signer: Sig
 
     assert statuses(exchange(signer.url, request.replace(host, b"evil.example", 1))) == [403]
     assert origin.seen == []
+
+
+def test_a_signed_condition_holds_even_if_the_connection_claims_it(origin: Origin, signer: Signer) -> None:
+    origin.s3.put_object(Bucket=_BUCKET, Key="kept", Body=b"kept")
+    lines = ["Connection: close, if-none-match"]
+    request = signer.request("PUT", f"/{_BUCKET}/kept", b"other", {"if-none-match": "*"}, lines)
+
+    assert statuses(exchange(signer.url, request)) == [412]
+    assert origin.body("kept") == b"kept"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import aclosing
 
@@ -22,7 +23,9 @@ from burstcache.serve.shared_reads import flight_key
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 
-_RECORDED_BYTES = 256 << 20  # of bodies on their way into the cache, until their clients have them, per process
+_HELD_BYTES = 256 << 20  # of bodies that no other client shares yet, until their clients have them, per process
+_HELD_WITHIN_S = 1.0  # how long a read waits for its share of that
+_PIECE_BYTES = 1 << 20
 _UNCOUNTED_BYTES = 1 << 18  # bodies up to this size do not count, so that slow clients of others do not keep them out
 _FOLLOWED_S = 10.0  # how long a read waits for an identical one
 _MOST_VERSIONS = 3  # attempts to read an object that is overwritten during the read
@@ -37,7 +40,8 @@ class ObjectReads:
         self._cache = cache
         self._origin = origin
         self._flights: dict[object, asyncio.Future[None]] = {}  # of reads of S3 whose bodies are kept
-        self._recorded_bytes = 0
+        self._held_bytes = 0
+        self._holding = deque[asyncio.Future[None]]()  # reads that wait until fewer bytes are held
         client = cache.client
         self._windows = PartWindows(client.large.slices, lambda call: asyncio.wrap_future(client.submit(_called, call)))
 
@@ -72,6 +76,8 @@ class ObjectReads:
     async def _respond(
         self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead, wanted: Request
     ) -> None:
+        if self._held_bytes >= _HELD_BYTES:
+            await self._await_release()
         found = await self._cache.find(wanted)
         key = flight_key(wanted)
         if isinstance(found, Miss) and not found.fills and (flight := self._flights.get(key)) is not None:
@@ -81,18 +87,51 @@ class ObjectReads:
                 return
             found = await self._cache.find(wanted)
         if isinstance(found, Response):
-            part = self._cache.part(wanted, found)
-            if part is None:
-                send_hit(connection, wanted, read, found, found.body)
-            else:
+            if (part := self._cache.part(wanted, found)) is not None:
                 await self._send_part(connection, found.status, hit_head(wanted, read, found), part)
-            return
+                return
+            if len(found.body) <= _UNCOUNTED_BYTES or found.headers.get("x-cache-tier") == "memory":
+                send_hit(connection, wanted, read, found, found.body)
+                return
+            if await self._send_own(connection, wanted, read, found):
+                return
+            found = self._cache.miss()  # S3's response takes little memory, since S3 waits for the client
         flight = asyncio.get_running_loop().create_future()
         self._flights.setdefault(key, flight)
         try:
             await self._read_through(request, connection, target, read, wanted, found, flight)
         finally:
             self._land(key, flight)
+
+    async def _send_own(self, connection: HttpConnection, wanted: Request, read: ObjectRead, found: Response) -> bool:
+        """Send a body that no other client shares, at its client's pace. Return False if too many bytes are held."""
+        size_bytes = len(found.body)
+        if size_bytes > _HELD_BYTES - self._held_bytes:
+            return False
+        self._held_bytes += size_bytes
+        try:
+            connection.begin(found.status, hit_head(wanted, read, found))
+            for start in range(0, size_bytes, _PIECE_BYTES):
+                await connection.write(memoryview(found.body)[start : start + _PIECE_BYTES])
+            connection.end()
+        finally:
+            self._release(size_bytes)
+        return True
+
+    async def _await_release(self) -> None:
+        """Wait a moment for a client to have its response. A slow one may take longer, so the read goes on then."""
+        waiting = asyncio.get_running_loop().create_future()
+        self._holding.append(waiting)
+        await asyncio.wait((waiting,), timeout=_HELD_WITHIN_S)
+        waiting.cancel()
+
+    def _release(self, size_bytes: int) -> None:
+        """Hold fewer bytes, and let one of the waiting reads go on."""
+        self._held_bytes -= size_bytes
+        while self._holding:
+            if not (waiting := self._holding.popleft()).done():
+                waiting.set_result(None)
+                return
 
     def _land(self, key: object, flight: asyncio.Future[None]) -> None:
         """Let the reads go on that wait for this one."""
@@ -144,12 +183,12 @@ class ObjectReads:
         cache, headers = self._cache, miss_headers(response, read)
         length_bytes = int(lower.get("content-length", 0))
         counted_bytes = length_bytes if length_bytes > _UNCOUNTED_BYTES else 0
-        has_room = counted_bytes <= _RECORDED_BYTES - self._recorded_bytes
+        has_room = counted_bytes <= _HELD_BYTES - self._held_bytes
         if not (has_room and cache.keeps(wanted, response.status, lower, miss)):
             if await relay(connection, request, response, headers):
                 cache.note_absence(wanted, miss)
             return
-        self._recorded_bytes += counted_bytes
+        self._held_bytes += counted_bytes
 
         def keep(body: bytes) -> None:
             cache.keep(wanted, response.status, lower, body, miss)
@@ -159,7 +198,7 @@ class ObjectReads:
         try:
             await relay(connection, request, response, headers, keep)
         finally:
-            self._recorded_bytes -= counted_bytes
+            self._release(counted_bytes)
 
     async def _send_part(self, connection: HttpConnection, status: int, head: bytes, part: Part) -> None:
         """Send a response whose body is a part of a large object."""
