@@ -17,6 +17,7 @@ _TICK_S = 0.1
 _RECEIVE_BUFFER_BYTES = 16 * 1024  # else the kernel takes megabytes ahead of the client
 _SPARE_FILES = 200
 _CONNECT_LIMIT_S = 30
+_ANSWER_WITHIN_S = 60.0
 _SETTLE_S = 2.0
 _MIB = 1 << 20
 
@@ -44,6 +45,7 @@ def measure_slow_clients(
     clients: int,
     bytes_per_s: int,
     duration_s: float,
+    answer_within_s: float = _ANSWER_WITHIN_S,
     settle_s: float = _SETTLE_S,
 ) -> MemoryFigures:
     """Connect clients that read slowly, and return the server's memory before, at its peak and after.
@@ -54,7 +56,8 @@ def measure_slow_clients(
         process_id: The server's process, whose descendants count as well.
         clients: Connections open at the same time.
         bytes_per_s: Rate of each client [bytes/s].
-        duration_s: How long the clients read [s].
+        duration_s: How long the clients read once each has a byte [s].
+        answer_within_s: How long to wait for that [s].
         settle_s: Wait after the last connection closes [s].
     """
     _allow_files(clients)
@@ -67,11 +70,13 @@ def measure_slow_clients(
             read[connection] = 0
             connection.sendall(requests[number % len(requests)].encoded())
             connection.setblocking(False)
-        end_s = time.monotonic() + duration_s
-        while (now_s := time.monotonic()) < end_s:
+        begun_s = end_s = time.monotonic()
+        while (now_s := time.monotonic()) < end_s + duration_s:
             for connection in read:
                 read[connection] += _read_some(connection, round(bytes_per_s * _TICK_S))
             peak = max(peak, resident_bytes(process_id))
+            if now_s < begun_s + answer_within_s and not all(read.values()):
+                end_s = now_s
             time.sleep(max(0.0, now_s + _TICK_S - time.monotonic()))
     finally:
         for connection in read:

@@ -77,7 +77,7 @@ class RealClient:
         return result
 
     def expected(self) -> dict[str, list[Any]]:
-        """Return the values that each step has to read."""
+        """Return the expected result of each step."""
         old, first, second, large = (digest(each) for each in (_OLD, *_FILES.values()))
         steps: dict[str, list[Any]] = {
             "range": [digest(_TABLE[RANGE_START : RANGE_START + RANGE_BYTES])] * READS,
