@@ -27,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -127,6 +127,15 @@ CHECKER := build/consistency/checker
 $(CHECKER): $(wildcard tests/consistency/checker/*.go) tests/consistency/checker/go.mod
 	@mkdir -p $(@D)
 	cd $(<D) && $(GO) build -o $(CURDIR)/$@ .
+
+# AWS's emulator of Lambda's runtime and Extensions APIs. With it, a test runs the gateway's extension next to a function.
+RIE_VERSION := v0.0.0-20261030222936-bef5c4ba774d
+
+gateway-emulator: build/aws-lambda-rie ## evidence: build AWS's Runtime Interface Emulator, with Go; a test then runs the gateway's extension under it
+
+build/aws-lambda-rie:
+	@mkdir -p $(@D)
+	GOBIN=$(CURDIR)/build $(GO) install github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@$(RIE_VERSION)
 
 consistency: setup $(CHECKER) ## evidence: a million reads and writes through every state, each answer checked, from where the last run ended; OPERATIONS=N
 	PYTHONPATH=tests $(BIN)/python -m consistency --checker $(CHECKER) $(if $(OPERATIONS),--operations $(OPERATIONS))

@@ -107,7 +107,7 @@ class _Pyarrow(StepClient):
     def __init__(self, bucket: str, folder: str) -> None:
         from pyarrow import fs
 
-        self._fs: Any = fs.S3FileSystem(endpoint_override=_endpoint())
+        self._fs: Any = fs.S3FileSystem(endpoint_override=_endpoint(), request_timeout=100)  # by default 3 s
         self._selector: Any = fs.FileSelector
         self._root = f"{bucket}/{folder}"
 

@@ -162,7 +162,7 @@ class _Connection:
 def record(*, operations: int, seed: int, has_faults: bool) -> tuple[list[Operation], Counter[str]]:
     """Record a history, and count the faults."""
     services, slow = Services(), _SlowS3(seed, has_faults=has_faults)
-    server = MotoServer(services, before=slow)  # type: ignore[arg-type]
+    server = MotoServer(services, before=slow)
     is_over = threading.Event()
     try:
         s3_url = server.start()

@@ -24,7 +24,7 @@ from burstcache.client.configuration import OUTPUT, VARIABLE
 from burstcache.client.requests import RequestBuilder
 from burstcache.core import errors
 from burstcache.core.messages.operations import Hold
-from burstcache.web.headers import object_headers
+from burstcache.web.headers import object_headers, public_headers
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.faults import CallFault
 from burstcache_local.signed_requests import Refusal
@@ -53,7 +53,8 @@ class Answer:
 
     @classmethod
     def of(cls, status: int, body: bytes, headers: Any) -> Answer:
-        kept = object_headers(headers) | {name: value for name, value in headers.items() if name == "content-range"}
+        kept = public_headers(object_headers(headers))
+        kept |= {name: value for name, value in headers.items() if name == "content-range"}
         return cls(status, body, frozenset(kept.items())) if status in (200, 206) else cls(status)
 
 

@@ -95,7 +95,7 @@ class WatchedS3:
 def watched_s3() -> Iterator[WatchedS3]:
     """Run the server for the duration of a `with`."""
     watched, services = WatchedS3(), Services()
-    server = MotoServer(services, before=lambda application: watched.middleware(application))  # type: ignore[arg-type]
+    server = MotoServer(services, before=lambda application: watched.middleware(application))
     try:
         watched.url = server.start()
         try:
@@ -367,7 +367,7 @@ def test_headers_in_the_query_of_a_presigned_url_reach_s3(url: str, s3: WatchedS
     hoisted = "x-amz-storage-class=STANDARD_IA&x-amz-meta-a=b"  # as the SDK for JavaScript signs them
     request = AWSRequest(method="PUT", url=f"{url}/{BUCKET}/presigned?{hoisted}")
     S3SigV4QueryAuth(Credentials(*KEYS), "s3", REGION, 60).add_auth(request)
-    address = urlsplit(request.url)
+    address = urlsplit(str(request.url))
     with closing(http.client.HTTPConnection(address.netloc, timeout=60)) as connection:
         connection.request("PUT", f"{address.path}?{address.query}", SMALL)
         response = connection.getresponse()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -17,12 +21,14 @@ from botocore.config import Config
 from support.extensions_api import ExtensionsApi, extensions_api
 from support.gateway_processes import BUCKET, CREDENTIALS
 from support.project import ROOT
+from support.servers import frozen
 from support.store_of_writes import Store, store_of_writes
-from support.waiting import LIMIT_S, free_port
+from support.waiting import LIMIT_S, free_port, free_ports, until, wait_for_port
 
 pytestmark = pytest.mark.slow
 
 _BODY = b"body"
+_EMULATOR = ROOT / "build" / "aws-lambda-rie"
 
 
 @pytest.fixture
@@ -69,20 +75,25 @@ def extension(layer: Path, api: ExtensionsApi, options: str) -> Iterator[subproc
         process.stderr.close()
 
 
+def function_client(port: int) -> Any:
+    """Return the function's client, without retries."""
+    return boto3.client(
+        "s3",
+        endpoint_url=f"http://127.0.0.1:{port}",
+        region_name=CREDENTIALS["AWS_DEFAULT_REGION"],
+        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
+    )
+
+
 def test_the_gateway_answers_before_the_function_begins_and_ends_with_the_environment(
     layer: Path, api: ExtensionsApi, store: Store
 ) -> None:
     port = free_port()
     with extension(layer, api, f"--bucket {BUCKET} --port {port} --origin-endpoint {store.url}") as process:
         assert api.is_initialised.wait(LIMIT_S)
-        s3 = boto3.client(
-            "s3",
-            endpoint_url=f"http://127.0.0.1:{port}",
-            region_name=CREDENTIALS["AWS_DEFAULT_REGION"],
-            aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-            config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
-        )
+        s3 = function_client(port)
         tiers = []
         for _ in range(2):
             response = s3.get_object(Bucket=BUCKET, Key="a.txt")
@@ -109,6 +120,31 @@ def test_the_end_of_an_environment_does_not_wait_for_a_client_that_does_not_read
 
         assert process.wait(LIMIT_S) == 0
         connection.close()
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_a_thawed_environment_reads_although_s3_has_hung_up(
+    layer: Path, api: ExtensionsApi, store: Store, count: int
+) -> None:
+    port = free_port()
+    for number in range(2 * count):
+        store.put(f"/{BUCKET}/{number}", _BODY)
+    with (
+        extension(layer, api, f"--bucket {BUCKET} --port {port} --origin-endpoint {store.url}") as process,
+        ThreadPoolExecutor(count) as threads,
+    ):
+        assert api.is_initialised.wait(LIMIT_S)
+        s3 = function_client(port)
+
+        def read(number: int) -> bytes:
+            return bytes(s3.get_object(Bucket=BUCKET, Key=str(number))["Body"].read())
+
+        assert list(threads.map(read, range(count))) == [_BODY] * count
+        with frozen(process):
+            store.hang_up()
+            until(lambda: not store.connections)
+
+        assert list(threads.map(read, range(count, 2 * count))) == [_BODY] * count
 
 
 @pytest.mark.parametrize(
@@ -138,3 +174,47 @@ def test_a_port_that_is_taken_fails_the_environment(layer: Path, api: Extensions
 
     assert api.error is not None
     assert not api.is_initialised.is_set()
+
+
+_FUNCTION = """
+import boto3
+s3 = boto3.client("s3")
+def handler(event, context):
+    responses = [s3.get_object(Bucket="examples", Key="a.txt") for _ in range(2)]
+    return [each["ResponseMetadata"]["HTTPHeaders"]["x-cache-tier"] for each in responses]
+"""
+
+
+@pytest.mark.skipif(not _EMULATOR.exists(), reason="`make gateway-emulator` builds AWS's emulator")
+def test_a_function_reads_through_the_extension_under_awss_emulator(layer: Path, store: Store, tmp_path: Path) -> None:
+    port, invoke_port = free_ports(2)
+    (tmp_path / "function.py").write_text(_FUNCTION)
+    environ = {
+        **CREDENTIALS,
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "AWS_REGION": CREDENTIALS["AWS_DEFAULT_REGION"],
+        "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{port}",
+        "BURSTCACHE_GATEWAY_PYTHON": sys.executable,
+        "BURSTCACHE_GATEWAY_OPTIONS": f"--bucket {BUCKET} --port {port} --origin-endpoint {store.url}",
+    }
+    # It looks for extensions in /opt. A mount namespace has one of its own.
+    address = f"--runtime-interface-emulator-address 127.0.0.1:{invoke_port}"
+    start = f'mount --bind "$0" /opt && exec "$1" {address} "$2" -m awslambdaric function.handler'
+    command = ["unshare", "--mount", "sh", "-c", start, str(layer), str(_EMULATOR), sys.executable]
+    log = (tmp_path / "log").open("w")
+    process = subprocess.Popen(command, env=environ, cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        wait_for_port(invoke_port, process)
+        connection = HTTPConnection("127.0.0.1", invoke_port, timeout=LIMIT_S)
+        connection.request("POST", "/2015-03-31/functions/function/invocations", b"{}")
+        answer = connection.getresponse().read()
+        connection.close()
+    finally:
+        process.terminate()
+        ended = process.wait(LIMIT_S)
+        log.close()
+
+    said = (tmp_path / "log").read_text()
+    assert (json.loads(answer), ended) == (["s3", "memory"], 0), said
+    assert said.index(f"reads {BUCKET}") < said.index("INIT RTDONE(status: success)")

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from burstcache.gateway import probe
 from support.gateway_processes import BUCKET, CREDENTIALS, Gateway, gateway
 from support.store_of_writes import Store, store_of_writes
 from support.waiting import LIMIT_S, until
@@ -64,6 +66,11 @@ def spread(gateway: Gateway, least: int, most: int = _MOST_CONNECTIONS) -> list[
         connections.append(gateway.connect())
         request(connections[-1], "GET", _SMALL)
     return connections
+
+
+def has_others(gateway: Gateway, former: set[int]) -> bool:
+    """Tell if there are processes other than the former ones."""
+    return not set(gateway.processes()) <= former
 
 
 def busiest(gateway: Gateway) -> int | None:
@@ -143,7 +150,7 @@ def test_a_killed_process_fails_no_client_that_retries_and_comes_back(store: Sto
             for _ in range(3):
                 former = set(running.processes())
                 os.kill(until(lambda: busiest(running)), signal.SIGKILL)
-                until(lambda former=former: len(set(running.processes()) - former) == 1)
+                until(partial(has_others, running, former))
                 for _ in range(200):
                     assert answered.acquire(timeout=LIMIT_S)
         finally:
@@ -212,6 +219,16 @@ def test_a_download_that_takes_too_long_ends_the_stop_late(store: Store) -> None
 
         assert running.process.wait(LIMIT_S) == 0
         connection.close()
+
+
+def test_the_probe_tells_a_running_gateway_from_none(store: Store) -> None:
+    with gateway(store.url, "--processes", "2") as running:
+        assert probe.main([str(running.port)]) == 0
+
+        running.process.terminate()
+        running.process.wait(LIMIT_S)
+
+        assert probe.main([str(running.port)]) == 1
 
 
 def test_processes_end_with_the_first_one(store: Store) -> None:

@@ -21,6 +21,7 @@ from botocore.exceptions import ClientError
 
 from burstcache.gateway.registration import RegisteredGateway, registered_gateways
 from burstcache_cli import cli
+from burstcache_dashboard.gateways import gateways
 from burstcache_local.moto.server import moto_server
 from burstcache_sim.traces.read import read_log
 from support.project import PYTHONPATH
@@ -319,3 +320,30 @@ def test_doctor_tries_a_gateway_and_names_what_is_wrong_in_a_sentence(
     assert stranger[2].startswith(f"{url}: bucket: the gateway or S3 refuses these credentials")
     assert elsewhere[2].endswith("check the URL")
     assert gone[2].startswith(f"{url}: health: it does not answer: ")
+
+
+def test_the_dashboard_finds_a_gateway_and_shows_its_figures(
+    origin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    none = gateways()
+    with gateway(origin) as (url, process):
+        for _ in range(4):
+            client_of(url).get_object(Bucket=BUCKET, Key="small")["Body"].read()
+        with pytest.raises(ClientError):
+            client_of(url, "another-secret").get_object(Bucket=BUCKET, Key="small")
+        (shown,) = gateways()
+        process.send_signal(signal.SIGSTOP)
+        (silent,) = gateways()
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        assert process.wait(LIMIT_S) == 0
+    after = gateways()
+
+    assert none == after == []
+    assert (shown["bucket"], shown["url"], shown["processId"], shown["problem"]) == (BUCKET, url, process.pid, "")
+    assert (shown["requests"], shown["hitShare"], shown["refused"], shown["failed"]) == (5, 0.75, 1, 0)
+    assert shown["sentBytes"] > 4 * len(SMALL)
+    assert shown["memoryBytes"] > len(SMALL)
+    assert silent["problem"].startswith("it does not answer: ")

@@ -199,3 +199,20 @@ def test_another_host_than_the_signed_one_is_refused(origin: Origin, signer: Sig
 
     assert statuses(exchange(signer.url, request.replace(host, b"evil.example", 1))) == [403]
     assert origin.seen == []
+
+
+def test_a_signed_condition_holds_even_if_the_connection_claims_it(origin: Origin, signer: Signer) -> None:
+    origin.s3.put_object(Bucket=_BUCKET, Key="kept", Body=b"kept")
+    lines = ["Connection: close, if-none-match"]
+    request = signer.request("PUT", f"/{_BUCKET}/kept", b"other", {"if-none-match": "*"}, lines)
+
+    assert statuses(exchange(signer.url, request)) == [412]
+    assert origin.body("kept") == b"kept"
+
+
+@pytest.mark.parametrize("method", ["TRACE", "CONNECT", "PATCH", "PROPFIND"])
+def test_a_method_that_s3_does_not_have_does_not_reach_it(origin: Origin, signer: Signer, method: str) -> None:
+    answer = sent(signer, method, "plain")
+
+    assert (statuses(answer), origin.seen) == ([405], [])
+    assert b"<Code>MethodNotAllowed</Code>" in answer

@@ -10,12 +10,14 @@ import itertools
 import json
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from botocore.httpsession import URLLib3Session
 
 _LONGEST_REASON = 300
+_SOURCES: Counter[str] = Counter()  # values of x-cache
 
 
 class Outcomes:
@@ -49,6 +51,10 @@ class Outcomes:
         """Note how a test ended."""
         self._write({"id": nodeid, "outcome": self._outcome, "reason": self._reason})
 
+    def pytest_sessionfinish(self) -> None:
+        """Note how many responses were hits."""
+        self._write({"hits": str(_SOURCES["hit"])})
+
     def _write(self, line: dict[str, str]) -> None:
         with self._path.open("a") as file:
             file.write(json.dumps(line) + "\n")
@@ -70,7 +76,9 @@ def _read_twice() -> None:
         if request.method in ("GET", "HEAD"):
             response = send(self, request)
             assert response.content is not None  # read to the end
-        return send(self, request)
+        response = send(self, request)
+        _SOURCES[response.headers.get("x-cache", "")] += 1
+        return response
 
     URLLib3Session.send = send_again  # type: ignore[method-assign]
 

@@ -23,7 +23,7 @@ FILES = tuple(f"s3tests/functional/test_{name}.py" for name in ("s3", "headers",
 
 _PLUGIN = Path(__file__).with_name("outcome_plugin.py")
 _UV = str(Path(sys.executable).with_name("uv"))
-_TEST_LIMIT_S = 20
+_TEST_LIMIT_S = 60
 _SILENCE_LIMIT_S = 3 * _TEST_LIMIT_S  # set-up, call and teardown
 _CHUNK = 100
 _POLL_S = 0.2
@@ -109,6 +109,9 @@ def write_settings(path: Path, endpoint_url: str, owner: str, prefix: str = "s3t
 class Suite:
     """Checkout of the suite with an environment, to be run against endpoints.
 
+    Attributes:
+        hits: How many responses of the last run came from the gateway's cache.
+
     Args:
         checkout: The checkout's folder.
         python: Python of the suite's environment.
@@ -118,7 +121,7 @@ class Suite:
 
     def __init__(self, checkout: Path, python: Path, folder: Path, *, bucket: str = "") -> None:
         self._checkout, self._python, self._folder = checkout, python, folder
-        self._prefix = bucket.removesuffix("1")
+        self._prefix, self.hits = bucket.removesuffix("1"), 0
         folder.mkdir(parents=True, exist_ok=True)
 
     def tests(self) -> list[str]:
@@ -133,13 +136,14 @@ class Suite:
         """
         write_settings(self._folder / "s3tests.conf", endpoint_url, owner, self._prefix or "s3tests-{random}-")
         table: Table = {}
+        self.hits = 0
         for chunk in _chunks(tests):
             left = list(chunk)
             while left:
                 outcomes = self._run_chunk(left)
                 table |= outcomes
                 left = [test for test in left if test not in outcomes] if outcomes else []
-            print(f"{len(table):,} of {len(tests):,} tests", file=sys.stderr, flush=True)
+            print(f"{len(table):,} of {len(tests):,} tests, {self.hits:,} hits", file=sys.stderr, flush=True)
         return table
 
     def _run_chunk(self, tests: Sequence[str]) -> Table:
@@ -158,7 +162,11 @@ class Suite:
                 if time.time() - outcomes.stat().st_mtime > _SILENCE_LIMIT_S:
                     process.kill()
                 time.sleep(_POLL_S)
-        return dict(_read_outcomes(outcomes))
+        noted = [json.loads(line) for line in outcomes.read_text().splitlines()]
+        self.hits += sum(int(each["hits"]) for each in noted if "hits" in each)
+        return {
+            each["id"]: Outcome(each.get("outcome", "hangs"), each.get("reason", "")) for each in noted if "id" in each
+        }
 
     def _pytest(self, arguments: Sequence[str], **options: object) -> subprocess.CompletedProcess[str]:
         write_settings(self._folder / "s3tests.conf", "http://127.0.0.1:1", "")
@@ -187,9 +195,3 @@ class Suite:
 def _chunks(tests: Sequence[str]) -> Iterator[Sequence[str]]:
     for first in range(0, len(tests), _CHUNK):
         yield tests[first : first + _CHUNK]
-
-
-def _read_outcomes(path: Path) -> Iterator[tuple[str, Outcome]]:
-    for line in path.read_text().splitlines():
-        noted = json.loads(line)
-        yield noted["id"], Outcome(noted.get("outcome", "hangs"), noted.get("reason", ""))

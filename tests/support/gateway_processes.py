@@ -71,7 +71,7 @@ class Gateway:
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def accepted(self, pid: int) -> int:
-        """Return how many connections a process has accepted."""
+        """Count the open connections that a process has accepted."""
         inodes = self._tcp_connections() if not self.unix_socket else self._unix_connections()
         return len(inodes & _sockets(pid))
 

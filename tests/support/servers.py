@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from burstcache.adapters.redis_connection import SERVER_NAME
 from burstcache_local.machines.redis_binary import redis_binary
@@ -41,7 +41,7 @@ def freeze(pid: int) -> None:
 
 
 @contextmanager
-def frozen(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def frozen(process: subprocess.Popen[Any]) -> Iterator[None]:
     """Freeze a process for the duration of a `with`."""
     freeze(process.pid)
     try:

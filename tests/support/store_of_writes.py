@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +28,7 @@ class Store:
 
     url: str = ""
     objects: dict[str, Stored] = field(default_factory=dict)
+    connections: set[socket.socket] = field(default_factory=set)
 
     def put(self, path: str, body: bytes) -> Stored:
         """Write an object, by `/bucket/key`."""
@@ -34,11 +36,25 @@ class Store:
         self.objects[path] = stored
         return stored
 
+    def hang_up(self) -> None:
+        """Close all connections, as S3 does with those that are idle for long."""
+        for each in list(self.connections):
+            with suppress(OSError):  # the client was quicker
+                each.shutdown(socket.SHUT_RDWR)
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     store: Store
+
+    def setup(self) -> None:
+        super().setup()
+        self.store.connections.add(self.connection)
+
+    def finish(self) -> None:
+        self.store.connections.discard(self.connection)
+        super().finish()
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
 _TIMEOUT_S = 10.0
+_DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # HTTP_PROXY may be the gateway itself
 _MOST_SKEW_S = 900  # larger differences make S3 refuse signatures
 _RANGE = "bytes=0-99"
 _READS = 3  # the second range of a small object loads it whole, and the third one is a hit
@@ -111,7 +112,7 @@ def check_gateway(url: str, s3: S3Client, bucket: str, key: str) -> list[Gateway
 
 def _health(url: str) -> str:
     try:
-        with urllib.request.urlopen(url.rstrip("/") + HEALTH_PATH, timeout=_TIMEOUT_S) as response:
+        with _DIRECTLY.open(url.rstrip("/") + HEALTH_PATH, timeout=_TIMEOUT_S) as response:
             return str(response.read(100).decode("latin-1").strip())
     except urllib.error.HTTPError as error:
         error.close()
@@ -123,7 +124,7 @@ def _health(url: str) -> str:
 def _skew(url: str) -> str:
     sent_s = time.time()
     try:
-        with urllib.request.urlopen(url.rstrip("/") + HEALTH_PATH, timeout=_TIMEOUT_S) as response:
+        with _DIRECTLY.open(url.rstrip("/") + HEALTH_PATH, timeout=_TIMEOUT_S) as response:
             date = response.headers.get("date", "")
     except urllib.error.HTTPError as error:
         error.close()

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from burstcache_dashboard.gateways import gateways
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.parts import Part, error_text
 from burstcache_dashboard.receipt import Receipt, receipt_of, setup_of
@@ -56,6 +57,7 @@ class Watching:
     _events: Part[Mapping[str, int]] = field(default_factory=lambda: Part("queues", {}, ("failed",)))
     _node_runs: Part[int] = field(default_factory=lambda: Part("runs of nodes", 0, ("bill",)))  # local run only
     _receipt: Part[Receipt | None] = field(default_factory=lambda: Part("bill", None, ("bill",)))
+    _gateways: Part[list[Mapping[str, Any]]] = field(default_factory=lambda: Part("gateways", [], ()))
     _failed_at_s: float = -_FAILED_EVERY_S
     _stack_at_s: float = -_STACK_EVERY_S  # time of the last check for an updated stack
     _scan_at_s: float = 0.0  # earliest time of the next scan
@@ -158,6 +160,7 @@ class Watching:
             if source.log_dir:
                 self._node_runs.read_within(_TIMEOUT_S, source.node_runs)
             self._failed_at_s = time.monotonic()
+        self._gateways.read_within(_TIMEOUT_S, gateways)
         setup = setup_of(source.parameters)
         if measured:
             policy = source.parameters.get("Policy") if source.log_dir else None
@@ -171,7 +174,8 @@ class Watching:
             max_object_bytes=source.max_object_bytes,
             node_bytes=dict.fromkeys(source.stack.node_names, node_capacity_bytes(setup.instance_type) or 0),
         )
-        return sections | {"troubles": self._troubles()}, time.thread_time() - began_s - self._scan_took_s
+        sections |= {"gateways": self._gateways.value, "troubles": self._troubles()}
+        return sections, time.thread_time() - began_s - self._scan_took_s
 
     def _troubles(self) -> dict[str, list[Mapping[str, Any]]]:
         """Return the parts' errors, by page section."""

@@ -104,13 +104,17 @@ class AccessLog:
                 self._is_reopening = False
                 self._reopen()
             now_ns, offset_ns = time.monotonic_ns(), time.time_ns() - time.monotonic_ns()
-            lines = [
-                log_line(request, *self._describe(request), peer, ended_ns, offset_ns)
-                for request, peer, ended_ns in self._taken(now_ns)
-            ]
-            self._write(lines)
+            self._write([line for pending in self._taken(now_ns) if (line := self._line(*pending, offset_ns))])
             if is_last and not self._pending:
                 return
+
+    def _line(self, request: HttpRequest, peer: str, ended_ns: int, offset_ns: int) -> bytes:
+        try:
+            return log_line(request, *self._describe(request), peer, ended_ns, offset_ns)
+        except Exception as error:  # any error: the thread has to write the other lines
+            logger().error("the access log loses a line", reason=repr(error), target=repr(request.target[:200]))
+            self._lose(1)
+            return b""
 
     def _taken(self, until_ns: int) -> Iterator[_Pending]:
         """Yield the pending requests that were over by a time: later ones would keep a busy thread from writing."""

@@ -19,6 +19,8 @@ from burstcache.gateway.s3_requests import ObjectRead, Target, Targets, object_r
 from burstcache.gateway.uploads import upload_of
 
 _READS = (b"GET", b"HEAD")
+# Of S3. A store that answers TRACE would show the gateway's own signature.
+_METHODS = (*_READS, b"PUT", b"POST", b"DELETE", b"OPTIONS")
 
 
 class GatewayApplication:
@@ -64,6 +66,8 @@ class GatewayApplication:
 
     async def respond(self, request: HttpRequest, connection: HttpConnection) -> None:
         """Answer a request that may have to wait."""
+        if request.method not in _METHODS:
+            raise S3Error("MethodNotAllowed", "The specified method is not allowed against this resource.")
         if self._proxy is not None and not request.target.startswith(b"/"):
             await self._proxy.respond(request, connection)
             return

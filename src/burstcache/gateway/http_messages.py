@@ -106,12 +106,15 @@ class HttpRequest:
     def passed_headers(self, *, keeps_signature: bool = False) -> list[tuple[str, str]]:
         """Return the headers that S3 gets, without those of the client's connection, length and signature.
 
+        A signed header stays, even if `Connection` names it: anybody on the way could have added that.
+
         Args:
             keeps_signature: Whether the client's own signature, length and host reach S3.
         """
         dropped, named = _HOP_BY_HOP if keeps_signature else _OWN, self.header(b"connection")
         if named is not None:
-            dropped = dropped | {each.strip().lower() for each in named.split(b",")}
+            signed = () if self.signature is None else self.signature.signed_headers
+            dropped = dropped | {each.strip().lower() for each in named.split(b",")}.difference(signed)
         return [
             (name.decode("latin-1"), value.decode("latin-1").strip())
             for name, value in self.headers

@@ -30,6 +30,7 @@ _BOUNDS_NS = tuple(round(1e9 * bound_s) for bound_s in _BOUNDS_S)
 _NS_PER_S = 1e9
 _COUNTER_BYTES = 8
 _PREFIX = "burstcache_gateway_"
+_START = "process_start_time_seconds"  # a name that Prometheus's own libraries have
 
 Kind = Literal["counter", "gauge", "histogram"]
 Values = memoryview  # of one process, 64 bits each
@@ -74,7 +75,7 @@ class Family:
 
     def describe(self, value_of: Callable[[int], int]) -> Iterator[str]:
         """Yield the lines of the text format."""
-        name = self.name if self.name.startswith("process_") else _PREFIX + self.name
+        name = self.name if self.name == _START else _PREFIX + self.name
         yield f"# HELP {name} {self.help}\n# TYPE {name} {self.kind}\n"
         for place, values in enumerate(itertools.product(*self.labels.values())):
             pairs = [f'{label}="{value}"' for label, value in zip(self.labels, values, strict=True)]
@@ -124,14 +125,14 @@ def _families() -> Iterator[Family]:
         ("memory_bytes", "gauge", "Bytes that the caches in memory hold.", {}),
         ("memory_limit_bytes", "gauge", "Limit of the caches in memory.", {}),
         ("disk_bytes", "gauge", "Bytes that the directory on disk holds.", {}),
-        ("process_start_time_seconds", "gauge", "Start time of the gateway since the Unix epoch.", {}),
+        (_START, "gauge", "Start time of the gateway since the Unix epoch.", {}),
     ):  # fmt: skip
         family = Family(name, kind, help_, labels, first, is_shared=name in _OF_THE_MACHINE)  # type: ignore[arg-type]
         yield family
         first = family.end
 
 
-_OF_THE_MACHINE = ("disk_bytes", "process_start_time_seconds")
+_OF_THE_MACHINE = ("disk_bytes", _START)
 FAMILIES = {family.name: family for family in _families()}
 _GAUGES = [family for family in FAMILIES.values() if family.kind == "gauge"]
 _COUNT = max(family.end for family in FAMILIES.values())
@@ -158,7 +159,7 @@ class GatewayMetrics:
         for family in _GAUGES:
             for index in range(family.first, family.end):
                 values[index] = 0
-        values[FAMILIES["process_start_time_seconds"].first] = self._started_s
+        values[FAMILIES[_START].first] = self._started_s
         values[FAMILIES["process_starts_total"].first] += 1
         return values
 

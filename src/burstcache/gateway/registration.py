@@ -48,15 +48,16 @@ def registry_directory() -> Path:
 @contextmanager
 def registered(gateway: RegisteredGateway) -> Iterator[None]:
     """Register a gateway for the duration of a `with`. Failures are logged, since the gateway serves without it."""
-    path, file = registry_directory() / f"{gateway.process_id}{_SUFFIX}", -1
+    path, file = None, -1
     try:
+        path = registry_directory() / f"{gateway.process_id}{_SUFFIX}"  # fails if nothing can be written anywhere
         file = _register(gateway, path)
     except OSError as error:
         logger().warning("the dashboard does not find this gateway", reason=str(error))
     try:
         yield
     finally:
-        if file >= 0:
+        if path is not None and file >= 0:
             with suppress(OSError):
                 path.unlink()
             os.close(file)
@@ -84,8 +85,8 @@ def _register(gateway: RegisteredGateway, path: Path) -> int:
 
 def registered_gateways() -> list[RegisteredGateway]:
     """Return the running gateways of this user and machine, by process. Remove the files of those that were killed."""
-    directory = registry_directory()
     try:
+        directory = registry_directory()
         _check_directory(directory)
         names = sorted(name for name in os.listdir(directory) if name.endswith(_SUFFIX))
     except OSError:

@@ -52,6 +52,7 @@ _CONDITIONS = {
 }
 _HARMLESS = frozenset(
     {
+        b"x-amz-api-version",
         b"x-amz-checksum-mode",
         b"x-amz-content-sha256",
         b"x-amz-date",

@@ -272,7 +272,7 @@ def _supervise(
                 os.write(writing, _SIGNAL)
                 continue
             shared.generations.increment_all()
-            logger().error("a process of the gateway ended, another one starts", code=code)
+            logger().error("a process of the gateway ended, another one starts", reason=f"{ended[0]} ended with {code}")
             while not is_stopping and time.monotonic() < started_s + _RESTART_S:
                 time.sleep(_RESTART_S / 20)
             started_s = time.monotonic()

@@ -13,14 +13,16 @@ import hmac
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from burstcache.adapters.clock import Clock
 from burstcache.gateway.s3_errors import S3Error
-from burstcache.web.dates import parse_http_date
 
 UNSIGNED = "UNSIGNED-PAYLOAD"
 SIGNED_CHUNKS = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
@@ -445,7 +447,9 @@ def _header_time(values: dict[bytes, bytes]) -> tuple[bytes, int]:
     timestamp = values.get(b"x-amz-date")
     if timestamp is None:
         timestamp = _trim(values.get(b"date", b""))
-        if date := parse_http_date(_text(timestamp)):
+        with suppress(TypeError, ValueError):
+            date = parsedate_to_datetime(_text(timestamp))  # botocore writes -0000, and not GMT as HTTP does
+            date = date if date.tzinfo is None else date.astimezone(UTC)
             timestamp = date.strftime("%Y%m%dT%H%M%SZ").encode()
     if (at_s := _epoch_s(timestamp)) is None:
         raise SignatureError("AccessDenied", "AWS authentication requires a valid Date or x-amz-date header")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +20,7 @@ STEPS = st.lists(
 def test_no_process_reads_a_copy_from_before_another_ones_write(steps: list[tuple[str, int, str]]) -> None:
     generations, versions = Generations(PROCESSES), dict.fromkeys(HASHES, 0)
     copies: list[dict[str, int]] = [{} for _ in range(PROCESSES)]
-    checks = [GenerationCheck(generations, each, lambda hash_, each=each: copies[each].pop(hash_, None))  # type: ignore[misc]
-              for each in range(PROCESSES)]  # fmt: skip
+    checks = [GenerationCheck(generations, each, _dropping(copies[each])) for each in range(PROCESSES)]
     for kind, process, hash_ in steps:
         if kind == "read":
             checks[process].refresh(hash_)
@@ -33,6 +34,13 @@ def test_no_process_reads_a_copy_from_before_another_ones_write(steps: list[tupl
             versions[hash_] += 1
             generations.increment_all()
             copies[process].clear()
+
+
+def _dropping(copies: dict[str, int]) -> Callable[[str], None]:
+    def drop(hash_: str) -> None:
+        copies.pop(hash_, None)
+
+    return drop
 
 
 def test_a_key_that_nobody_writes_is_never_dropped() -> None:

@@ -79,6 +79,24 @@ export function showNodes(parent, nodes) {
   fill(parent, table("Nodes", columns, rows), element("p", { class: "note" }, note));
 }
 
+// Gateways of any bucket: they need no stack. A gateway that does not answer has its problem in place of figures.
+export function showGateways(parent, gateways) {
+  const columns = [
+    { name: "Bucket" }, { name: "Endpoint", wide: true }, { name: "Requests", number: true }, { name: "Hits", number: true },
+    { name: "Sent", number: true, minor: true }, { name: "S3 requests", number: true, minor: true }, { name: "Connections", number: true, minor: true },
+    { name: "Memory", number: true, minor: true }, { name: "Disk", number: true, minor: true }, { name: "Errors", number: true }, { name: "Refused", number: true, minor: true },
+  ];
+  const rows = gateways.map((each) => each.problem
+    ? [each.bucket, `${each.url}: ${each.problem}`, ...Array(9).fill("–")]
+    : [
+      each.bucket, each.url, count(each.requests), each.hitShare === null ? "–" : `${(100 * each.hitShare).toFixed(1)} %`,
+      bytes(each.sentBytes), count(each.s3Requests), count(each.connections), bytes(each.memoryBytes), bytes(each.diskBytes),
+      count(each.failed), count(each.refused),
+    ]);
+  const note = "Since each began, all its processes together. Hits: GETs and HEADs of objects without S3. Errors: 5xx. Refused: no valid signature.";
+  fill(parent, table("Gateways of this machine", columns, rows), element("p", { class: "note" }, note));
+}
+
 function memory({ objectBytes, capacityBytes }) {
   return capacityBytes ? `${objectBytes ? bytes(objectBytes) : 0} of ${bytes(capacityBytes)}` : bytes(objectBytes);
 }
