@@ -6,7 +6,6 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,13 +13,13 @@ from burstcache.gateway import access_log
 from burstcache.gateway.access_log import AccessLog, log_line
 from burstcache.gateway.http_messages import HttpRequest, response_head
 from burstcache.gateway.recorder import described
-from burstcache.gateway.s3_requests import Targets
+from burstcache.gateway.s3_requests import Target, Targets
 from support.waiting import until
 
 TARGETS = Targets(("localhost",))
 
 
-def describe(request: HttpRequest) -> Any:
+def describe(request: HttpRequest) -> tuple[Target, str]:
     return described(request, TARGETS)
 
 
@@ -95,7 +94,7 @@ def test_after_a_full_disk_a_new_line_begins(tmp_path: Path, lost: list[int], mo
         return outcomes.pop(0)(file_, data) if outcomes else really(file_, data)
 
     monkeypatch.setattr(access_log, "_BATCH_S", 0.0)
-    monkeypatch.setattr(access_log.os, "write", write)
+    monkeypatch.setattr(os, "write", write)
     log = AccessLog(str(file), describe, lost.append)
     log.append(read_of(), "", 0)
     until(lambda: sum(lost) == 1)
