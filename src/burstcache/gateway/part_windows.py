@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from functools import partial
 
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, PreconditionFailedError
@@ -50,20 +50,37 @@ class PartWindows:
             PreconditionFailedError, ObjectNotFoundError: The object was overwritten or deleted.
             S3Error: S3 is unreachable or fails.
         """
-        position, length_bytes = part.start, part.end - part.start
-        size_bytes = _FIRST_BYTES if length_bytes > RECALLED_BYTES else _MOST_BYTES  # not split
+        if part.end - part.start <= RECALLED_BYTES:
+            yield await self._local(part, part.start, part.end) or await self._whole(part)
+            return
+        position, size_bytes = part.start, _FIRST_BYTES
         while position < part.end:
             end = _end(part, position, size_bytes)
-            body: Body | None = self._slices.recall(part.version, position, end)
-            if body is None:
-                body = await self._in_thread(partial(self._slices.read_cached, part.version, position, end))
-            if body is None:
+            if (body := await self._local(part, position, end)) is None:
                 break
             yield body
             position, size_bytes = end, min(2 * size_bytes, RECALLED_BYTES)
         async with aclosing(self._from_source(Part(part.version, position, part.end))) as windows:
-            async for body in windows:
-                yield body
+            async for window in windows:
+                yield window
+
+    async def _local(self, part: Part, start: int, end: int) -> Body | None:
+        """Return the bytes from `start` up to `end`, exclusive, if this machine has all of them."""
+        if (body := self._slices.recall(part.version, start, end)) is not None:
+            return body
+        return await self._in_thread(partial(self._slices.read_cached, part.version, start, end))
+
+    async def _whole(self, part: Part) -> Body:
+        """Return all bytes of a short part, which may lie in two parts of 8 MiB."""
+        into, position, reads = blank(part.end - part.start), part.start, []
+        while position < part.end:
+            end = _end(part, position, _MOST_BYTES)
+            piece = into[position - part.start : end - part.start]
+            reads.append(asyncio.wrap_future(self._slices.begin(part.version, position, piece)))
+            position = end
+        with _as_s3_error():
+            await asyncio.gather(*reads)
+        return into
 
     async def _from_source(self, part: Part) -> AsyncGenerator[Body, None]:
         windows = deque[tuple[memoryview, asyncio.Future[str]]]()
@@ -81,12 +98,8 @@ class PartWindows:
                     self._budget_bytes -= len(into)
                     position, size_bytes = end, min(2 * size_bytes, _MOST_BYTES)
                 into, arrived = windows[0]
-                try:
+                with _as_s3_error():
                     await arrived
-                except (PreconditionFailedError, ObjectNotFoundError):
-                    raise
-                except BurstcacheError as error:
-                    raise unavailable(error) from error
                 yield into
                 windows.popleft()
                 self._budget_bytes += len(into)
@@ -95,6 +108,17 @@ class PartWindows:
             for into, arrived in windows:
                 self._budget_bytes += len(into)
                 arrived.cancel()
+
+
+@contextmanager
+def _as_s3_error() -> Iterator[None]:
+    """Raise S3Error for a read that S3 does not answer."""
+    try:
+        yield
+    except (PreconditionFailedError, ObjectNotFoundError):
+        raise
+    except BurstcacheError as error:
+        raise unavailable(error) from error
 
 
 def _end(part: Part, position: int, size_bytes: int) -> int:
