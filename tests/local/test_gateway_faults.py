@@ -13,14 +13,12 @@ import random
 import resource
 import shutil
 import socket
-import ssl
 import struct
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
@@ -240,22 +238,26 @@ def close_hard(connection: HTTPConnection) -> None:
 
 
 def test_s3_that_is_slow_delays_neither_hits_nor_other_misses(s3: FaultyS3, tmp_path: Path) -> None:
-    stale, missing = names("slow-stale", WAITING), names("slow-missing", WAITING)
+    stale, missing = names("slow-stale", WAITING + 1), names("slow-missing", WAITING)
     s3.put(*stale, *missing, "slow-other", "slow-hit", "large-slow")
     answers = threading.Event()
     options = ("--unsigned", "--disk", str(tmp_path / "disk"), "--max-stale-ms", "600000")
     # After a restart, S3 has to confirm the objects on disk: those reads wait in threads.
     with gateway(s3.url, *options) as former:
         read(former, *stale)
+        until(lambda: len(slices(tmp_path)) >= len(stale))
     with gateway(s3.url, *options) as running:
         read(running, "slow-hit", "large-slow", "large-slow")
         s3.fail(held(answers), *stale, *missing, times=9)
+        s3.requests.clear()
         try:
             waiting = [(begin(running.connect(), key), key) for key in (*stale, *missing)]
             for _ in waiting:
                 assert s3.arrived.acquire(timeout=LIMIT_S)
 
             read(running, *["slow-hit", "large-slow", "slow-other"] * 3)
+            # No request to S3 was given up, which would have let others go on.
+            assert [s3.requests["GET", key] for key in (*stale, *missing)] == [1] * len(waiting)
         finally:
             answers.set()
         for connection, key in waiting:
@@ -357,7 +359,7 @@ def test_s3_that_is_unreachable_is_named_and_comes_back(s3: FaultyS3) -> None:
                 finally:
                     other.stop()
                 assert not failed_reads(single, [*cached, missing[0]])
-                missing = missing[1:] + ["reachable-other"]
+                missing = [*missing[1:], "reachable-other"]
                 s3.put("reachable-other")
     finally:
         services.close()
