@@ -157,7 +157,7 @@ def damaged(application: Application, environ: dict[str, Any], start_response: C
 @pytest.fixture(scope="module")
 def s3() -> Iterator[FaultyS3]:
     faulty, services = FaultyS3(), Services()
-    faulty.server = MotoServer(services, before=lambda application: faulty.middleware(application))  # type: ignore[arg-type]
+    faulty.server = MotoServer(services, before=lambda application: faulty.middleware(application))
     try:
         faulty.url = faulty.server.start()
         try:
@@ -380,8 +380,14 @@ def test_expired_credentials_of_a_role_are_named_and_their_successors_used(s3: F
     keys, cached = names("role"), names("role-cached")
     s3.put(*keys, *cached)
     issue("first")
-    environ = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONFIG_FILE": str(config)}
-    with gateway(s3.url, "--unsigned", *_FRESH, **environ) as running:
+    with gateway(
+        s3.url,
+        "--unsigned",
+        *_FRESH,
+        AWS_ACCESS_KEY_ID="",
+        AWS_SECRET_ACCESS_KEY="",
+        AWS_CONFIG_FILE=str(config),
+    ) as running:
         single = client_of(running.url, _NOT_RETRIED)
         assert not failed_reads(single, cached)
         s3.expired_token = "first"
