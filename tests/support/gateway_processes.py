@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -98,7 +98,12 @@ def _sockets(pid: int) -> set[str]:
 
 @contextmanager
 def gateway(
-    origin_url: str, *options: str, unix_socket: str = "", listening: socket.socket | None = None, **environ: str
+    origin_url: str,
+    *options: str,
+    unix_socket: str = "",
+    listening: socket.socket | None = None,
+    log: Path | None = None,
+    **environ: str,
 ) -> Iterator[Gateway]:
     """Start a gateway in front of an S3, and kill it at the end.
 
@@ -107,6 +112,7 @@ def gateway(
         options: Options of the command.
         unix_socket: The path of a Unix socket, which tests then connect to.
         listening: A listening socket that it inherits.
+        log: A file for its log. None: that of this process.
         environ: Environment variables.
     """
     command = [sys.executable, "-m", "burstcache.gateway", "--bucket", BUCKET, "--port", "0"]
@@ -117,7 +123,11 @@ def gateway(
     if listening is not None:
         inherited = [listening.fileno()]
         command = [sys.executable, "-c", _ACTIVATE, str(listening.fileno()), *command]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, pass_fds=inherited)
+    with ExitStack() as opened:
+        error = None if log is None else opened.enter_context(log.open("wb"))
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=error, text=True, pass_fds=inherited
+        )
     assert process.stdout is not None
     try:
         line = process.stdout.readline()

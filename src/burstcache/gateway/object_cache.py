@@ -7,6 +7,7 @@ import hashlib
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,6 +36,7 @@ _NOT_FOUND, _NOT_MODIFIED = 404, 304
 _PERMITTED_BYTES = 64 << 20  # of a large object, read before S3 is asked whether the caller may have it
 _WRITTEN_FOR_S = 60.0  # S3's event of a write normally invalidates every copy within a second
 _MOST_WRITTEN = 65_536
+_LOOKUP_THREADS = 1024  # lookups at once: each may wait for S3 to confirm a copy, so fewer would delay the others
 
 Body = bytes | memoryview
 
@@ -73,6 +75,12 @@ class ObjectCache:
         self._reader, self._large, self._requests = client.reader, client.large, client.requests
         self._generations = GenerationCheck(generations, process, client.reader.forget)
         self._written: TTLCache[str, None] = TTLCache(_MOST_WRITTEN, _WRITTEN_FOR_S)
+        # The client's threads read the disk. They must not wait for a slow S3.
+        self._lookups = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="burstcache-lookups")
+
+    def close(self) -> None:
+        """Accept no more lookups. Those under way go on."""
+        self._lookups.shutdown(wait=False, cancel_futures=True)
 
     def request(self, method: str, target: Target, read: ObjectRead) -> Request | None:
         """Return the request for the reader, after dropping copies that other processes know to be old.
@@ -121,7 +129,7 @@ class ObjectCache:
         if reader.needs_s3(request):  # a thread would find nothing
             return reader.miss()
         try:
-            found = await asyncio.wrap_future(self.client.submit(reader.find, request))
+            found = await asyncio.wrap_future(self._lookups.submit(reader.find, request))
         except BurstcacheError as error:
             logger().warning("the cache failed, S3 serves", reason=repr(error), key=request.key)
             return reader.miss()

@@ -10,7 +10,7 @@ from contextlib import aclosing
 import aiohttp
 
 from burstcache.core.errors import ObjectNotFoundError, PreconditionFailedError
-from burstcache.gateway.http_connection import HttpConnection
+from burstcache.gateway.http_connection import ConnectionLostError, HttpConnection
 from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.object_cache import Body, ObjectCache
 from burstcache.gateway.origin import S3Origin, lower_names, unavailable
@@ -39,7 +39,8 @@ class ObjectReads:
         """Create the reader."""
         self._cache = cache
         self._origin = origin
-        self._flights: dict[object, asyncio.Future[None]] = {}  # of reads of S3 whose bodies are kept
+        # Of reads of S3 whose bodies are kept. False: the read was abandoned, since its client is gone.
+        self._flights: dict[object, asyncio.Future[bool]] = {}
         self._held_bytes = 0
         self._holding = deque[asyncio.Future[None]]()  # reads that wait until fewer bytes are held
         client = cache.client
@@ -80,12 +81,15 @@ class ObjectReads:
             await self._await_release()
         found = await self._cache.find(wanted)
         key = flight_key(wanted)
-        if isinstance(found, Miss) and not found.fills and (flight := self._flights.get(key)) is not None:
+        is_abandoned = True
+        while is_abandoned and isinstance(found, Miss) and not found.fills and key in self._flights:
+            flight = self._flights[key]
             await asyncio.wait((flight,), timeout=_FOLLOWED_S)
             if (recalled := self._cache.recall(wanted)) is not None:
                 send_hit(connection, wanted, read, *recalled)
                 return
             found = await self._cache.find(wanted)
+            is_abandoned = flight.done() and not flight.result()  # the first of its followers reads S3
         if isinstance(found, Response):
             if (part := self._cache.part(wanted, found)) is not None:
                 await self._send_part(connection, found.status, hit_head(wanted, read, found), part)
@@ -96,12 +100,16 @@ class ObjectReads:
             if await self._send_own(connection, wanted, read, found):
                 return
             found = self._cache.miss()  # S3's response takes little memory, since S3 waits for the client
-        flight = asyncio.get_running_loop().create_future()
-        self._flights.setdefault(key, flight)
+        own: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._flights.setdefault(key, own)
+        has_ended = True
         try:
-            await self._read_through(request, connection, target, read, wanted, found, flight)
+            await self._read_through(request, connection, target, read, wanted, found, own)
+        except (asyncio.CancelledError, ConnectionLostError):
+            has_ended = False
+            raise
         finally:
-            self._land(key, flight)
+            self._land(key, own, has_ended=has_ended)
 
     async def _send_own(self, connection: HttpConnection, wanted: Request, read: ObjectRead, found: Response) -> bool:
         """Send a body that no other client shares, at its client's pace. Return False if too many bytes are held."""
@@ -133,12 +141,12 @@ class ObjectReads:
                 waiting.set_result(None)
                 return
 
-    def _land(self, key: object, flight: asyncio.Future[None]) -> None:
+    def _land(self, key: object, flight: asyncio.Future[bool], *, has_ended: bool = True) -> None:
         """Let the reads go on that wait for this one."""
         if self._flights.get(key) is flight:
             del self._flights[key]
         if not flight.done():
-            flight.set_result(None)
+            flight.set_result(has_ended)
 
     async def _read_through(
         self,
@@ -148,7 +156,7 @@ class ObjectReads:
         read: ObjectRead,
         wanted: Request,
         miss: Miss,
-        flight: asyncio.Future[None],
+        flight: asyncio.Future[bool],
     ) -> None:
         """Send S3's response to the client as it arrives, and keep its body."""
         headers = request.passed_headers()

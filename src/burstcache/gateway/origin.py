@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from botocore.credentials import RefreshableCredentials
+from botocore.exceptions import BotoCoreError
 from botocore.httpsession import get_cert_path
 from yarl import URL
 
@@ -20,6 +21,7 @@ from burstcache.gateway.origin_signer import OriginSigner
 from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import Target
 from burstcache.gateway.uploads import EMPTY_SHA256
+from burstcache.logs import logger
 
 _AWS_HOST = re.compile(
     r"(?P<service>s3[.-](?:[a-z-]+\.)*?)(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)(?P<domain>\.amazonaws\..+)"
@@ -108,7 +110,7 @@ class S3Origin:
             body: The body.
 
         Raises:
-            S3Error: S3 cannot be reached, or does not respond.
+            S3Error: S3 cannot be reached, or does not respond, or there are no credentials at the moment.
         """
         region = await self._region_of(target.bucket)
         response = await self._send_to(region, method, target, headers, payload, body)
@@ -174,7 +176,12 @@ class S3Origin:
         """Return the headers of a request with its signature."""
         if self._credentials is None:
             return headers
-        credentials = await self._frozen_credentials()
+        try:
+            credentials = await self._frozen_credentials()
+        except (BotoCoreError, RuntimeError) as error:  # RuntimeError: the new ones have expired, too
+            logger().warning("the gateway's AWS credentials cannot be read", reason=str(error))
+            message = "The gateway's AWS credentials cannot be read at the moment"
+            raise S3Error("ServiceUnavailable", f"{message} ({type(error).__name__}). Try again.") from error
         return self._signer.sign(credentials, region, method, url, headers, payload)
 
     async def _frozen_credentials(self) -> Any:

@@ -362,6 +362,7 @@ async def _serve(
         for each in list(watchers):
             each.abort()
         await origin.close()
+        cache.close()
         await asyncio.to_thread(client.close)
         observation.close()
 
