@@ -254,7 +254,7 @@ def _rows(compared: Comparison) -> Iterator[list[str]]:
 
 
 def _shown(run: Run) -> str:
-    return f"{run.seconds:.2f} s, {run.s3_bytes / _MEGABYTE:.0f} MB"
+    return f"{run.seconds:.1f} s, {run.s3_bytes / _MEGABYTE:.0f} MB"
 
 
 def draw(compared: Sequence[Comparison], target: Path) -> None:
@@ -271,7 +271,7 @@ def figure_of(compared: Sequence[Comparison]) -> Figure:
     figure.suptitle(_TITLE, x=0.01, ha="left", fontsize=10, fontweight="bold")
     panels = iter(figure.subplots(1, 2 * len(compared), sharey=True))
     for each in compared:
-        _draw_runs(next(panels), f"{each.program}: seconds", each, lambda run: run.seconds, "{:.2f}")
+        _draw_runs(next(panels), f"{each.program}: seconds", each, lambda run: run.seconds, "{:.1f}")
         _draw_runs(next(panels), f"{each.program}: MB from S3", each, lambda run: run.s3_bytes / _MEGABYTE, "{:.0f}")
     return figure
 

@@ -13,8 +13,8 @@ COMPARED = [
     Comparison(
         name,
         {
-            STRAIGHT: [Run(3.0, 48_000_000), Run(2.5, 48_000_000), Run(2.75, 48_000_000)],
-            GATEWAY: [Run(3.5, 49_000_000), Run(1.25, 1_000_000), Run(slowest_s, 0)],
+            STRAIGHT: [Run(3.0, 48_000_000), Run(2.5, 48_000_000), Run(2.7, 48_000_000)],
+            GATEWAY: [Run(3.5, 49_000_000), Run(1.2, 1_000_000), Run(slowest_s, 0)],
         },
     )
     for name, slowest_s in (("polars", 1.5), ("Node", 6.0))
