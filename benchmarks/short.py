@@ -56,6 +56,7 @@ SHORT = {
     "express_copies": Short("examples/logs/bursts.csv.gz --values 10"),
     "gateway": Short("--sizes 10000 --rounds 1 --clients 20"),
     "gateway_init": Short("--runs 1 --memory 1024"),
+    "gateway_runs": Short(f"{_IMAGE} --small --rounds 1"),
     "guests": Short("--rounds 20"),
     "halves": Short("examples/logs/bursts.csv.gz"),
     "hits": Short("--gets 8 --clients 1 8"),
