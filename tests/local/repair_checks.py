@@ -114,6 +114,24 @@ def replaced_objects_stay_readable(services: Services) -> None:
     assert found["Body"].read() == b"newer"
 
 
+def etags_are_of_whole_objects(services: Services) -> None:
+    """An object's file, which nobody else may read while its digest is computed."""
+    from moto.s3.models import FakeKey
+
+    key = FakeKey("k", b"whole", account_id="123456789012", region_name=REGION)
+    read, are_locked = key._value_buffer.read, list[bool]()
+
+    def watched(*arguments: Any) -> Any:
+        are_locked.append(key.lock.locked())
+        return read(*arguments)
+
+    key._value_buffer.read = watched
+
+    assert key.etag == f'"{hashlib.md5(b"whole").hexdigest()}"'
+    assert are_locked
+    assert all(are_locked)
+
+
 def _bucket(services: Services, versioning: str = "") -> Any:
     s3 = services.client("s3")
     s3.create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": REGION})

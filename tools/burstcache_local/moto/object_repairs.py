@@ -52,6 +52,24 @@ def replaced_objects_stay_readable() -> None:
 
 
 @repair
+def etags_are_of_whole_objects() -> None:
+    """Compute an object's ETag while nobody else reads its file. moto takes no lock.
+
+    A concurrent read moves the position in the file, so the ETag could be that of an empty object, and several objects
+    could have it.
+    """
+    from moto.s3.models import FakeKey
+
+    compute: Any = FakeKey.etag.fget
+
+    def etag(self: FakeKey) -> str:
+        with self.lock:
+            return str(compute(self))
+
+    FakeKey.etag = property(etag)
+
+
+@repair
 def bodies_are_what_their_digest_says() -> None:
     """Verify Content-MD5, as S3 does to reject bodies corrupted in transit. moto ignores the header."""
     from moto.s3.exceptions import S3ClientError
