@@ -100,8 +100,8 @@ def test_trace_of_an_error_is_shown_to_those_who_ask(
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        ([], "a command is missing: expected one of local, doctor, keys, explain"),
-        (["kyes"], "'kyes' is not a command: expected one of local, doctor, keys, explain"),
+        ([], "a command is missing: expected one of gateway, local, doctor, keys"),
+        (["kyes"], "'kyes' is not a command: expected one of gateway, local, doctor, keys"),
         (["--fast"], "unrecognized arguments: --fast"),
         (["keys", "--fast"], "unrecognized arguments: --fast"),
         (["redis"], "burstcache redis: a command is missing: expected one of start, stop, ping, status"),
