@@ -27,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -145,6 +145,10 @@ consistency-bugs: setup $(CHECKER) ## evidence: plant nine bugs in copies of the
 
 consistency-ranges: setup ## evidence: 100,000 steps of writes, reads of any range by every interface and a pool, restarts and damage, each answer checked; STEPS=N
 	PYTHONPATH=tests $(BIN)/python -m consistency.ranges $(STEPS)
+
+consistency-gateway: setup $(CHECKER) ## evidence: 100,000 reads and writes through a gateway of two processes, each answer checked; then with S3 failing and processes killed
+	PYTHONPATH=tests $(BIN)/python -m consistency.gateway --checker $(CHECKER) $(if $(OPERATIONS),--operations $(OPERATIONS))
+	PYTHONPATH=tests $(BIN)/python -m consistency.gateway --faults $(if $(OPERATIONS),--operations $(OPERATIONS))
 
 pool-soak: setup ## evidence: 20,000 PUTs, GETs and deletes through the pool while members and hubs come and go; SEED=N
 	$(BIN)/python -m benchmarks.pool_soak $(if $(SEED),--seed $(SEED))

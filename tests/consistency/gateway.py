@@ -115,6 +115,7 @@ class Session:
                 words = {body[at : at + _WORD_BYTES] for at in range(0, len(body), _WORD_BYTES)}
                 value = int(words.pop()) if len(words) == 1 else -1  # of no version, or of two
             self._recorder.add(Operation(f"reader-{number}", "read", key, value, began_us, ended_us, is_known, tier))
+        client.close()
 
     def _write_on(self, number: int) -> None:
         draw, client = random.Random(-self._seed - number), _Connection(self._netloc)
@@ -133,6 +134,7 @@ class Session:
                 Operation(f"writer-{number}", kind, key, value, began_us, time.time_ns() // 1000, is_known)
             )
             time.sleep(draw.uniform(0, 0.05))
+        client.close()
 
 
 class _Connection:
@@ -148,15 +150,23 @@ class _Connection:
     ) -> tuple[int, str, bytes]:
         """Return status, tier and body, or the status 0 if there is no complete response."""
         self._requests += 1
-        if self._connection is None or self._requests % 50 == 0:
+        if self._requests % 50 == 0:
+            self.close()
+        if self._connection is None:
             self._connection = http.client.HTTPConnection(self._netloc, timeout=_LIMIT_S)
         try:
             self._connection.request(method, path, body, headers or {})
             response = self._connection.getresponse()
             return response.status, response.headers.get("x-cache-tier", ""), response.read()
         except (OSError, http.client.HTTPException):
-            self._connection = None
+            self.close()
             return 0, "", b""
+
+    def close(self) -> None:
+        """Close the connection. The next request opens another one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 def record(*, operations: int, seed: int, has_faults: bool) -> tuple[list[Operation], Counter[str]]:
