@@ -18,9 +18,19 @@ _FOLDERS = (
 _MAY = {
     "src/burstcache/adapters/clock.py": "is the clock of the machine",
     "src/burstcache/adapters/stack_answer.py": "stands in a package without this one, too, and only pauses",
+    "src/burstcache/gateway/access_log.py": "dates its lines",
+    "src/burstcache/gateway/http_connection.py": "dates requests for the access log",
+    "src/burstcache/gateway/http_messages.py": "dates requests for the access log",
+    "src/burstcache/gateway/origin_signer.py": "dates signatures, as botocore does",
+    "src/burstcache/gateway/recorder.py": "measures requests",
+    "src/burstcache/gateway/responses.py": "dates responses",
+    "src/burstcache/gateway/s3_monitor.py": "measures requests to S3",
+    "src/burstcache/gateway/server.py": "waits for processes and connections",
+    "src/burstcache/gateway/signatures.py": "parses dates",
     "src/burstcache/handlers/_init.py": "knows from the kernel when the process began",
     "src/burstcache/results/steps.py": "pauses in a thread while another process works, as asyncio does in a task",
     "src/burstcache/traces.py": "dates segments as the X-Ray SDK dates those around them",
+    "tools/burstcache_cli/gateway_check.py": "compares the gateway's clock with the machine's",
 }
 
 

@@ -141,6 +141,10 @@ class ObjectTooLargeError(OriginError):
     """The object is too large for a tier."""
 
 
+class UnexpectedPartError(OriginError):
+    """The store sent another part of the object than was requested."""
+
+
 class OriginUnavailableError(OriginError):
     """S3 is unreachable or fails. A retry may help."""
 

@@ -14,7 +14,12 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_reader import DigestReader, Start, in_thread
 from burstcache.adapters.single_flight import NEXT_AFTER_S
 from burstcache.core.digest import Route
-from burstcache.core.errors import ObjectNotFoundError, OriginUnavailableError, PreconditionFailedError
+from burstcache.core.errors import (
+    ObjectNotFoundError,
+    OriginUnavailableError,
+    PreconditionFailedError,
+    UnexpectedPartError,
+)
 from burstcache.serve.hit_counter import HitCounter
 from burstcache.serve.hit_reports import HitReports
 from burstcache.serve.large_objects import LargeObjects
@@ -288,11 +293,12 @@ class Reader:
     def _from_s3(self, request: Request, miss: Miss) -> Response:
         """Return S3's response, from whole slices if a range of an unknown object is read."""
         if self.large is not None and (wider := self.large.in_whole_slices(request)) is not None:
-            response = self._load_from_s3(wider, miss)
-            if response.status != _PARTIAL:
-                return response
-            if (part := part_response(request, response)) is not None:
-                return part
+            with suppress(UnexpectedPartError):  # the store sends other ranges than those that are asked for
+                response = self._load_from_s3(wider, miss)
+                if response.status != _PARTIAL:
+                    return response
+                if (part := part_response(request, response)) is not None:
+                    return part
         return self._load_from_s3(request, miss)
 
     def _load_from_s3(self, request: Request, miss: Miss) -> Response:

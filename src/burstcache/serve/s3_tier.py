@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.object_store import ObjectResponse, ObjectStore, origin_error
-from burstcache.core.errors import OriginError
+from burstcache.core.errors import OriginError, UnexpectedPartError
 from burstcache.core.messages.events import KeyServed, ObjectRequested, RequestsServed, requests_served
 from burstcache.logs import logger
 from burstcache.serve.hit_counter import Served
@@ -171,7 +171,9 @@ class S3Tier:
         if answer.status == _PARTIAL and not is_part_sent(request.range, sent):
             answer.discard()
             wanted = request.range or "the whole object"
-            raise OriginError(f"the store sends {sent or 'a part'} of {request.key!r} where {wanted} was asked for")
+            raise UnexpectedPartError(
+                f"the store sends {sent or 'a part'} of {request.key!r} where {wanted} was asked for"
+            )
         # The caller cannot read an object in parts if S3 does not identify its version.
         if answer.length_bytes > self._most_body_bytes and (self._larger != "leave" or answer.is_identified):
             answer.discard()

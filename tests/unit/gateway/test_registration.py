@@ -21,4 +21,4 @@ def test_a_gateway_serves_where_nothing_can_be_written(
     with registered(RegisteredGateway("http://127.0.0.1:9000", "", 1, "examples")):
         assert registered_gateways() == []
 
-    assert "No usable temporary directory found" in caplog.text
+    assert "the dashboard does not find this gateway" in caplog.text
