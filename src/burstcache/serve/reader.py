@@ -293,12 +293,12 @@ class Reader:
     def _from_s3(self, request: Request, miss: Miss) -> Response:
         """Return S3's response, from whole slices if a range of an unknown object is read."""
         if self.large is not None and (wider := self.large.in_whole_slices(request)) is not None:
-            with suppress(UnexpectedPartError):  # the store sends other ranges than those that are asked for
-                response = self._load_from_s3(wider, miss)
-                if response.status != _PARTIAL:
-                    return response
-                if (part := part_response(request, response)) is not None:
-                    return part
+            response = self._load_from_s3(wider, miss)
+            is_other = isinstance(response.cause, UnexpectedPartError)  # the store sends it for any range
+            if response.status != _PARTIAL and not is_other:
+                return response
+            if not is_other and (part := part_response(request, response)) is not None:
+                return part
         return self._load_from_s3(request, miss)
 
     def _load_from_s3(self, request: Request, miss: Miss) -> Response:
