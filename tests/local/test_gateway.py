@@ -201,12 +201,11 @@ def test_a_read_is_answered_as_by_s3_cold_and_hot(name: str, url: str, s3: Watch
 
 
 def test_a_second_read_is_a_hit(url: str, s3: WatchedS3) -> None:
-    for _ in range(2):
-        sent(url, "GET", f"/{BUCKET}/small")
     s3.drain()
-    headers = sent(url, "GET", f"/{BUCKET}/small")[1]
-    assert headers["x-cache"] == "hit" or (BUCKET, 200) not in s3.drain()
-    assert all(status == 304 for _, status in s3.drain())
+    answers = [sent(url, "GET", f"/{BUCKET}/small")[1] for _ in range(20)]
+
+    assert answers[-1]["x-cache"] == "hit"
+    assert [status for _, status in s3.drain()].count(200) <= 2  # one for each process
 
 
 WRITES: Mapping[str, Callable[[Any, str, bytes], object]] = {

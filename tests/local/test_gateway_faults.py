@@ -35,6 +35,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from burstcache_local.moto.server import MotoServer
 from burstcache_local.moto.services import Services
 from support.gateway_processes import BUCKET, CREDENTIALS, Gateway, gateway
+from support.mounts import small_file_system
 from support.waiting import LIMIT_S, free_port, until
 
 pytestmark = pytest.mark.slow
@@ -406,13 +407,8 @@ def test_expired_credentials_of_a_role_are_named_and_their_successors_used(s3: F
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """Return a directory on a file system of its own of 16 MiB."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs", str(path)]
-    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield path
-    subprocess.run(["umount", "--lazy", path], check=True)
+    with small_file_system(tmp_path / "disk", 16) as path:
+        yield path
 
 
 def on_disk(path: Path) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from burstcache import logs
 from burstcache.adapters import slice_directory, slice_files, slice_header
 from burstcache.adapters.slice_files import SliceFiles
 from burstcache.core.errors import InvalidSettingError
+from support.mounts import small_file_system
 from support.waiting import LIMIT_S
 
 # Python 3.12 and later warn of forks while threads run, which is tested here.
@@ -328,13 +329,8 @@ def test_forks_of_a_process_whose_threads_read_and_write_go_on(path: Path) -> No
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a file system of 4 MiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", str(disk)]
-    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
+    with small_file_system(tmp_path / "disk", 4) as disk:
+        yield disk
 
 
 def test_a_full_disk_stores_nothing_until_it_has_room(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -96,7 +96,7 @@ class Fuzzing:
     def run(self, count: int, *, number: int) -> None:
         """Send about `count` requests from the seed `number`. Raise AssertionError for the first wrong answer."""
         for kind, share in _SHARES.items():
-            getattr(self, f"_{kind}")(_search(max(1, round(count * share)), number))
+            getattr(self, f"_{kind}")(searched(max(1, round(count * share)), number))
 
     def _described(self, search: Callable[[Any], Any]) -> None:
         paths = ("/objects/{key}", "/objects")
@@ -180,7 +180,9 @@ def _target(key: str, *, in_path: bool) -> str:
     return f"/objects/{quote(key)}" if is_path else f"/objects?key={quote(key, safe='')}"
 
 
-def _search(count: int, number: int) -> Callable[[Any], Any]:
+def searched(count: int, number: int) -> Callable[[Any], Any]:
+    """Return a decorator that runs a test with `count` examples of a seed."""
+
     def configured(test: Any) -> Any:
         chosen = settings(
             max_examples=count,

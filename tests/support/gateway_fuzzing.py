@@ -13,11 +13,12 @@ from urllib.parse import quote, urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import boto3
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache_local.moto.server import MotoServer
 from burstcache_local.moto.services import Services
+from support.fuzzing import searched
 from support.gateway_process import KEYS, REGION, Signer, exchange, gateway, statuses
 from support.s3_itself import Answer, S3Request, Stored, parts, plain_requests, right_answer
 from support.s3_itself import requests as reads
@@ -67,7 +68,7 @@ class GatewayFuzzing:
     def run(self, count: int, *, number: int) -> None:
         """Send about `count` requests from the seed `number`. Raise AssertionError for the first wrong answer."""
         for kind, share in _SHARES.items():
-            getattr(self, f"_{kind}")(_search(max(1, round(count * share)), number))
+            getattr(self, f"_{kind}")(searched(max(1, round(count * share)), number))
         self._send_damaged(round(count * (1 - sum(_SHARES.values()))), number)
 
     def _store(self, s3: Any, key: str, body: bytes) -> Stored:
@@ -206,20 +207,6 @@ def _with_failures_marked(application: WSGIApplication, failures: Counter[int]) 
 
 def _target(key: str) -> str:
     return f"/{_BUCKET}/{quote(key, safe='/-_.~')}"
-
-
-def _search(count: int, number: int) -> Callable[[Any], Any]:
-    def configured(test: Any) -> Any:
-        chosen = settings(
-            max_examples=count,
-            database=None,
-            deadline=None,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(HealthCheck),
-        )
-        return seed(number)(chosen(test))
-
-    return configured
 
 
 def _keys() -> st.SearchStrategy[str]:

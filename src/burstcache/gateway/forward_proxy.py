@@ -79,20 +79,15 @@ class ForwardProxy:
         await pass_on(self._cache, request, connection, target, send, content)
 
     def _target(self, request: HttpRequest) -> tuple[str, Target]:
-        """Return the URL at S3, and what it addresses."""
-        found = _ABSOLUTE.fullmatch(request.target)
-        if found is None:
-            raise S3Error("InvalidURI", "Couldn't parse the specified URI.")
-        host, rest = found["host"].decode("latin-1").lower(), found["rest"] or b"/"
-        rest = rest if rest.startswith(b"/") else b"/" + rest
-        if (of_aws := _S3_HOST.fullmatch(host.removesuffix(":80"))) is not None:
-            # The signature does not cover the scheme, so the way to S3 is encrypted.
-            base, bucket = f"https://{host.removesuffix(':80')}", of_aws["bucket"] or ""
+        """Return the URL at S3, and the target that it names."""
+        host, rest, bucket = _split(request.target)
+        if bucket is not None:  # the signature does not cover the scheme, so the way to S3 is encrypted
+            base = f"https://{host}"
         elif host == self._origin.netloc:
-            base, bucket = self._origin.endpoint, ""
+            base = self._origin.endpoint
         else:
             raise S3Error("AccessDenied", f"This proxy sends requests to S3 only, not to {host[:200]!r}.")
-        return base + rest.decode("latin-1"), parse_target(rest, bucket)
+        return base + rest.decode("latin-1"), parse_target(rest, bucket or "")
 
     async def _read(
         self,
@@ -146,15 +141,22 @@ class ForwardProxy:
 
 def proxied_target(url: bytes) -> Target:
     """Parse the path and query of a URL of S3. Raise S3Error if they are malformed."""
+    _, rest, bucket = _split(url)
+    return parse_target(rest, bucket or "")
+
+
+def _split(url: bytes) -> tuple[str, bytes, str | None]:
+    """Split a URL into its host, its path with the query, and the bucket in AWS's host name. None: another host."""
     if (found := _ABSOLUTE.fullmatch(url)) is None:
         raise S3Error("InvalidURI", "Couldn't parse the specified URI.")
     host, rest = found["host"].decode("latin-1").lower(), found["rest"] or b"/"
+    rest = rest if rest.startswith(b"/") else b"/" + rest
     of_aws = _S3_HOST.fullmatch(host.removesuffix(":80"))
-    return parse_target(rest if rest.startswith(b"/") else b"/" + rest, (of_aws and of_aws["bucket"]) or "")
+    return (host, rest, None) if of_aws is None else (host.removesuffix(":80"), rest, of_aws["bucket"] or "")
 
 
 def _caller(request: HttpRequest) -> bytes:
-    """Return who has signed a request: access key and session token. Empty: nobody."""
+    """Return the signer of a request: access key and digest of the session token. Empty: it has none."""
     found = _CREDENTIAL.search(request.header(b"authorization") or b"")
     if found is None:  # a presigned URL may have been passed on
         return b""

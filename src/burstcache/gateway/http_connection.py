@@ -112,20 +112,6 @@ class ReceivedBody:
             finally:
                 self._arrived = None
 
-    async def read(self, limit_bytes: int) -> bytes:
-        """Return the whole body.
-
-        Raises:
-            S3Error: It has more than `limit_bytes` bytes, or did not arrive.
-        """
-        chunks, size_bytes = list[bytes](), 0
-        async for chunk in self:
-            chunks.append(chunk)
-            size_bytes += len(chunk)
-            if size_bytes > limit_bytes:
-                raise S3Error("EntityTooLarge", f"The body has more than {limit_bytes} bytes.")
-        return b"".join(chunks)
-
     def _wake(self) -> None:
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)

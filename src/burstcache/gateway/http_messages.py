@@ -17,7 +17,6 @@ from burstcache.gateway.signatures import Signature
 _CODE = re.compile(rb"<Code>(\w{1,64})</Code>")
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 
-
 HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -45,9 +44,6 @@ class Body(Protocol):
         """True once all of it has been received."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
-
-    async def read(self, limit_bytes: int) -> bytes:
-        """Return the whole body. Raise S3Error if it has more than `limit_bytes` bytes, or does not arrive."""
 
 
 @dataclass(slots=True, eq=False)

@@ -122,7 +122,7 @@ class _Request(NamedTuple):
 
 
 class _Claim(NamedTuple):
-    """Who signed, for which scope, and which headers: the same in many requests, and unverified."""
+    """An unverified claim: the signer, the scope and the signed headers, the same in many requests."""
 
     access_key: str
     date: bytes
@@ -134,7 +134,7 @@ class _Claim(NamedTuple):
 
 
 class _Claimed(NamedTuple):
-    """What a signature claims of one request, unverified."""
+    """The unverified signature of one request."""
 
     is_presigned: bool
     payload: bytes

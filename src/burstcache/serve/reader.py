@@ -294,11 +294,11 @@ class Reader:
         """Return S3's response, from whole slices if a range of an unknown object is read."""
         if self.large is not None and (wider := self.large.in_whole_slices(request)) is not None:
             response = self._load_from_s3(wider, miss)
-            is_other = isinstance(response.cause, UnexpectedPartError)  # the store sends it for any range
-            if response.status != _PARTIAL and not is_other:
+            if response.status == _PARTIAL:
+                if (part := part_response(request, response)) is not None:
+                    return part
+            elif not isinstance(response.cause, UnexpectedPartError):  # which some stores send for any range
                 return response
-            if not is_other and (part := part_response(request, response)) is not None:
-                return part
         return self._load_from_s3(request, miss)
 
     def _load_from_s3(self, request: Request, miss: Miss) -> Response:

@@ -1,4 +1,4 @@
-"""What a gateway counts of a request, and how Prometheus reads it."""
+"""A gateway's recorder: the counters of its requests, as Prometheus reads them."""
 
 from __future__ import annotations
 
