@@ -10,14 +10,14 @@ from clients.recorded_s3 import RecordedS3, recorded_s3
 from clients.running import gateway_in_front
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def s3() -> Iterator[RecordedS3]:
     """S3 in moto, with a bucket."""
     with recorded_s3() as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def gateway(s3: RecordedS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of `burstcache gateway` in front of S3, with memory and a disk."""
     with gateway_in_front(s3.url, tmp_path_factory.mktemp("disk")) as url:

@@ -179,8 +179,8 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
-    patch = pytest.MonkeyPatch()
-    with tempfile.TemporaryDirectory(prefix="bc-", ignore_cleanup_errors=True) as name:
+    directory = tempfile.TemporaryDirectory(prefix="bc-", ignore_cleanup_errors=True)
+    with directory as name, pytest.MonkeyPatch.context() as patch:  # undone even if the cloud does not start
         folder = Path(name)
         patch.setenv("TMPDIR", name)
         patch.setattr(tempfile, "tempdir", name)
@@ -203,7 +203,6 @@ def run() -> Iterator[Run]:
             patch.setattr(processes, "start", start_noted)
             run.work()
             yield run
-    patch.undo()
 
 
 def test_every_kind_of_secret_was_at_work(run: Run) -> None:
