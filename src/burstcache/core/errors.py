@@ -17,6 +17,7 @@ Errors with names that end in `TransientError` may be retried. All others are fi
     │   ├── ObjectNotFoundError
     │   ├── ObjectTooLargeError
     │   ├── OriginUnavailableError            a retry may help
+    │   ├── UnexpectedPartError
     │   ├── UnidentifiedObjectError
     │   └── WriteConflictError                a retry may help
     ├── UnmetConditionError                   an object does not meet a condition of the read
