@@ -143,7 +143,7 @@ def parse_target(target: bytes, bucket: str) -> Target:
     """Parse a request target. `bucket` is the host's bucket, empty in path style.
 
     Raises:
-        S3Error: It is not a path, or not UTF-8.
+        S3Error: It is not a path, not UTF-8, or has a key without a bucket.
     """
     if not target.startswith(b"/"):
         scheme, separator, rest = target.partition(b"://")
@@ -154,6 +154,8 @@ def parse_target(target: bytes, bucket: str) -> Target:
     path = _decoded(raw_path)
     if not bucket:
         bucket, _, key = path[1:].partition("/")
+        if key and not bucket:
+            raise S3Error("InvalidBucketName", "The specified bucket is not valid.")
     else:
         key = path[1:]
     pairs, headers = [], []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from burstcache.gateway.http_messages import HttpRequest
+from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import object_read, parse_target
 
 _SIGNED = {
@@ -49,3 +50,9 @@ def test_a_read_with_a_header_that_alters_the_response_is_not(client: str) -> No
     request = read_by(client, x_amz_server_side_encryption_customer_algorithm="AES256")
 
     assert object_read(request, parse_target(b"/bucket/key", "")) is None
+
+
+def test_a_key_without_a_bucket_is_refused_before_s3_sees_it() -> None:
+    with pytest.raises(S3Error, match="InvalidBucketName"):
+        parse_target(b"//key", "")
+    assert parse_target(b"//key", "bucket").key == "/key"
