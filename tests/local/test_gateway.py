@@ -373,3 +373,74 @@ def test_headers_in_the_query_of_a_presigned_url_reach_s3(url: str, s3: WatchedS
         assert (response.status, response.read()) == (200, b"")
     head = s3.client().head_object(Bucket=BUCKET, Key="presigned")
     assert (head["ContentLength"], head["StorageClass"], head["Metadata"]) == (len(SMALL), "STANDARD_IA", {"a": "b"})
+
+
+def _fetched(
+    url: str, method: str = "GET", body: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, str], bytes]:
+    """Send an unsigned request for a presigned URL, and return status, headers and body."""
+    address = urlsplit(url)
+    with closing(http.client.HTTPConnection(address.netloc, timeout=60)) as connection:
+        connection.request(method, f"{address.path}?{address.query}", body, dict(headers or {}))
+        response = connection.getresponse()
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+
+
+def _presigner(url: str, keys: tuple[str, str] = KEYS) -> Any:
+    """Return a client with boto3's defaults, which presigns by version 2 for this endpoint."""
+    return boto3.client(
+        "s3", endpoint_url=url, region_name=REGION, aws_access_key_id=keys[0], aws_secret_access_key=keys[1]
+    )
+
+
+def test_urls_that_boto3_presigns_by_default_are_served_and_cached(url: str, s3: WatchedS3) -> None:
+    client, key = _presigner(url), "presigned by default/ä b"
+    put = client.generate_presigned_url(
+        "put_object", {"Bucket": BUCKET, "Key": key, "ContentType": "text/x-test", "Metadata": {"a": "b"}}
+    )
+    get = client.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": key})
+    overrides = {"Bucket": BUCKET, "Key": key, "ResponseContentDisposition": 'attachment; filename="a b.txt"'}
+    attachment = client.generate_presigned_url("get_object", overrides)
+    assert "AWSAccessKeyId=" in get
+
+    for body in (b"first", b"second"):
+        assert _fetched(put, "PUT", body, {"Content-Type": "text/x-test"})[0] == 200
+        s3.drain()
+        assert [_fetched(get)[2], _fetched(get)[2]] == [body, body]
+    status, headers, body = _fetched(attachment)
+
+    assert [status for _, status in s3.drain()].count(200) in (1, 2)  # one for each process that was asked
+    assert (status, body, headers["content-disposition"]) == (200, b"second", 'attachment; filename="a b.txt"')
+    assert (headers["content-type"], headers["x-amz-meta-a"]) == ("text/x-test", "b")
+
+
+def test_a_presigned_url_of_version_2_that_is_not_valid_is_refused_by_the_code_of_s3(url: str) -> None:
+    parameters = {"Bucket": BUCKET, "Key": "small"}
+    client = _presigner(url)
+    get = client.generate_presigned_url("get_object", parameters)
+    refused = {
+        client.generate_presigned_url("get_object", parameters, ExpiresIn=-1): b"AccessDenied",
+        get.replace("/small", "/large"): b"SignatureDoesNotMatch",
+        get + "&versionId=1": b"SignatureDoesNotMatch",
+        _presigner(url, (KEYS[0], "wrong")).generate_presigned_url("get_object", parameters): b"SignatureDoesNotMatch",
+        _presigner(url, OTHER_KEYS).generate_presigned_url("get_object", parameters): b"InvalidAccessKeyId",
+    }
+
+    answers = {each: _fetched(each) for each in refused}
+
+    assert _fetched(get)[2] == SMALL
+    for each, code in refused.items():
+        assert answers[each][0] == 403
+        assert b"<Code>" + code + b"</Code>" in answers[each][2]
+    assert _fetched(get, "PUT", b"other")[0] == 403
+
+
+def test_requests_signed_by_version_2_in_the_header_are_answered(url: str, s3: WatchedS3) -> None:
+    client = s3.client(endpoint_url=url, config=Config(signature_version="s3", retries={"total_max_attempts": 1}))
+
+    client.put_object(Bucket=BUCKET, Key="version 2", Body=b"written")
+
+    assert client.get_object(Bucket=BUCKET, Key="version 2")["Body"].read() == b"written"
+    assert [each["Key"] for each in client.list_objects_v2(Bucket=BUCKET, Prefix="version")["Contents"]] == [
+        "version 2"
+    ]

@@ -69,7 +69,7 @@ class BotocoreSigner:
         session = Session()
         session.set_credentials(EXAMPLE_KEY, EXAMPLE_SECRET, token)
         self.client: Any = session.create_client(
-            "s3", region_name="eu-central-1", endpoint_url=url, config=Config(signature_version="s3v4", **config)
+            "s3", region_name="eu-central-1", endpoint_url=url, config=Config(**{"signature_version": "s3v4", **config})
         )
         self._sent: list[AWSPreparedRequest] = []
         events: Any = self.client.meta.events

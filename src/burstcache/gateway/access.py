@@ -9,7 +9,8 @@ from burstcache.adapters.clock import SystemClock
 from burstcache.gateway.credentials import KeyRing
 from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.s3_errors import S3Error
-from burstcache.gateway.s3_requests import host_name
+from burstcache.gateway.s3_requests import Targets, host_name
+from burstcache.gateway.signature_v2 import Version2Verifier, is_version_2
 from burstcache.gateway.signatures import SignatureVerifier
 
 _OF_KEYS = ("InvalidAccessKeyId", "InvalidToken", "ExpiredToken")  # the client may sign with newer keys
@@ -29,6 +30,8 @@ class Access:
         """
         self._keys = keys
         self._verifier = None if keys is None else SignatureVerifier(keys.find, SystemClock())
+        self._version_2 = None if keys is None else Version2Verifier(keys.find, SystemClock())
+        self._targets = Targets(("localhost", *domains))
         self._names = _LOOPBACK | set(domains)
         self._suffixes = tuple(f".{name}" for name in ("localhost", *domains))
 
@@ -59,7 +62,7 @@ class Access:
             self._check(request)
 
     def _check(self, request: HttpRequest) -> None:
-        if self._verifier is None:
+        if self._verifier is None or self._version_2 is None:
             name = host_name(request.header(b"host") or b"")
             if name and name not in self._names and not name.endswith(self._suffixes):  # none over a Unix socket
                 raise S3Error(
@@ -67,5 +70,9 @@ class Access:
                     f"The host {name!r} is not a name of this gateway. Use localhost, or add it with --domain.",
                 )
         elif request.method != b"OPTIONS":  # a browser's preflight has no signature: S3 answers by the bucket's rules
-            request.signature = self._verifier.verify(request.method, request.target, request.headers)
+            if is_version_2(request.target, request.header(b"authorization")):
+                bucket = self._targets.bucket_of(request.header(b"host") or b"")
+                request.signature = self._version_2.verify(request.method, request.target, request.headers, bucket)
+            else:
+                request.signature = self._verifier.verify(request.method, request.target, request.headers)
         request.is_authorised = True

@@ -30,7 +30,7 @@ _MOST_PENDING = 65_536  # requests that wait for a slow disk; further ones are l
 _PIPE_BYTES = getattr(select, "PIPE_BUF", 512)  # a pipe mixes no shorter writes of two processes
 _FILE_BYTES = 1 << 20
 _NS_PER_MS, _NS_PER_S = 10**6, 10**9
-_SECRETS = re.compile(r"(?i)([?&]x-amz-(?:signature|security-token)=)[^& ]*")
+_SECRETS = re.compile(r"(?i)([?&](?:signature|x-amz-signature|x-amz-security-token)=)[^& ]*")
 _CREDENTIAL = re.compile(rb"Credential=([^/,\s]+)")
 _UNSAFE = re.compile(r'["\x00-\x20\x7f]')  # in a target, which is one word
 _UNSAFE_IN_QUOTES = re.compile(r'["\x00-\x1f\x7f]')
@@ -207,7 +207,7 @@ def log_line(request: HttpRequest, target: Target, operation: str, peer: str, en
         _quoted(request.header(b"user-agent")),
         _word(headers.get("x-amz-version-id", "")),
         _word(host_id),
-        "SigV4" if request.signature is not None else "-",
+        request.signature.version if request.signature is not None else "-",
         "-",  # the cipher
         _auth_type(request),
         _word((request.header(b"host") or b"").decode("latin-1")),

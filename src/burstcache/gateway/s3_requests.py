@@ -31,6 +31,7 @@ _SIGNATURE = frozenset(
         "signedheaders",
     )
 )
+_SIGNATURE_V2 = frozenset({"AWSAccessKeyId", "Signature", "Expires"})
 _OVERRIDES = frozenset(
     f"response-{name}"
     for name in (
@@ -162,7 +163,8 @@ def parse_target(target: bytes, bucket: str) -> Target:
     for pair in filter(None, raw_query.split(b"&")):
         name, _, value = (_decoded(each) for each in pair.replace(b"+", b" ").partition(b"="))
         if not (lower := name.lower()).startswith("x-amz-"):
-            pairs.append((name, value))
+            if name not in _SIGNATURE_V2:
+                pairs.append((name, value))
         elif lower not in _SIGNATURE:
             headers.append((lower, value))
     return Target(bucket, key, key_hash(key) if key else "", tuple(pairs), tuple(headers))

@@ -38,7 +38,7 @@ _INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~"
 _UNRESERVED_IN_PATH = _UNRESERVED + b"/"
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-_SHA256_HEX = re.compile(rb"[0-9A-Fa-f]{64}")
+SHA256_HEX = re.compile(rb"[0-9A-Fa-f]{64}")
 _TIMESTAMP = re.compile(rb"[0-9]{8}T(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]Z")
 _HEADER_NAMES = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+(?:;[!#$%&'*+\-.^_`|~0-9a-z]+)*")
 _PAYLOADS = frozenset(
@@ -100,6 +100,7 @@ class Signature(NamedTuple):
         timestamp: The time of the signature, such as 20130524T000000Z.
         scope: The scope of the signature, such as 20130524/us-east-1/s3/aws4_request.
         seed: The signature in hexadecimal, which the first chunk's signature includes.
+        version: The signature's version, as S3's access logs name it.
     """
 
     access_key: str
@@ -110,9 +111,10 @@ class Signature(NamedTuple):
     timestamp: bytes
     scope: bytes
     seed: bytes
+    version: str = "SigV4"
 
 
-class _Request(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request as received. The query is split into pairs, and the values of repeated headers are joined."""
 
     method: bytes
@@ -180,60 +182,39 @@ class SignatureVerifier:
         Raises:
             SignatureError: The request is not signed, or not by a known key, not now, or not in this form.
         """
-        values: dict[bytes, bytes] = {}
-        for name, value in headers:
-            if name in values:
-                value = _trim(values[name]) + b"," + _trim(value)
-            values[name] = value
-        path, _, query = target.partition(b"?")
-        if not path.startswith(b"/") or b"#" in target or (b"%" in target and _BAD_ESCAPE.search(target)):
-            raise SignatureError("InvalidURI", "Couldn't parse the specified URI.")
-        request = _Request(method, path, _pairs(query) if query else [], values)
-        authorization = values.get(b"authorization")
+        request = received_request(method, target, headers)
+        authorization = request.values.get(b"authorization")
         if authorization is None:
             return self._verify_query(request)
         return self._verify_header(request, authorization)
 
-    def _verify_header(self, request: _Request, authorization: bytes) -> Signature:
+    def _verify_header(self, request: ReceivedRequest, authorization: bytes) -> Signature:
         values = request.values
-        if request.pairs and not _OTHER_MECHANISMS.isdisjoint(name for name, _ in request.pairs):
-            raise SignatureError(
-                "InvalidArgument",
-                "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string "
-                "parameter or the Authorization header should be specified",
-            )
+        if request.pairs:
+            check_single_mechanism(request)
         prefix, _, signature = authorization.rpartition(b"Signature=")
         claim = self._claims.get(prefix)
         is_new = claim is None
         if claim is None:
             claim, signature = self._parse_header(authorization)
-        timestamp, at_s = _header_time(values)
+        timestamp, at_s = header_time(values)
         if timestamp[:8] != claim.date:
             raise _malformed(
                 f'Invalid credential date "{_text(claim.date)}". This date is not the same as X-Amz-Date: '
                 f'"{_text(timestamp[:8])}".'
             )
         now_us = self._clock.now_us()
-        if abs(now_us / 1e6 - at_s) > self._max_skew_s:
-            raise SignatureError(
-                "RequestTimeTooSkewed",
-                "The difference between the request time and the current time is too large.",
-                [
-                    ("RequestTime", _text(timestamp)),
-                    ("ServerTime", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_us / 1e6))),
-                    ("MaxAllowedSkewMilliseconds", str(self._max_skew_s * 1000)),
-                ],
-            )
+        check_skew(timestamp, at_s, now_us, self._max_skew_s)
         payload = values.get(b"x-amz-content-sha256")
         if payload is None:
             raise SignatureError("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
-        secret = self._secret(claim.access_key, _optional_text(values.get(b"x-amz-security-token")), now_us)
+        secret = find_secret(self._secrets, claim.access_key, values.get(b"x-amz-security-token"), now_us)
         result = self._compare(request, claim, secret, _Claimed(False, payload, timestamp, signature))
         if is_new and authorization.endswith(signature):
             _put_bounded(self._claims, prefix, claim)
         return result
 
-    def _verify_query(self, request: _Request) -> Signature:
+    def _verify_query(self, request: ReceivedRequest) -> Signature:
         values = request.values
         parameters: dict[bytes, bytes] = {}
         for name, value in request.pairs:
@@ -242,8 +223,6 @@ class SignatureVerifier:
                     raise _malformed_query(f"{_text(name)} must be given once")
                 parameters[name] = unquote_to_bytes(value)
         if b"X-Amz-Algorithm" not in parameters:
-            if b"AWSAccessKeyId" in parameters or b"Signature" in parameters:
-                raise _old_version()
             raise SignatureError("AccessDenied", "Access Denied. The request is not signed.")
         algorithm = parameters[b"X-Amz-Algorithm"]
         if algorithm == _SIGV4A:
@@ -270,7 +249,7 @@ class SignatureVerifier:
         # A header that is present but unsigned is refused with the other x-amz-* headers below.
         payload = parameters.get(b"X-Amz-Content-Sha256") or values.get(b"x-amz-content-sha256") or UNSIGNED.encode()
         token = parameters.get(b"X-Amz-Security-Token", values.get(b"x-amz-security-token"))
-        secret = self._secret(claim.access_key, _optional_text(token), now_us)
+        secret = find_secret(self._secrets, claim.access_key, token, now_us)
         signed = [pair for pair in request.pairs if pair[0] != b"X-Amz-Signature"]
         claimed = _Claimed(True, payload, timestamp, parameters[b"X-Amz-Signature"])
         return self._compare(request._replace(pairs=signed), claim, secret, claimed)
@@ -293,8 +272,6 @@ class SignatureVerifier:
 
     def _parse_header(self, authorization: bytes) -> tuple[_Claim, bytes]:
         algorithm, _, rest = authorization.partition(b" ")
-        if algorithm == b"AWS":
-            raise _old_version()
         if algorithm == _SIGV4A:
             raise _asymmetric()
         if algorithm != _ALGORITHM:
@@ -336,32 +313,11 @@ class SignatureVerifier:
         tail = lines + b"\n" + b";".join(names).replace(b"%", b"%%") + b"\n%b"
         return _Claim(_text(access_key), date, region, scope, names, frozenset(names), tail)
 
-    def _secret(self, access_key: str, token: str | None, now_us: int) -> Secret:
-        """Return the secret of an access key, if the session token belongs to it and it is not expired."""
-        secret = self._secrets(access_key)
-        if secret is None or (secret.session_token is not None and token is None):
-            raise SignatureError(
-                "InvalidAccessKeyId",
-                "The AWS Access Key Id you provided does not exist in our records.",
-                [("AWSAccessKeyId", access_key)],
-            )
-        if token is not None or secret.session_token is not None:
-            expected, given = (secret.session_token or "").encode(), (token or "").encode()
-            if not expected or not hmac.compare_digest(expected, given):
-                raise SignatureError(
-                    "InvalidToken",
-                    "The provided token is malformed or otherwise invalid.",
-                    [("AWSAccessKeyId", access_key)],
-                )
-        if secret.expires_us is not None and now_us >= secret.expires_us:
-            raise SignatureError("ExpiredToken", "The provided token has expired.", [("AWSAccessKeyId", access_key)])
-        return secret
-
-    def _compare(self, request: _Request, claim: _Claim, secret: Secret, claimed: _Claimed) -> Signature:
+    def _compare(self, request: ReceivedRequest, claim: _Claim, secret: Secret, claimed: _Claimed) -> Signature:
         """Compare the signature with the expected one, of the canonical request or of the request as received."""
         payload = claimed.payload
-        if payload not in _USUAL_PAYLOADS and not _SHA256_HEX.fullmatch(payload):
-            raise _invalid_payload(payload)
+        if payload not in _USUAL_PAYLOADS and not SHA256_HEX.fullmatch(payload):
+            raise invalid_payload(payload)
         _check_signed(claim, request.values, claimed.is_presigned)
         cached_as = claim.access_key, claim.date, claim.region
         key_of, key = self._keys.get(cached_as, _NO_KEY)
@@ -376,7 +332,8 @@ class SignatureVerifier:
                 break
             first = first or canonical
         else:
-            raise _mismatch(claim, claimed, before, first)
+            text = before + hashlib.sha256(first).hexdigest().encode()
+            raise mismatch(claim.access_key, text, claimed.signature, [("CanonicalRequest", _text(first))])
         if key_of != secret.secret_key:
             _put_bounded(self._keys, cached_as, (secret.secret_key, key))
         return Signature(
@@ -399,17 +356,97 @@ _AUTH_PARAMETERS = frozenset(
         b"X-Amz-Algorithm",
         b"X-Amz-Content-Sha256",
         b"X-Amz-Security-Token",
-        b"AWSAccessKeyId",
-        b"Signature",
     }
 )
 _OTHER_MECHANISMS = frozenset({b"X-Amz-Algorithm", b"X-Amz-Signature", b"AWSAccessKeyId", b"Signature"})
 
 
-def _canonical_requests(request: _Request, tail: bytes) -> Iterator[bytes]:
+def received_request(method: bytes, target: bytes, headers: Sequence[Header]) -> ReceivedRequest:
+    """Return a request as a verifier needs it.
+
+    Raises:
+        SignatureError: The target is not a path with a query.
+    """
+    values: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in values:
+            value = _trim(values[name]) + b"," + _trim(value)
+        values[name] = value
+    path, _, query = target.partition(b"?")
+    if not path.startswith(b"/") or b"#" in target or (b"%" in target and _BAD_ESCAPE.search(target)):
+        raise SignatureError("InvalidURI", "Couldn't parse the specified URI.")
+    return ReceivedRequest(method, path, _pairs(query) if query else [], values)
+
+
+def check_single_mechanism(request: ReceivedRequest) -> None:
+    """Check that a request with an Authorization header has no signature in its query."""
+    if not _OTHER_MECHANISMS.isdisjoint(name for name, _ in request.pairs):
+        raise SignatureError(
+            "InvalidArgument",
+            "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string "
+            "parameter or the Authorization header should be specified",
+        )
+
+
+def check_skew(timestamp: bytes, at_s: float, now_us: int, max_skew_s: int) -> None:
+    """Check that the time of a signature is close to this machine's."""
+    if abs(now_us / 1e6 - at_s) > max_skew_s:
+        raise SignatureError(
+            "RequestTimeTooSkewed",
+            "The difference between the request time and the current time is too large.",
+            [
+                ("RequestTime", _text(timestamp)),
+                ("ServerTime", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_us / 1e6))),
+                ("MaxAllowedSkewMilliseconds", str(max_skew_s * 1000)),
+            ],
+        )
+
+
+def find_secret(
+    secrets: Callable[[str], Secret | None], access_key: str, session_token: bytes | None, now_us: int
+) -> Secret:
+    """Return the secret of an access key, if the session token belongs to it and it is not expired."""
+    secret, token = secrets(access_key), _optional_text(session_token)
+    if secret is None or (secret.session_token is not None and token is None):
+        raise SignatureError(
+            "InvalidAccessKeyId",
+            "The AWS Access Key Id you provided does not exist in our records.",
+            [("AWSAccessKeyId", access_key)],
+        )
+    if token is not None or secret.session_token is not None:
+        expected, given = (secret.session_token or "").encode(), (token or "").encode()
+        if not expected or not hmac.compare_digest(expected, given):
+            raise SignatureError(
+                "InvalidToken",
+                "The provided token is malformed or otherwise invalid.",
+                [("AWSAccessKeyId", access_key)],
+            )
+    if secret.expires_us is not None and now_us >= secret.expires_us:
+        raise SignatureError("ExpiredToken", "The provided token has expired.", [("AWSAccessKeyId", access_key)])
+    return secret
+
+
+def mismatch(
+    access_key: str, string_to_sign: bytes, signature: bytes, details: Sequence[tuple[str, str]] = ()
+) -> SignatureError:
+    """Return the error of a wrong signature, with the string that the client should have signed."""
+    return SignatureError(
+        "SignatureDoesNotMatch",
+        "The request signature we calculated does not match the signature you provided. Check your key and signing "
+        "method.",
+        [
+            ("AWSAccessKeyId", access_key),
+            ("StringToSign", _text(string_to_sign)),
+            ("SignatureProvided", _text(signature)),
+            *details,
+        ],
+    )
+
+
+def _canonical_requests(request: ReceivedRequest, tail: bytes) -> Iterator[bytes]:
     """Yield the canonical request, then the requests that a client may have signed as it sent them."""
     method, path, pairs, _ = request
-    paths = [_encode_path(path)]
+    paths = [encode_path(path)]
     queries = [_query(_encode_pair(name, value) for name, value in pairs)] if pairs else [b""]
     yield b"%b\n%b\n%b\n%b" % (method, paths[0], queries[0], tail)
     if path != paths[0]:
@@ -442,7 +479,7 @@ def _check_signed(claim: _Claim, values: dict[bytes, bytes], is_presigned: bool)
         )
 
 
-def _header_time(values: dict[bytes, bytes]) -> tuple[bytes, int]:
+def header_time(values: dict[bytes, bytes]) -> tuple[bytes, int]:
     """Return the time of a request signed in its header, as in the string to sign and in seconds since the epoch."""
     timestamp = values.get(b"x-amz-date")
     if timestamp is None:
@@ -481,7 +518,7 @@ def _query(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"&".join([b"%b=%b" % pair for pair in sorted(pairs)])
 
 
-def _encode_path(path: bytes) -> bytes:
+def encode_path(path: bytes) -> bytes:
     """Return the path in canonical form: decoded, and encoded once."""
     if not path.translate(None, _UNRESERVED_IN_PATH):
         return path
@@ -525,35 +562,14 @@ def _malformed_query(message: str) -> SignatureError:
     return SignatureError("AuthorizationQueryParametersError", message)
 
 
-def _old_version() -> SignatureError:
-    return SignatureError(
-        "InvalidRequest",
-        "The authorization mechanism you have provided (Signature Version 2) is not supported. Please use "
-        "AWS4-HMAC-SHA256.",
-    )
-
-
-def _invalid_payload(payload: bytes) -> SignatureError:
+def invalid_payload(payload: bytes) -> SignatureError:
+    """Return the error of an unknown value of x-amz-content-sha256."""
     if payload.startswith(b"STREAMING-AWS4-ECDSA"):
         return _asymmetric()
     return SignatureError(
         "InvalidArgument",
         f"x-amz-content-sha256 must be {', '.join(sorted(map(_text, _PAYLOADS)))}, or a valid sha256 value.",
         [("ArgumentName", "x-amz-content-sha256"), ("ArgumentValue", _text(payload))],
-    )
-
-
-def _mismatch(claim: _Claim, claimed: _Claimed, before: bytes, canonical: bytes) -> SignatureError:
-    return SignatureError(
-        "SignatureDoesNotMatch",
-        "The request signature we calculated does not match the signature you provided. Check your key and signing "
-        "method.",
-        [
-            ("AWSAccessKeyId", claim.access_key),
-            ("StringToSign", _text(before) + hashlib.sha256(canonical).hexdigest()),
-            ("SignatureProvided", _text(claimed.signature)),
-            ("CanonicalRequest", _text(canonical)),
-        ],
     )
 
 

@@ -14,6 +14,7 @@ from burstcache.gateway.access_log import AccessLog, log_line
 from burstcache.gateway.http_messages import HttpRequest, response_head
 from burstcache.gateway.recorder import described
 from burstcache.gateway.s3_requests import Target, Targets
+from burstcache.gateway.signatures import Signature, SigningKey
 from support.waiting import until
 
 TARGETS = Targets(("localhost",))
@@ -52,6 +53,18 @@ def test_nothing_that_a_client_sends_can_end_a_field_or_hold_a_secret() -> None:
     assert '"GET /b/k?X-Amz-Signature=REDACTED&a=%22b%22&x-amz-security-token=REDACTED HTTP/1.1"' in line
     assert '"x%22 200 - 1 1 %22%7F"' in line
     assert line.count('"') == 6
+    assert "5ec" not in line
+
+
+def test_the_signature_of_version_2_is_named_and_not_shown() -> None:
+    request = read_of("/b/k?AWSAccessKeyId=AKID&Signature=5ec&Expires=1")
+    request.signature = Signature("AKID", True, (), "", SigningKey("", b"", b""), b"", b"", b"5ec", "SigV2")
+
+    line = line_of(request)
+
+    assert "AWSAccessKeyId=AKID&Signature=REDACTED&Expires=1" in line
+    assert " AKID " in line
+    assert " SigV2 - QueryString " in line
     assert "5ec" not in line
 
 

@@ -368,7 +368,6 @@ def test_a_signed_header_that_is_missing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("replaced", "by", "code", "words"),
     [
-        ("AWS4-HMAC-SHA256 ", "AWS ", "InvalidRequest", "Version 2"),
         ("AWS4-HMAC-SHA256 ", "AWS4-ECDSA-P256-SHA256 ", "InvalidRequest", "4A"),
         ("AWS4-HMAC-SHA256 ", "Bearer ", "InvalidArgument", "Unsupported Authorization Type"),
         ("AWS4-HMAC-SHA256 ", "", "InvalidArgument", "Unsupported Authorization Type"),
@@ -436,7 +435,6 @@ def test_the_authorization_is_written_in_any_order_and_spacing(order: str) -> No
         ("%2Fs3%2F", "%2Fs3express%2F", "AuthorizationQueryParametersError", "S3 Express"),
         ("SignedHeaders=host", "SignedHeaders=range", "AuthorizationQueryParametersError", "include host"),
         ("X-Amz-Expires", "X-Amz-Date=1&X-Amz-Expires", "AuthorizationQueryParametersError", "once"),
-        ("X-Amz-Algorithm=AWS4-HMAC-SHA256", "AWSAccessKeyId=a&Expires=1", "InvalidRequest", "Version 2"),
         ("X-Amz-Algorithm", "x-amz-algorithm", "AccessDenied", "not signed"),
     ],
 )
