@@ -250,6 +250,20 @@ def test_a_read_after_a_delete_finds_nothing(delete: str, url: str, s3: WatchedS
             s3.client(endpoint_url=url).get_object(Bucket=BUCKET, Key=key)
 
 
+@pytest.mark.parametrize("before", ["", f"/{BUCKET}/"])
+def test_a_read_of_the_source_of_a_rename_asks_s3(before: str, url: str, s3: WatchedS3) -> None:
+    client, source = s3.client(endpoint_url=url), f"to be renamed/ä{len(before)}"
+    client.put_object(Bucket=BUCKET, Key=source, Body=b"before")
+    assert client.get_object(Bucket=BUCKET, Key=source)["Body"].read() == b"before"
+
+    s3.client().delete_object(Bucket=BUCKET, Key=source)  # as S3 does it: moto cannot rename
+    client.rename_object(Bucket=BUCKET, Key="renamed", RenameSource=quote(before + source))
+
+    for _ in range(2):
+        with pytest.raises(ClientError, match="NoSuchKey"):
+            s3.client(endpoint_url=url).get_object(Bucket=BUCKET, Key=source)
+
+
 def test_an_upload_in_signed_chunks_arrives_whole(url: str, s3: WatchedS3) -> None:
     body = os.urandom(200_000)
     client = s3.client(endpoint_url=url)

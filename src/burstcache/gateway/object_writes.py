@@ -12,7 +12,7 @@ from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.object_cache import ObjectCache
 from burstcache.gateway.responses import hold_back, passed_headers, relay, release_held
 from burstcache.gateway.s3_errors import S3Error
-from burstcache.gateway.s3_requests import Target, changes_object, deletes_many, keys_of_deletion
+from burstcache.gateway.s3_requests import Target, changed_keys, deletes_many, keys_of_deletion
 
 _DELETION_BYTES = 4 << 20  # DeleteObjects names at most 1,000 keys of 1 KB
 
@@ -40,9 +40,8 @@ async def pass_on(
     keys: list[str] = []
     body: AsyncIterator[bytes] | bytes | None = content
     if target.bucket == cache.bucket:
-        if changes_object(request.method, target):
-            keys = [target.key]
-        elif deletes_many(request.method, target) and content is not None:
+        keys = changed_keys(request, target)
+        if not keys and deletes_many(request.method, target) and content is not None:
             body = await _collected(content)
             keys = keys_of_deletion(body)
     if not keys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, unquote, unquote_plus, unquote_to_bytes
 from xml.parsers import expat
 
 from burstcache.core.keys import key_hash
@@ -64,6 +64,7 @@ _HARMLESS = frozenset(
 )
 # Subresources whose PUT, POST or DELETE does not change what a GET of the object returns.
 _UPLOADS = ("uploadId", "uploads", "select", "attributes", "torrent")
+_RENAME_SOURCE = "x-amz-rename-source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +250,30 @@ def changes_object(method: bytes, target: Target) -> bool:
     if target.has("uploadId"):
         return method == b"POST"  # it completes the upload. PUT uploads a part, and DELETE aborts
     return not any(target.has(name) for name in _UPLOADS)
+
+
+def changed_keys(request: HttpRequest, target: Target) -> list[str]:
+    """Return the keys whose objects a request may change, apart from those that a body names."""
+    if not changes_object(request.method, target):
+        return []
+    keys = [target.key]
+    if target.has("renameObject"):
+        sources = [value for name, value in request.passed_headers() if name == _RENAME_SOURCE]
+        sources += [value for name, value in target.headers if name == _RENAME_SOURCE]
+        for source in sources:
+            keys += _renamed_keys(source, target.bucket)
+    return list(dict.fromkeys(keys))
+
+
+def _renamed_keys(source: str, bucket: str) -> list[str]:
+    """Return the keys that a source of RenameObject may mean: a key, or a path with the bucket.
+
+    Clients write both. A key too many is harmless.
+    """
+    texts = {unquote(source), unquote_plus(source)}
+    texts |= {text.removeprefix("/") for text in texts}
+    texts |= {text.removeprefix(f"{bucket}/") for text in texts}
+    return sorted(filter(None, texts))
 
 
 def deletes_many(method: bytes, target: Target) -> bool:

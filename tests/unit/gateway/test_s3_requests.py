@@ -6,7 +6,7 @@ import pytest
 
 from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.s3_errors import S3Error
-from burstcache.gateway.s3_requests import object_read, parse_target
+from burstcache.gateway.s3_requests import changed_keys, object_read, parse_target
 
 _SIGNED = {
     "authorization": "AWS4-HMAC-SHA256 …",
@@ -56,3 +56,23 @@ def test_a_key_without_a_bucket_is_refused_before_s3_sees_it() -> None:
     with pytest.raises(S3Error, match="InvalidBucketName"):
         parse_target(b"//key", "")
     assert parse_target(b"//key", "bucket").key == "/key"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "source", "expected"),
+    [
+        (b"PUT", b"/b/new?renameObject", "old", {"new", "old"}),
+        (b"PUT", b"/b/new?renameObject", "a%2Fold%20%C3%A4", {"new", "a/old \u00e4"}),
+        (b"PUT", b"/b/new?renameObject", "/b/a/old", {"new", "/b/a/old", "b/a/old", "a/old"}),
+        (b"PUT", b"/b/new?renameObject", "b/old", {"new", "b/old", "old"}),
+        (b"PUT", b"/b/new?renameObject", "a+b", {"new", "a+b", "a b"}),
+        (b"PUT", b"/b/new?renameObject&x-amz-rename-source=old", "", {"new", "old"}),
+        (b"PUT", b"/b/new", "old", {"new"}),
+        (b"GET", b"/b/new?renameObject", "old", set()),
+        (b"PUT", b"/b?renameObject", "old", set()),
+    ],
+)
+def test_a_rename_changes_its_source_too(method: bytes, target: bytes, source: str, expected: set[str]) -> None:
+    headers = [(b"x-amz-rename-source", source.encode())] if source else []
+
+    assert set(changed_keys(HttpRequest(method, target, headers), parse_target(target, ""))) == expected
