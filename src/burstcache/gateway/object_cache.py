@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import zlib
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from cachetools import TTLCache
 
 from burstcache.client.client import Client
 from burstcache.core.errors import BurstcacheError, RefusedRequestError
 from burstcache.core.keys import key_hash
+from burstcache.gateway.checksums import is_intact
 from burstcache.gateway.generations import GenerationCheck, Generations
 from burstcache.gateway.s3_requests import ObjectRead, Target
 from burstcache.logs import logger
@@ -216,7 +213,7 @@ class ObjectCache:
 
     def keep(self, request: Request, status: int, headers: Mapping[str, str], body: bytes, miss: Miss) -> None:
         """Keep a body for which `keeps` was True, unless S3's checksum or a write of this process contradicts it."""
-        if request.hash in self._written or not _is_intact(status, headers, body):
+        if request.hash in self._written or (status == 200 and not is_intact(headers, body)):
             return
         reader = self._reader
         if status != 200 or not reader.keeps(len(body), miss):
@@ -255,26 +252,3 @@ class ObjectCache:
 
     def _is_cached_absence(self, response: Response) -> bool:
         return response.status == _NOT_FOUND and response.headers.get("x-cache-tier") == "memory"
-
-
-def _is_intact(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return False if the checksum that S3 sent with a whole object does not match its body.
-
-    Only checksums that Python computes quickly are compared. A composite one is of parts, and ends with their number.
-    """
-    for name, compute in _CHECKSUMS.items():
-        expected = headers.get(f"x-amz-checksum-{name}", "")
-        if status == 200 and expected and "-" not in expected:
-            return b64encode(compute(body)).decode() == expected
-    return True
-
-
-def _crc32(body: Any) -> bytes:
-    return zlib.crc32(body).to_bytes(4, "big")
-
-
-_CHECKSUMS: Mapping[str, Callable[[bytes], bytes]] = {
-    "crc32": _crc32,
-    "sha1": lambda body: hashlib.sha1(body).digest(),
-    "sha256": lambda body: hashlib.sha256(body).digest(),
-}
