@@ -14,6 +14,7 @@ from burstcache.gateway.signature_v2 import Version2Verifier, is_version_2
 from burstcache.gateway.signatures import SignatureVerifier
 
 _OF_KEYS = ("InvalidAccessKeyId", "InvalidToken", "ExpiredToken")  # the client may sign with newer keys
+_KEYS_WITHIN_S = 5.0  # how long a request waits for newer keys
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -52,13 +53,22 @@ class Access:
         return True
 
     async def check_again(self, request: HttpRequest) -> None:
-        """Read the keys anew if they do not admit a request, and check it once more. Raise S3Error to refuse it."""
+        """Read the keys anew if they do not admit a request, and check it once more.
+
+        Raises:
+            S3Error: The request is refused, or the keys cannot be read in time. SDKs repeat the latter.
+        """
         try:
             self._check(request)
         except S3Error as error:
             if self._keys is None or error.code not in _OF_KEYS:
                 raise
-            await asyncio.wrap_future(self._keys.refresh(dict(error.details).get("AWSAccessKeyId", "")))
+            refreshed = asyncio.wrap_future(self._keys.refresh(dict(error.details).get("AWSAccessKeyId", "")))
+            # Others wait for the same read, so neither the timeout nor a cancelled request may cancel it.
+            done, _ = await asyncio.wait((refreshed,), timeout=_KEYS_WITHIN_S)
+            if not done:
+                message = "The access keys are being read. Please try again."
+                raise S3Error("ServiceUnavailable", message) from None
             self._check(request)
 
     def _check(self, request: HttpRequest) -> None:

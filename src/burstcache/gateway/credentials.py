@@ -28,7 +28,7 @@ from burstcache.logs import logger
 _CHECK_S = 1.0  # between two looks for stale sources
 _IDLE_S = 10.0  # longer without a look: stale secrets are not believed
 _FAILED_S = 30.0  # the same after a source could not be read
-_INTERVAL_S = 2.0  # between two reads
+_INTERVAL_S = 2.0  # between two reads for unknown keys
 _UNKNOWN_S = 30.0  # between two reads for the same unknown key
 _MAX_UNKNOWN = 1024
 _TTL_S = 300.0
@@ -46,6 +46,9 @@ class KeySource(Protocol):
 
     def is_stale(self) -> bool:
         """Return True if the source must be read again. This does not block."""
+
+    def may_have_changed(self) -> bool:
+        """Return False if the source is known to have the secrets that were read. This does not block."""
 
     def read(self) -> KeysByName:
         """Return the secrets by access key. This may block.
@@ -75,8 +78,8 @@ class KeyRing:
         self._secrets = self._merged()
         self._reading: Future[None] | None = None
         self._unknown: dict[str, float] = {}  # keys that sources were read for, and when
-        self._read_at_s = clock.monotonic_s()
-        self._check_at_s = self._read_at_s + _CHECK_S
+        self._refresh_at_s = clock.monotonic_s()  # of the next read for an unknown key, at the earliest
+        self._check_at_s = self._refresh_at_s + _CHECK_S
 
     def find(self, access_key: str) -> Secret | None:
         """Return the secret of an access key from memory. Stale sources are read in the background.
@@ -97,29 +100,37 @@ class KeyRing:
     def refresh(self, access_key: str) -> Future[None]:
         """Read the sources in a thread, since an access key is unknown. Look it up again once the future is done.
 
-        Strangers with unknown keys cause one read in two seconds, and requests with the same key one in thirty.
+        Strangers with unknown keys cause one read in two seconds, and requests with the same key one in thirty. Without
+        a source that may have changed there is nothing to read.
         """
         with self._lock:
             now_s = self._clock.monotonic_s()
-            if self._reading is None and now_s < self._unknown.get(access_key, -_UNKNOWN_S) + _UNKNOWN_S:
+            if self._reading is None and (
+                now_s < self._unknown.get(access_key, -_UNKNOWN_S) + _UNKNOWN_S
+                or not any(source.may_have_changed() for source in self._sources)
+            ):
                 known: Future[None] = Future()
                 known.set_result(None)
                 return known
             if len(self._unknown) >= _MAX_UNKNOWN:
                 self._unknown.clear()
             self._unknown[access_key] = now_s
-            return self._start()
+            if self._reading is not None:
+                return self._reading
+            delay_s = max(0.0, self._refresh_at_s - now_s)
+            self._refresh_at_s = now_s + delay_s + _INTERVAL_S
+            return self._start(delay_s)
 
-    def _start(self) -> Future[None]:
-        """Start to read the sources, or return the read in progress."""
+    def _start(self, delay_s: float = 0.0) -> Future[None]:
+        """Start to read the sources after a delay, or return the read in progress."""
         if self._reading is None:
             reading: Future[None] = Future()
             self._reading = reading
-            self._clock.start(lambda: self._read_sources(reading))
+            self._clock.start(lambda: self._read_sources(reading, delay_s))
         return self._reading
 
-    def _read_sources(self, reading: Future[None]) -> None:
-        self._clock.sleep(max(0.0, self._read_at_s + _INTERVAL_S - self._clock.monotonic_s()))
+    def _read_sources(self, reading: Future[None], delay_s: float) -> None:
+        self._clock.sleep(delay_s)
         for number, source in enumerate(self._sources):
             try:
                 self._read[number] = source.read()
@@ -128,7 +139,6 @@ class KeyRing:
                 logger().warning("Access keys could not be read. The former ones stay.", reason=str(error))
         self._secrets = self._merged()
         with self._lock:
-            self._read_at_s = self._clock.monotonic_s()
             self._reading = None
         reading.set_result(None)
 
@@ -171,6 +181,10 @@ class MachineKeys:
     def is_stale(self) -> bool:
         """Return True if the credentials were read longer ago than the TTL."""
         return self._age.is_over()
+
+    def may_have_changed(self) -> bool:
+        """Return True: nothing tells of new credentials."""
+        return True
 
     def read(self) -> KeysByName:
         """Return the current credentials and the former ones that have not expired."""
@@ -218,6 +232,10 @@ class SecretsManagerKeys:
         """Return True if the secret was read longer ago than the TTL."""
         return self._age.is_over()
 
+    def may_have_changed(self) -> bool:
+        """Return True: nothing tells of a new version."""
+        return True
+
     def read(self) -> KeysByName:
         """Return the keys in the secret's current version."""
         where = f"the secret {self._secret_id}"
@@ -254,6 +272,10 @@ class KeysFile:
             return _identity(os.stat(self._path)) != self._identity
         except OSError:
             return True
+
+    def may_have_changed(self) -> bool:
+        """Return True if the file has changed."""
+        return self.is_stale()
 
     def read(self) -> KeysByName:
         """Return the keys of the file, once it is not being written."""

@@ -31,13 +31,16 @@ class _Source:
     """A source of secrets under a test's control."""
 
     def __init__(self, **secrets: str) -> None:
-        self.secrets, self.reads, self.is_old = secrets, 0, False
+        self.secrets, self.reads, self.is_old, self.is_watched = secrets, 0, False, False
         self.error: Exception | None = None
         self.may_read = threading.Event()
         self.may_read.set()
 
     def is_stale(self) -> bool:
         return self.is_old
+
+    def may_have_changed(self) -> bool:
+        return not self.is_watched or self.is_old
 
     def read(self) -> Mapping[str, Secret]:
         assert self.may_read.wait(LIMIT_S)
@@ -75,15 +78,31 @@ def test_unknown_keys_cause_one_read_in_two_seconds_and_the_same_key_one_in_thir
     ring = KeyRing([source], clock)
 
     ring.refresh("a").result(LIMIT_S)
-    assert (source.reads, clock.now_s) == (2, 2)
+    assert (source.reads, clock.now_s) == (2, 0)
     ring.refresh("b").result(LIMIT_S)
-    assert (source.reads, clock.now_s) == (3, 4)
+    assert (source.reads, clock.now_s) == (3, 2)
+    ring.refresh("c").result(LIMIT_S)
+    assert (source.reads, clock.now_s) == (4, 4)
     clock.now_s = 29.9
     ring.refresh("a").result(LIMIT_S)
-    assert source.reads == 3
+    assert source.reads == 4
     clock.now_s = 30.1
     ring.refresh("a").result(LIMIT_S)
-    assert source.reads == 4
+    assert source.reads == 5
+
+
+def test_an_unknown_key_is_refused_at_once_if_no_source_has_changed() -> None:
+    source, clock = _Source(), ManualClock()
+    ring = KeyRing([source], clock)
+    source.is_watched = True
+
+    for name in "abc":
+        assert ring.refresh(name).done()
+    assert (source.reads, clock.now_s) == (1, 0)
+
+    source.secrets, source.is_old = {"a": "1"}, True
+    ring.refresh("a").result(LIMIT_S)
+    assert ring.find("a") == Secret("1")
 
 
 def test_requests_with_unknown_keys_share_a_read() -> None:
@@ -389,9 +408,11 @@ def test_a_changed_file_is_stale_whatever_its_time_says(write: Callable[..., Pat
     assert file.is_stale()
     file.read()
     assert not file.is_stale()
+    assert not file.may_have_changed()
 
     write(f"B {_SECRET}")
     assert file.is_stale()
+    assert file.may_have_changed()
     assert set(file.read()) == {"B"}
     replacement = path.with_name("replacement")
     replacement.write_text(f"C {_SECRET}")
