@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 _ANONYMOUS = "a request without a signature: the gateway would lend its role to whoever can reach it"
-_VERSION_2 = "a signature of version 2, which the regions of Amazon S3 since 2014 refuse"
 
 EXPLANATIONS = {
-    "test_*_aws2": _VERSION_2,
     "test_bucket_list*_objects_anonymous": _ANONYMOUS,
     "test_object_anon_put_write_access": _ANONYMOUS,
     "test_object_delete_key_bucket_gone": _ANONYMOUS,
