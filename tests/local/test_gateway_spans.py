@@ -38,20 +38,20 @@ def collector() -> Iterator[Collector]:
 
 
 def request(
-    connection: HTTPConnection, method: str, path: str, body: bytes | None = None, **headers: str
+    connection: HTTPConnection, method: str, path: str, body: bytes | None = None, *, traceparent: str = ""
 ) -> tuple[int, bytes]:
-    connection.request(method, f"/{BUCKET}{path}", body, headers)
+    connection.request(method, f"/{BUCKET}{path}", body, {"traceparent": traceparent} if traceparent else {})
     response = connection.getresponse()
     return response.status, response.read()
 
 
 @contextmanager
 def unsigned(
-    s3_url: str, *options: str, log: Path | None = None, **environ: str
+    s3_url: str, *options: str, log: Path | None = None, variables: dict[str, str]
 ) -> Iterator[tuple[Gateway, HTTPConnection]]:
     """Run a gateway that needs no signatures. Return it with a connection."""
     with (
-        gateway(s3_url, "--unsigned", *options, log=log, **environ) as running,
+        gateway(s3_url, "--unsigned", *options, log=log, variables=variables) as running,
         closing(running.connect()) as connection,
     ):
         yield running, connection
@@ -64,7 +64,7 @@ def stop(running: Gateway) -> int:
 
 
 def test_a_miss_is_a_span_of_the_clients_trace_with_the_request_to_s3_below(store: Store, collector: Collector) -> None:
-    with unsigned(store.url, *_FOR_GOOD, **collector.variables) as (running, connection):
+    with unsigned(store.url, *_FOR_GOOD, variables=collector.variables) as (running, connection):
         answers = [request(connection, "GET", "/a%20b/%C3%A4", traceparent=_SAMPLED) for _ in range(3)]
         stop(running)
 
@@ -104,9 +104,9 @@ def test_a_miss_is_a_span_of_the_clients_trace_with_the_request_to_s3_below(stor
 
 def test_s3_gets_the_clients_traceparent_and_none_of_the_gateways_own(store: Store, collector: Collector) -> None:
     sent = []
-    with unsigned(store.url, **collector.variables) as (_, connection):
-        for headers in ({}, {"traceparent": _SAMPLED}):
-            request(connection, "GET", "/absent?versionId=1", **headers)
+    with unsigned(store.url, variables=collector.variables) as (_, connection):
+        for traceparent in ("", _SAMPLED):
+            request(connection, "GET", "/absent?versionId=1", traceparent=traceparent)
             sent.append(store.last_headers.get("traceparent"))
 
     assert sent == [None, _SAMPLED]
@@ -115,7 +115,7 @@ def test_s3_gets_the_clients_traceparent_and_none_of_the_gateways_own(store: Sto
 def test_a_copy_that_s3_confirms_and_the_slices_of_a_large_object_have_their_requests_below(
     store: Store, collector: Collector
 ) -> None:
-    with unsigned(store.url, "--max-stale-ms", "1", **collector.variables) as (running, connection):
+    with unsigned(store.url, "--max-stale-ms", "1", variables=collector.variables) as (running, connection):
         request(connection, "GET", "/a%20b/%C3%A4")
         time.sleep(0.002)  # longer than a copy is fresh
         request(connection, "GET", "/a%20b/%C3%A4")
@@ -139,7 +139,7 @@ def test_a_copy_that_s3_confirms_and_the_slices_of_a_large_object_have_their_req
 
 
 def test_writes_and_lists_are_named_by_their_operation(store: Store, collector: Collector) -> None:
-    with unsigned(store.url, **collector.variables) as (running, connection):
+    with unsigned(store.url, variables=collector.variables) as (running, connection):
         request(connection, "PUT", "/written", _BODY)
         request(connection, "GET", "?list-type=2&prefix=a")
         request(connection, "PUT", "/written?uploadId=u1&partNumber=7", _BODY)
@@ -156,7 +156,7 @@ def test_writes_and_lists_are_named_by_their_operation(store: Store, collector: 
 def test_an_s3_that_is_down_is_an_error_of_both_spans_and_a_missing_object_of_the_clients_alone(
     store: Store, collector: Collector
 ) -> None:
-    with unsigned(store.url, **collector.variables) as (running, connection):
+    with unsigned(store.url, variables=collector.variables) as (running, connection):
         assert request(connection, "GET", "/absent")[0] == 404
         stop(running)
     (server,), (client,) = collector.of_kind("server"), collector.of_kind("client")
@@ -164,7 +164,7 @@ def test_an_s3_that_is_down_is_an_error_of_both_spans_and_a_missing_object_of_th
     assert (client.attributes["http.response.status_code"], client.is_error) == (404, True)
 
     collector.spans.clear()
-    with unsigned(f"http://127.0.0.1:{free_port()}", **collector.variables) as (running, connection):
+    with unsigned(f"http://127.0.0.1:{free_port()}", variables=collector.variables) as (running, connection):
         assert request(connection, "GET", "/any")[0] == 503
         stop(running)
     (server,), clients = collector.of_kind("server"), collector.of_kind("client")
@@ -175,7 +175,7 @@ def test_an_s3_that_is_down_is_an_error_of_both_spans_and_a_missing_object_of_th
 
 
 def test_a_trace_that_its_client_does_not_sample_has_no_spans(store: Store, collector: Collector) -> None:
-    with unsigned(store.url, **collector.variables) as (running, connection):
+    with unsigned(store.url, variables=collector.variables) as (running, connection):
         for traceparent in (_UNSAMPLED, _SAMPLED):
             request(connection, "GET", f"/absent-{traceparent[-2:]}", traceparent=traceparent)
         stop(running)
@@ -186,7 +186,7 @@ def test_a_trace_that_its_client_does_not_sample_has_no_spans(store: Store, coll
 def test_each_process_exports_its_own_spans_and_one_that_is_stopped_loses_none(
     store: Store, collector: Collector
 ) -> None:
-    with gateway(store.url, "--unsigned", "--processes", "2", **collector.variables) as running:
+    with gateway(store.url, "--unsigned", "--processes", "2", variables=collector.variables) as running:
         pids, connections = running.processes(), list[HTTPConnection]()
         while not all(running.accepted(pid) for pid in pids):
             connections.append(running.connect())
@@ -215,7 +215,7 @@ def test_each_process_exports_its_own_spans_and_one_that_is_stopped_loses_none(
 def test_an_exporter_that_does_not_start_is_named_and_reads_go_on(
     store: Store, tmp_path: Path, variables: dict[str, str], reason: str
 ) -> None:
-    with unsigned(store.url, log=tmp_path / "log", **variables) as (_, connection):
+    with unsigned(store.url, log=tmp_path / "log", variables=variables) as (_, connection):
         assert request(connection, "GET", "/a%20b/%C3%A4") == (200, _BODY)
 
     log = (tmp_path / "log").read_text()
@@ -225,7 +225,7 @@ def test_an_exporter_that_does_not_start_is_named_and_reads_go_on(
 
 def test_a_collector_that_is_down_delays_no_response_and_a_stop_by_seconds_only(store: Store, tmp_path: Path) -> None:
     down = Collector(f"http://127.0.0.1:{free_port()}")
-    with unsigned(store.url, log=tmp_path / "log", **down.variables) as (running, connection):
+    with unsigned(store.url, log=tmp_path / "log", variables=down.variables) as (running, connection):
         assert request(connection, "GET", "/a%20b/%C3%A4") == (200, _BODY)
         began_s = time.monotonic()
         code = stop(running)

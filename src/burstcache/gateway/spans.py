@@ -103,7 +103,7 @@ class Spans:
             "url.path": request.target.partition(b"?")[0].decode("latin-1"),  # the query may have a signature
             "network.protocol.version": "1.0" if request.is_http_1_0 else "1.1",
         }
-        optional = {
+        optional: dict[str, str | int | None] = {
             "server.address": host_name(host).strip("[]"),
             "server.port": _port(host),
             "client.address": connection.peer,
