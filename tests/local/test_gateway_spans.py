@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from burstcache import __version__
 from support.gateway_processes import BUCKET, Gateway, gateway
 from support.span_collector import Collector, span_collector
 from support.store_of_writes import Store, store_of_writes
@@ -97,7 +98,7 @@ def test_a_miss_is_a_span_of_the_clients_trace_with_the_request_to_s3_below(stor
         }.items()
     )
     assert client.attributes.items() >= of_both.items() | {("server.port", int(store.url.rpartition(":")[2]))}
-    assert server.resource["service.name"] == "burstcache-gateway"
+    assert server.resource.items() >= {"service.name": "burstcache-gateway", "service.version": __version__}.items()
     assert not server.is_error
     assert not client.is_error
 
@@ -136,6 +137,16 @@ def test_a_copy_that_s3_confirms_and_the_slices_of_a_large_object_have_their_req
     ]
     assert small == [200, 304]
     assert len(clients) > 4  # a large object takes several
+
+
+def test_the_service_has_the_name_that_the_standard_variables_give_it(store: Store, collector: Collector) -> None:
+    named = {"OTEL_SERVICE_NAME": "reader", "OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=i-1,team=lake"}
+    with unsigned(store.url, variables=collector.variables | named) as (running, connection):
+        request(connection, "GET", "/absent")
+        stop(running)
+
+    given = {"service.name": "reader", "service.instance.id": "i-1", "team": "lake"}
+    assert [each.resource.items() >= given.items() for each in collector.spans] == [True, True]
 
 
 def test_writes_and_lists_are_named_by_their_operation(store: Store, collector: Collector) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import uuid
 from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import entry_points
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from opentelemetry import trace
 from opentelemetry.propagate import extract
-from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
@@ -46,9 +47,13 @@ def provider_of(exporters: Sequence[str]) -> TracerProvider:
         LookupError: No installed package has an exporter of this name.
     """
     resource = Resource.create()
-    if str(resource.attributes.get(SERVICE_NAME, _UNNAMED_SERVICE)).startswith(_UNNAMED_SERVICE):
-        resource = resource.merge(Resource({SERVICE_NAME: "burstcache-gateway"}))
-    resource = Resource({SERVICE_VERSION: __version__}).merge(resource)
+    own = {
+        SERVICE_NAME: "burstcache-gateway",
+        SERVICE_VERSION: __version__,
+        SERVICE_INSTANCE_ID: str(uuid.uuid4()),
+    }
+    given = {name for name, value in resource.attributes.items() if not str(value).startswith(_UNNAMED_SERVICE)}
+    resource = resource.merge(Resource({name: value for name, value in own.items() if name not in given}))
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     for name in exporters:
         found = next(iter(entry_points(group="opentelemetry_traces_exporter", name=name)), None)
@@ -56,6 +61,13 @@ def provider_of(exporters: Sequence[str]) -> TracerProvider:
             raise LookupError(f"no installed package has the exporter {name!r}")
         provider.add_span_processor(BatchSpanProcessor(found.load()()))
     return provider
+
+
+class _Sent(threading.local):
+    """The request that boto3 sends in this thread: its bucket and key, and its span."""
+
+    where: tuple[str, str] = "", ""
+    span: Span | None = None
 
 
 class Spans:
@@ -74,7 +86,7 @@ class Spans:
         self._targets = targets
         self._operations = ApiOperations(s3.meta.service_model)
         self._under_way: dict[tuple[str, str], list[Span]] = {}  # spans of requests, by bucket and key
-        self._sent = threading.local()  # the request that boto3 sends in this thread
+        self._sent = _Sent()
         s3.meta.events.register("before-parameter-build.s3", self._note_parameters)
         s3.meta.events.register_first("before-send.s3", self._note_sent)
         s3.meta.events.register("response-received.s3", self._note_received)
