@@ -194,6 +194,20 @@ def test_a_trace_that_its_client_does_not_sample_has_no_spans(store: Store, coll
     assert {each.attributes["aws.s3.key"] for each in collector.spans} == {"absent-01"}
 
 
+def test_a_proxys_span_names_s3s_host(store: Store, collector: Collector) -> None:
+    with unsigned(store.url, "--forward-proxy", variables=collector.variables) as (running, connection):
+        connection.request("GET", f"{store.url}/{BUCKET}/a%20b/%C3%A4?X-Amz-Signature=secret")
+        assert connection.getresponse().read() == _BODY
+        stop(running)
+
+    (server,), (client,) = collector.of_kind("server"), collector.of_kind("client")
+    s3 = {"server.address": "127.0.0.1", "server.port": int(store.url.rpartition(":")[2]), "aws.s3.key": "a b/ä"}
+    assert server.attributes.items() >= (s3 | {"url.path": f"/{BUCKET}/a%20b/%C3%A4"}).items()
+    assert client.attributes.items() >= s3.items()
+    assert "secret" not in repr(collector.spans)
+    assert (client.name, client.parent_id) == ("S3.GetObject", server.span_id)
+
+
 def test_each_process_exports_its_own_spans_and_one_that_is_stopped_loses_none(
     store: Store, collector: Collector
 ) -> None:

@@ -32,6 +32,7 @@ from burstcache.gateway.http_connection import Application, HttpConnection
 from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.recorder import described
 from burstcache.gateway.s3_errors import S3Error
+from burstcache.gateway.s3_operations import UNKNOWN
 from burstcache.gateway.s3_requests import Target, Targets, host_name
 
 _FLUSHED_WITHIN_S = 5.0
@@ -106,13 +107,16 @@ class Spans:
     def begin_request(self, request: HttpRequest, connection: HttpConnection) -> tuple[Span, tuple[str, str]]:
         """Begin the span of a client's request. Return it with the bucket and the key."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
-        target, _ = described(request, self._targets)
+        target, operation = described(request, self._targets)
         method = request.method.decode("latin-1")
         attributes, name = self._attributes(method, target, headers)
+        if operation == UNKNOWN:  # its target is malformed
+            attributes.pop("rpc.method", None)
+            name = method
         host = request.header(b"host") or b""
         attributes |= {
             "url.scheme": "https" if connection.is_tls else "http",
-            "url.path": request.target.partition(b"?")[0].decode("latin-1"),  # the query may have a signature
+            "url.path": _path(request.target),  # the query may have a signature
             "network.protocol.version": "1.0" if request.is_http_1_0 else "1.1",
         }
         optional: dict[str, str | int | None] = {
@@ -289,6 +293,12 @@ def _end_failed_call(span: Span | None, error: BaseException | None) -> None:
     span.set_attribute("error.type", type(error).__name__)
     span.set_status(Status(StatusCode.ERROR))
     span.end()
+
+
+def _path(target: bytes) -> str:
+    """Return the path of a request target, which for a proxy is a URL."""
+    path = target.partition(b"?")[0].decode("latin-1")
+    return path if path.startswith("/") else "/" + path.partition("://")[2].partition("/")[2]
 
 
 def _port(host: bytes) -> int:
