@@ -153,7 +153,7 @@ class Spans:
     # Requests to S3 by aiohttp.
 
     def trace_config(self) -> aiohttp.TraceConfig:
-        """Return what makes a span of each request of an aiohttp session."""
+        """Return a trace configuration by which an aiohttp session makes a span of each request."""
         config = aiohttp.TraceConfig()
         config.on_request_start.append(self._note_start)
         config.on_request_end.append(_note_end)
