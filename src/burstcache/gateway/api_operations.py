@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from burstcache.gateway.s3_requests import Target
 
 _COPY_SOURCE = "x-amz-copy-source"  # the only header that decides which operation a request is
-_LEVELS = {"/": 0, "/{Bucket}": 1, "/{Bucket}/{Key+}": 2}
+_OF_OTHER_ENDPOINTS = frozenset({"ListDirectoryBuckets", "WriteGetObjectResponse"})
 _Marks = frozenset[str]
 
 
@@ -25,11 +25,11 @@ class ApiOperations:
         found: dict[tuple[str, int], list[tuple[_Marks, str]]] = {}
         for name in model.operation_names:
             operation = model.operation_model(name)
-            path, _, query = operation.http["requestUri"].partition("?")
-            if operation.deprecated or path not in _LEVELS or name == "ListDirectoryBuckets":  # like ListBuckets
+            if operation.deprecated or name in _OF_OTHER_ENDPOINTS:
                 continue
+            query = operation.http["requestUri"].partition("?")[2]
             marks = _marks(parse_qsl(query, keep_blank_values=True)) | _required(operation)
-            found.setdefault((operation.http["method"], _LEVELS[path]), []).append((marks, name))
+            found.setdefault((operation.http["method"], _level(operation)), []).append((marks, name))
         # The most specific one first.
         self._operations = {which: sorted(names, key=lambda each: -len(each[0])) for which, names in found.items()}
 
@@ -51,6 +51,16 @@ class ApiOperations:
 def _marks(query: Collection[tuple[str, str]]) -> _Marks:
     """Return the parameters of a query by which operations differ."""
     return frozenset(f"{name}=2" if name == "list-type" and value == "2" else name for name, value in query)
+
+
+def _level(operation: Any) -> int:
+    """Return 0 for an operation of the service, 1 of a bucket, 2 of an object.
+
+    The path does not tell: botocore removes the bucket from it in an operation's first call.
+    """
+    shape = operation.input_shape
+    members = () if shape is None else shape.members.values()
+    return sum(each.serialization.get("location") == "uri" for each in members)
 
 
 def _required(operation: Any) -> _Marks:

@@ -94,6 +94,17 @@ def test_a_request_is_named_by_the_operation_that_botocore_has_sent(
     assert operations.name(request.method, target, {each.lower() for each in request.headers}) == operation
 
 
+def test_operations_that_a_client_has_called_keep_their_names(s3: Any) -> None:
+    for operation in ("GetObject", "PutObject", "ListObjectsV2"):
+        sent(s3, operation, _SENT[operation])
+
+    operations = ApiOperations(s3.meta.service_model)
+
+    assert operations.name("GET", Target("examples", "a", "", ()), ()) == "GetObject"
+    assert operations.name("PUT", Target("examples", "a", "", ()), ()) == "PutObject"
+    assert operations.name("GET", Target("examples", "", "", (("list-type", "2"),)), ()) == "ListObjectsV2"
+
+
 def test_a_service_has_lists_of_buckets_and_unknown_methods_have_no_name(operations: ApiOperations) -> None:
     service, bucket = Target("", "", "", ()), Target("examples", "", "", ())
 
