@@ -74,6 +74,8 @@ lock: ## develop: write the locks anew, after a version in pyproject.toml, a req
 	  --no-annotate --no-strip-extras -c $(LOCK) $$folder/requirements.txt -o $$folder/requirements.txt || exit 1; done
 	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --no-annotate --no-strip-extras \
 	  -c $(LOCK) --extra gateway pyproject.toml -o deploy/gateway/requirements.txt
+	$(BIN)/uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --no-annotate --no-strip-extras \
+	  -c $(LOCK) --extra gateway --extra otel pyproject.toml -o deploy/gateway/requirements-image.txt
 	for python in $(PYTHONS); do for processor in x86_64 aarch64; do $(BIN)/uv pip install -q --dry-run --only-binary :all: --target build/wheels \
 	  --python-version $$python --python-platform $$processor-manylinux_2_28 --require-hashes -r $(LOCK) || exit 1; done; done
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:clients -o $(CLIENTS_LOCK)

@@ -162,7 +162,9 @@ def test_the_library_alone_names_its_own_command_and_the_extra_that_it_needs(lib
     assert f"pip install 'burstcache[gateway]=={burstcache.__version__}'" in started.stderr
 
 
-def test_a_gateway_runs_without_the_tools(wheels: Path, tmp_path: Path, endpoint_url: str) -> None:
+def test_a_gateway_runs_without_the_tools_and_names_the_extra_for_spans(
+    wheels: Path, tmp_path: Path, endpoint_url: str
+) -> None:
     scripts = install(tmp_path / "env", wheels, "burstcache[gateway]")
     environ = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test-secret", "AWS_DEFAULT_REGION": "us-east-1"}
     put = "s3.create_bucket(Bucket='examples'); s3.put_object(Bucket='examples', Key='a.txt', Body=b'body')"
@@ -170,9 +172,14 @@ def test_a_gateway_runs_without_the_tools(wheels: Path, tmp_path: Path, endpoint
     connect = "import boto3, sys; s3 = boto3.client('s3', endpoint_url=sys.argv[1]); "
     run(scripts / "python", "-c", connect + put, endpoint_url, **environ)
     command = (scripts / "burstcache", "gateway", "--bucket", "examples", "--port", "0")
-    gateway = subprocess.Popen(
-        [*command, "--origin-endpoint", endpoint_url], env=environ, stdout=subprocess.PIPE, text=True
-    )
+    with (tmp_path / "log").open("wb") as log:
+        gateway = subprocess.Popen(
+            [*command, "--origin-endpoint", endpoint_url],
+            env=environ | {"OTEL_TRACES_EXPORTER": "otlp"},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
     assert gateway.stdout is not None
     try:
         url = gateway.stdout.readline().partition(" ")[0]
@@ -185,6 +192,7 @@ def test_a_gateway_runs_without_the_tools(wheels: Path, tmp_path: Path, endpoint
 
     assert (read.stdout, read.stderr) == ("b'body'\n", "")
     assert ended == 0
+    assert f"pip install 'burstcache[gateway,otel]=={burstcache.__version__}'" in (tmp_path / "log").read_text()
 
 
 def test_the_tools_read_a_log(tools: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -103,6 +103,7 @@ def gateway(
     unix_socket: str = "",
     listening: socket.socket | None = None,
     log: Path | None = None,
+    variables: Mapping[str, str] | None = None,
     **environ: str,
 ) -> Iterator[Gateway]:
     """Start a gateway in front of an S3, and kill it at the end.
@@ -113,12 +114,13 @@ def gateway(
         unix_socket: The path of a Unix socket, which tests then connect to.
         listening: A listening socket that it inherits.
         log: A file for its log. None: that of this process.
-        environ: Environment variables.
+        variables: Environment variables.
+        environ: More of them.
     """
     command = [sys.executable, "-m", "burstcache.gateway", "--bucket", BUCKET, "--port", "0"]
     command += ["--origin-endpoint", origin_url, *options]
     command += ["--unix-socket", unix_socket] if unix_socket else []
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, **CREDENTIALS, **environ}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, **CREDENTIALS, **(variables or {}), **environ}
     inherited = []
     if listening is not None:
         inherited = [listening.fileno()]

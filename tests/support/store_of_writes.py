@@ -6,7 +6,7 @@ import hashlib
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -24,9 +24,10 @@ class Stored:
 
 @dataclass
 class Store:
-    """The store: its URL and its objects by path."""
+    """The store: its URL, its objects by path, and the headers of the request that it answered last."""
 
     url: str = ""
+    last_headers: Mapping[str, str] = field(default_factory=dict)
     objects: dict[str, Stored] = field(default_factory=dict)
     connections: set[socket.socket] = field(default_factory=set)
 
@@ -88,6 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(206, headers, stored.body[first : last + 1])
 
     def _send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.store.last_headers = {name.lower(): value for name, value in self.headers.items()}
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

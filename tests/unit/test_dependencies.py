@@ -54,7 +54,7 @@ LOCK = locked("requirements.lock")
 PACKAGES = {
     folder: locked(f"{folder}/requirements.txt")
     for folder in ("src", "cloudformation", "deploy/gateway", "examples/thumbnails/src")
-}
+} | {"the gateway's image": locked("deploy/gateway/requirements-image.txt")}
 SAM_LOCK = locked("requirements-sam.lock")
 CLIENTS_LOCK = locked("tests/clients/requirements.lock")
 

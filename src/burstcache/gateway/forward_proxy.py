@@ -69,12 +69,13 @@ class ForwardProxy:
             read = object_read(request, target)
             wanted = None if read is None else self._cache.request("GET", target, read)
             if read is not None and wanted is not None and not read.conditions.keys() - {"cache-control"}:
-                await self._read(request, connection, partial(self._origin.pass_on, "GET", url), headers, read, wanted)
+                send_read = partial(self._origin.pass_on, "GET", url, target)
+                await self._read(request, connection, send_read, headers, read, wanted)
                 return
         content = None if request.body is None else aiter(request.body)
 
         async def send(body: AsyncIterator[bytes] | bytes | None) -> aiohttp.ClientResponse:
-            return await self._origin.pass_on(request.method.decode(), url, headers, body)
+            return await self._origin.pass_on(request.method.decode(), url, target, headers, body)
 
         await pass_on(self._cache, request, connection, target, send, content)
 

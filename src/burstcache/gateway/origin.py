@@ -123,13 +123,18 @@ class S3Origin:
         return response
 
     async def pass_on(
-        self, method: str, url: str, headers: Headers, body: AsyncIterator[bytes] | bytes | None = None
+        self, method: str, url: str, target: Target, headers: Headers, body: AsyncIterator[bytes] | bytes | None = None
     ) -> aiohttp.ClientResponse:
-        """Send a request with the headers and the signature that it has. See `send`."""
+        """Send a request with the headers and the signature that it has. The target is for traces. See `send`."""
         assert self._session is not None
         try:
             return await self._session.request(
-                method, URL(url, encoded=True), headers=headers, data=body, allow_redirects=False
+                method,
+                URL(url, encoded=True),
+                headers=headers,
+                data=body,
+                allow_redirects=False,
+                trace_request_ctx=target,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _cause(error) from error
@@ -156,7 +161,8 @@ class S3Origin:
         body: AsyncIterator[bytes] | bytes | None,
     ) -> aiohttp.ClientResponse:
         url = self._url(region, target)
-        return await self.pass_on(method, url, await self._signed(region, method, url, headers, payload), body)
+        signed = await self._signed(region, method, url, headers, payload)
+        return await self.pass_on(method, url, target, signed, body)
 
     def _url(self, region: str, target: Target) -> str:
         endpoint, path = self.endpoint, target.path

@@ -70,8 +70,8 @@ class S3Monitor:
 
     # aiohttp.
 
-    def session_arguments(self) -> dict[str, Any]:
-        """Return the arguments of an aiohttp session whose requests are counted."""
+    def session_arguments(self, *others: aiohttp.TraceConfig) -> dict[str, Any]:
+        """Return the arguments of an aiohttp session whose requests are counted, and watched by others."""
         trace = aiohttp.TraceConfig()
         trace.on_request_start.append(_note_start)
         trace.on_request_end.append(self._note_end)
@@ -99,7 +99,7 @@ class S3Monitor:
                 self._count()
                 super().close()
 
-        return {"trace_configs": [trace], "response_class": CountedResponse}
+        return {"trace_configs": [trace, *others], "response_class": CountedResponse}
 
     async def _note_end(
         self, _: aiohttp.ClientSession, context: SimpleNamespace, end: aiohttp.TraceRequestEndParams

@@ -25,7 +25,7 @@ from burstcache.gateway.access_log import STANDARD_OUTPUT
 from burstcache.gateway.application import GatewayApplication
 from burstcache.gateway.forward_proxy import ForwardProxy
 from burstcache.gateway.generations import Generations
-from burstcache.gateway.http_connection import HttpConnection
+from burstcache.gateway.http_connection import Application, HttpConnection
 from burstcache.gateway.object_cache import ObjectCache
 from burstcache.gateway.observation import Observation
 from burstcache.gateway.origin import S3Origin
@@ -35,6 +35,7 @@ from burstcache.gateway.recorder import Unrecorded
 from burstcache.gateway.registration import METRICS_PATH, RegisteredGateway, registered
 from burstcache.gateway.s3_requests import Targets
 from burstcache.gateway.service_manager import inherited_sockets
+from burstcache.gateway.tracing import start_tracing
 from burstcache.logs import logger
 
 _BACKLOG = 1024
@@ -326,13 +327,15 @@ async def _serve(
     if _reopens_log(settings):
         loop.add_signal_handler(signal.SIGHUP, observation.reopen_log)
     observation.s3.watch(client.s3)
+    tracing = start_tracing(os.environ, targets, client.s3)
     origin = parts.origin(client)
-    await origin.open(**observation.s3.session_arguments())
+    await origin.open(**observation.s3.session_arguments(*([] if tracing is None else [tracing.trace_config()])))
     cache = ObjectCache(client, shared.generations, index, observation.note_failed_invalidation)
     proxy = None if settings.permitted_s is None else ForwardProxy(cache, origin, permitted_s=settings.permitted_s)
-    application = ObservedApplication(
-        GatewayApplication(cache, origin, targets, parts.access(), proxy), observation.own_paths
-    )
+    served: Application = GatewayApplication(cache, origin, targets, parts.access(), proxy)
+    if tracing is not None:
+        served = tracing.traced(served)
+    application = ObservedApplication(served, observation.own_paths)
     connections: set[HttpConnection] = set()
     tls = None if settings.tls is None else settings.tls()
     make = partial(HttpConnection, application, connections, observation.recorder)
@@ -364,6 +367,8 @@ async def _serve(
         await origin.close()
         cache.close()
         await asyncio.to_thread(client.close)
+        if tracing is not None:
+            await tracing.close()
         observation.close()
 
 
