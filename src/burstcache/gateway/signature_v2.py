@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hmac
 import re
-import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import unquote_to_bytes
@@ -37,6 +36,7 @@ from burstcache.gateway.signatures import (
     invalid_payload,
     mismatch,
     received_request,
+    time_in_error,
 )
 
 _IN_HEADER = b"AWS "
@@ -151,7 +151,7 @@ class Version2Verifier:
         if not re.fullmatch(rb"[0-9]{1,18}", expires):
             raise SignatureError("AccessDenied", f"Invalid date (should be seconds since epoch): {_text(expires)}")
         if now_us > int(expires) * 1_000_000:
-            times = ("Expires", _time(int(expires))), ("ServerTime", _time(now_us // 1_000_000))
+            times = ("Expires", time_in_error(int(expires))), ("ServerTime", time_in_error(now_us // 1_000_000))
             raise SignatureError("AccessDenied", "Request has expired", times)
         return expires, _text(access_key), signature
 
@@ -225,10 +225,6 @@ def _incomplete() -> SignatureError:
         "AccessDenied",
         "Query-string authentication requires the Signature, Expires and AWSAccessKeyId parameters, each once",
     )
-
-
-def _time(at_s: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s))
 
 
 def _text(value: bytes) -> str:

@@ -388,6 +388,11 @@ def check_single_mechanism(request: ReceivedRequest) -> None:
         )
 
 
+def time_in_error(at_s: float) -> str:
+    """Return a time as S3's errors write it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s))
+
+
 def check_skew(timestamp: bytes, at_s: float, now_us: int, max_skew_s: int) -> None:
     """Check that the time of a signature is close to this machine's."""
     if abs(now_us / 1e6 - at_s) > max_skew_s:
@@ -396,7 +401,7 @@ def check_skew(timestamp: bytes, at_s: float, now_us: int, max_skew_s: int) -> N
             "The difference between the request time and the current time is too large.",
             [
                 ("RequestTime", _text(timestamp)),
-                ("ServerTime", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_us / 1e6))),
+                ("ServerTime", time_in_error(now_us / 1e6)),
                 ("MaxAllowedSkewMilliseconds", str(max_skew_s * 1000)),
             ],
         )
