@@ -6,6 +6,7 @@ import gc
 import io
 import logging
 import os
+import sys
 from collections.abc import Callable, Generator, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -136,3 +137,12 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Sample]]:
         return samples(text)
 
     return since_the_last_call
+
+
+@pytest.fixture
+def frequent_switches() -> Iterator[None]:
+    """Let threads take turns after every few steps, so that a test meets their races."""
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval_s)

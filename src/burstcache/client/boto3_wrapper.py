@@ -235,10 +235,11 @@ class CachedBucket:
             own.append(answer)
             if self._flights.leave(key, flight):
                 return None
+            shared = _shared_answer(*answer)  # before the head leads other calls to its slices
             http = answer[0]
-            if http.status_code in (200, 206) and is_identified(http.headers):  # others wait, and may read its slices
+            if http.status_code in (200, 206) and is_identified(http.headers):
                 self._client.reader.local_cache.note_head(request, http.headers, ticket)
-            return _shared_answer(*answer)
+            return shared
 
         def alone() -> None:
             own.append(self._load(request, miss, send))

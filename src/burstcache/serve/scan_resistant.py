@@ -54,9 +54,11 @@ class ScanResistantCache(Generic[K, V]):
 
     def get(self, key: K, *, is_counted: bool = True) -> V | None:
         """Return a value, or None. A read that only continues an earlier one should not be counted."""
-        slot = self._main.get(key) or self._probation.get(key)  # each lookup is atomic; a slot may just have left
-        if slot is None:
-            return None
+        if (slot := self._slot(key)) is None:
+            with self._lock:  # a slot that moves is in no queue for a moment
+                slot = self._slot(key)
+            if slot is None:
+                return None
         if is_counted and slot.reads < _MOST_READS:
             slot.reads += 1
         return slot.value
@@ -89,6 +91,10 @@ class ScanResistantCache(Generic[K, V]):
             for queue in (self._probation, self._main):
                 for key in [key for key, slot in queue.items() if is_removed(slot.value)]:
                     self._take(key)
+
+    def _slot(self, key: K) -> _Slot[V] | None:
+        """Return an entry's slot. Each of the two lookups is atomic."""
+        return self._main.get(key) or self._probation.get(key)
 
     def _take(self, key: K) -> int:
         """Remove an entry, and return its counted reads."""

@@ -195,7 +195,9 @@ def test_threads_on_a_cold_range_of_an_unknown_object_cost_a_head_or_get_or_two_
     assert s3.asked["HeadObject"] <= 2
 
 
-def test_threads_that_download_a_cold_object_cost_one_get_for_each_part_of_8_mib(s3: _S3) -> None:
+def test_threads_that_download_a_cold_object_cost_one_get_for_each_part_of_8_mib(
+    s3: _S3, frequent_switches: None
+) -> None:
     _, read = _by_download_file(s3)
 
     assert _read_at_once(s3, read) == {s3.body}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from threading import Event
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from burstcache.serve.slice_memory import SliceMemory
 from burstcache.serve.slices import Slices
 from burstcache.web.entry import Entry
 from support.clock import ManualClock
+from support.waiting import LIMIT_S
 
 _CAPACITY = 1000
 _COLD = 10**6  # keys from here on are read once
@@ -49,6 +52,31 @@ def test_a_value_is_the_last_one_put_and_the_bound_holds(steps: list[tuple[str, 
         else:
             assert size_bytes > 100
         assert 0 <= cache.size_bytes <= 100
+
+
+@pytest.mark.parametrize("others", [0, 20], ids=["put again", "moved by evictions"])
+def test_a_value_is_never_absent_while_it_is_put_again_or_moves(others: int, frequent_switches: None) -> None:
+    """A reader that misses a head for a moment sends a GET to S3."""
+    cache: ScanResistantCache[int, int] = ScanResistantCache(_CAPACITY)
+    cache.put(0, 0, 10)
+    is_read = Event()
+
+    def put() -> None:
+        for number in count(1):
+            if is_read.is_set():
+                return
+            cache.put(0, number, 10)
+            for other in range(others):
+                cache.get(0)
+                cache.put(number * others + other, number, 50)
+
+    with ThreadPoolExecutor(1) as threads:
+        putting = threads.submit(put)
+        try:
+            assert None not in {cache.get(0) for _ in range(100_000)}
+        finally:
+            is_read.set()
+        putting.result(LIMIT_S)
 
 
 @given(steps)
