@@ -3,7 +3,8 @@
     PYTHONPATH=tests python -m ends [--python 3.11 3.13]
 
 Each environment is fresh. It gets the library and its extra `fsspec`, and runs `program.py` against moto's server.
-Then it gets all extras and the pinned libraries of the tests, and runs the quick tests of `tests/contract`.
+Then it gets the extras `gateway` and `otel`, and runs `gateway_program.py`. At last it gets the other extras and the
+pinned libraries of the tests, and runs the quick tests of `tests/contract`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from moto.server import ThreadedMotoServer
 
 _ROOT = Path(__file__).parents[2]
-_PROGRAM = Path(__file__).with_name("program.py")
+_PROGRAM, _GATEWAY_PROGRAM = map(Path(__file__).with_name, ("program.py", "gateway_program.py"))
 _ENDS = {"oldest": "lowest-direct", "newest": "highest"}
 _UV = str(Path(sys.executable).with_name("uv"))
 _LIBRARY = tomllib.loads((_ROOT / "pyproject.toml").read_text())
@@ -67,12 +68,15 @@ class _Environment:
         self._resolution = resolution
 
     def passes(self, python: str) -> bool:
-        """Run the program and the contract tests; return whether both pass."""
+        """Run the programs and the contract tests; return whether all pass."""
         subprocess.run([_UV, "venv", "-q", "--python", python, self._folder], check=True)
         self._install(f"{_ROOT}[fsspec]")
         programs_versions = self._versions()
-        runs = self._runs_program()
+        runs = self._runs(_PROGRAM)
         self._report(runs, "program", programs_versions)
+        self._install(f"{_ROOT}[fsspec,gateway,otel]", *programs_versions)
+        runs_gateway = self._runs(_GATEWAY_PROGRAM)
+        self._report(runs_gateway, "gateway", self._versions())
         # No library of the tests may move a version that the program ran with.
         self._install(f"{_ROOT}[fsspec,functions,pool]", *programs_versions, *_pins())
         done = self._run_contract_tests()
@@ -81,7 +85,7 @@ class _Environment:
             print(done.stdout, done.stderr, sep="\n", flush=True)
         last_line = next(reversed(done.stdout.strip().splitlines()), "no output")
         self._report(is_passed, f"contract tests, {last_line}", self._versions())
-        return runs and is_passed
+        return runs and runs_gateway and is_passed
 
     def _report(self, is_passed: bool, subject: str, versions: Sequence[str]) -> None:
         print(f"{self._name}: {'ok' if is_passed else 'FAILED'}, {subject}  {' '.join(versions)}", flush=True)
@@ -96,13 +100,13 @@ class _Environment:
         listed = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout
         return [line for line in listed.splitlines() if line.partition("==")[0] in _direct_dependencies()]
 
-    def _runs_program(self) -> bool:
+    def _runs(self, program: Path) -> bool:
         s3 = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
         s3.start()
         try:
             host, port = s3.get_host_and_port()
             variables = _variables_of_the_program(f"http://{host}:{port}")
-            ran = subprocess.run([self._python, _PROGRAM], env=variables, cwd=self._folder)
+            ran = subprocess.run([self._python, program], env=variables, cwd=self._folder)
         finally:
             s3.stop()
         return ran.returncode == 0
@@ -139,6 +143,7 @@ def _pins() -> list[str]:
 def _variables_of_the_program(endpoint_url: str) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(_ROOT / "tests"),
         "AWS_ENDPOINT_URL": endpoint_url,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
