@@ -268,9 +268,10 @@ def test_slices_neither_start_a_node_nor_keep_it() -> None:
     assert month(trace_of(requests), SHORT).redis_starts == 2
 
 
-def slice_reads(*times_s: float, size_bytes: int = 1) -> Trace:
-    """Return reads of a small object in an hour's first half, and of a slice at these times."""
-    requests = sorted([*((second / 2, 0) for second in range(3_600)), *((at_s, 1) for at_s in times_s)])
+def slice_reads(*times_s: float, size_bytes: int = 1, pauses_s: range = range(0)) -> Trace:
+    """Return reads of a small object in an hour's first half but for a pause, and of a slice at these times."""
+    small = [(half / 2, 0) for half in range(3_600) if half // 2 not in pauses_s]
+    requests = sorted([*small, *((at_s, 1) for at_s in times_s)])
     times_us = np.array([round(at_s * SECOND_US) for at_s, _ in requests])
     ids = np.array([key for _, key in requests], np.int32)
     return Trace(times_us, ids, np.where(ids, size_bytes, 1), ("small", "slice"))
@@ -295,6 +296,17 @@ def test_a_node_takes_a_slice_at_its_second_miss_within_ten_minutes(run, times_s
     found = run(trace, Breakeven.worth(HIT_VALUE), slices=1)
 
     assert "".join(tier for tier, key in zip(found.tiers, trace.key_ids.tolist(), strict=True) if key) == tiers
+
+
+@pytest.mark.parametrize("run", [run_many, run_shared])
+def test_a_stop_of_the_node_loses_slices_and_the_marks_of_misses(run) -> None:  # type: ignore[no-untyped-def]
+    trace = slice_reads(50, 60, 70, 400, 410, 420, pauses_s=range(100, 320))
+    assert trace.key_ids is not None
+
+    found = run(trace, Breakeven.worth("1e-5"), slices=1)
+
+    assert found.redis_starts == 2
+    assert "".join(tier for tier, key in zip(found.tiers, trace.key_ids.tolist(), strict=True) if key) == "SSRSSR"
 
 
 @pytest.mark.parametrize("run", [run_many, run_shared])
