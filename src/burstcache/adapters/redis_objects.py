@@ -30,6 +30,7 @@ from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
 from burstcache.core.node_use import MAX_HITS
 from burstcache.core.parameters import QUEUE_LENGTH
+from burstcache.core.slices import MISSED_AGAIN_S
 from burstcache.traces import subsegment
 from burstcache.web.entry import Entry, decode_meta, encode_meta
 
@@ -39,7 +40,6 @@ _CHECK_AFTER_IDLE_S = 10  # a connection idle for longer is pinged first, since 
 LEASE_S = 5  # one S3 read with retries. If the loader dies, another can take the lease after this time
 _CONTROL_LEASE_S = 90  # timeout of Redis control, the only loader of a key with a life
 GUEST_S = 24 * 3600  # bounds staleness after a lost write event, even on a node that never stops
-_SEEN_S = 600  # a slice is loaded at its second miss within this time, so that a scan evicts nothing
 _HITS = "hits"  # hits of all guests, newest first: `time:size` [us, bytes]
 _LEFT_OUT = "left-out"  # recently seen objects skipped by the boot's bulk load: size by object key [bytes]
 _BATCH_SIZE = 1_000
@@ -113,7 +113,7 @@ return 1
 _LEASE_SLICES = _Script(f"""
 local leased = {{}}
 for at = 1, #KEYS, 2 do
-  local is_seen = not redis.call("SET", KEYS[at + 1], "", "NX", "EX", {_SEEN_S})
+  local is_seen = not redis.call("SET", KEYS[at + 1], "", "NX", "EX", {MISSED_AGAIN_S})
   leased[#leased + 1] = is_seen and redis.call("SET", KEYS[at], "", "NX", "EX", {LEASE_S}) and 1 or 0
 end
 return leased

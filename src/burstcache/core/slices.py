@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 SLICE_BYTES = 256 * 1024
+MISSED_AGAIN_S = 600  # a node takes a slice at its second miss within this time, so that a scan evicts nothing
 _NAME_BYTES = 16
 _MOST_BEGUN = 1024  # versions whose hashes are begun, at most 2 KiB each
 

@@ -92,6 +92,24 @@ def test_nodes_that_are_always_on_give_the_readable_simulators_result(
 
 
 @search(300)
+@given(REQUESTS, policy_strategies.BY_USE, st.integers(1, 3), CAPACITIES, st.integers(0, 1), st.integers(1, len(KEYS)))
+def test_nodes_with_slices_give_the_readable_simulators_result(
+    requests: list[tuple[int, int, int]],
+    policy: Policy,
+    nodes: int,
+    capacity_bytes: int | None,
+    always_on: int,
+    slices: int,
+) -> None:
+    trace = trace_of(requests)
+    scenario: dict[str, Any] = {"nodes": nodes, "capacity_bytes": capacity_bytes, "always_on": always_on}
+
+    found = run_shared(trace, policy, **scenario, slices=slices)
+
+    assert found == run_many(trace, policy, **scenario, slices=slices)
+
+
+@search(300)
 @given(REQUESTS, POLICIES, CAPACITIES, st.builds(Timings, *[st.integers(0, 60).map(lambda s: s * SECOND)] * 6))
 def test_other_timings_give_the_readable_simulators_results_too(
     requests: list[tuple[int, int, int]], policy: Policy, capacity_bytes: int | None, timings: Timings

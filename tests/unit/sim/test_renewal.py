@@ -18,6 +18,7 @@ from burstcache_sim.bill.express import CopyUsage, first_read_rule, totals
 from burstcache_sim.bill.locality import EVERYTHING_BYTES, Locality, locality_of
 from burstcache_sim.bill.market import Market, Quote
 from burstcache_sim.bill.policy_month import _trace
+from burstcache_sim.bill.reads import Reads
 from burstcache_sim.bill.renewal import is_passing, new_objects, with_renewal
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.static_tiers import memory_misses, node_misses
@@ -190,7 +191,7 @@ def test_a_policy_meets_renewed_objects_under_new_names() -> None:
     locality = replace(drawn(3), period_us=1_000)
     count = len(locality.ids)
 
-    trace = _trace(locality, np.arange(2 * count), numbered_keys(len(locality.twice()[1])))
+    trace = _trace(Reads(locality), np.arange(2 * count), numbered_keys(len(locality.twice()[1])))
 
     assert trace.key_ids is not None
     met = [trace.keys[id_] for id_ in trace.key_ids.tolist()]

@@ -13,12 +13,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from burstcache.core.batching import MIN_BATCH_AGE_US
-from burstcache_sim.bill.locality import Locality, mean
+from burstcache_sim.bill.locality import mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.reads import ReadMask
+from burstcache_sim.bill.reads import ReadMask, Reads
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
-from burstcache_sim.bill.static_tiers import add_express, memory_misses, own_reads, reads_past_memory
+from burstcache_sim.bill.static_tiers import add_express, has_slices_on_nodes, own_reads, reads_past_memory
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
@@ -53,13 +53,25 @@ def policy_month(market: Market, policy: WorthPolicy, copied_usd: Fraction | Non
     """
     import numpy as np
 
-    locality, repeats = market.locality, market.all_repeats
-    past_memory, policy = memory_misses(locality, market.setup), policy.of_sample(locality.rate)
-    too_large, (once, again), _ = _policy_load(locality, past_memory, LARGEST_OBJECT_BYTES[market.setup.front_door])
-    first, both = _once_and_twice(locality, market.setup, policy)
+    locality, repeats, policy = market.locality, market.all_repeats, policy.of_sample(market.locality.rate)
+    reads = own_reads(locality, market.setup)
+    past = reads_past_memory(reads, market.setup)
+    past_memory = reads.requests_in(past)
+    has_slices = reads.touches is not None and policy.takes_guests and has_slices_on_nodes(market)
+    at_nodes, reaching = (reads, past) if has_slices else (Reads(locality), past_memory)
+    too_large, (once, again), _ = _policy_load(at_nodes, reaching, LARGEST_OBJECT_BYTES[market.setup.front_door])
+    first, both = _once_and_twice(at_nodes, reaching, market.setup, policy)
     is_missed = np.concatenate((too_large.first, too_large.again))
     is_missed[np.concatenate((once, again))] = np.frombuffer(both.tiers.encode(), np.uint8) == ord("S")
-    missed = ReadMask(is_missed[: len(locality.ids)], is_missed[len(locality.ids) :])
+    past_nodes = ReadMask(*np.split(is_missed, 2))
+    missed = at_nodes.requests_in(past_nodes)
+    # A run counts slices, of which a request may need several.
+    n_once, n_again = (
+        int(np.count_nonzero(reached & ~left))
+        for reached, left in ((past_memory.first, missed.first), (past_memory.again, missed.again))
+    )
+    first = replace(first, n_redis=n_once - first.n_lambda)
+    both = replace(both, n_redis=n_once + n_again - both.n_lambda)
 
     def in_proportion(once: int, twice: int) -> Fraction:
         # If the log is longer than a month, only the log's beginning counts.
@@ -76,57 +88,75 @@ def policy_month(market: Market, policy: WorthPolicy, copied_usd: Fraction | Non
     requests = round(market.demand.requests * repeats)
     n_past_memory = min(requests, round(past_memory.count(market.repeats) * repeats / locality.rate))
     n_past_memory = n_past_memory if market.setup.reader_memory_bytes else requests
-    n_too_large = round(too_large.count(market.repeats) * repeats / locality.rate)
-    counts["n_s3"] = n_s3 = min(counts["n_s3"] + n_too_large, n_past_memory)
+    n_s3 = min(round(missed.count(market.repeats) * repeats / locality.rate), n_past_memory)
     served = counts["n_lambda"] + counts["n_redis"]
     n_lambda = (n_past_memory - n_s3) * counts["n_lambda"] // served if served else 0
-    counts |= {"n_lambda": n_lambda, "n_redis": n_past_memory - n_s3 - n_lambda, "n_memory": requests - n_past_memory}
+    counts |= {"n_s3": n_s3, "n_lambda": n_lambda, "n_redis": n_past_memory - n_s3 - n_lambda}
+    counts["n_memory"] = requests - n_past_memory
     counts["s3_requests"] = n_s3 + guests["loads"] + counts["cold_starts"]
     rest: dict[str, Any] = {"n": requests, "end_us": 0, "tiers": "", "lambda_spans_us": (), "redis_spans_us": ()}
     month = replace(first, **(counts | rest), guests=GuestUse(**guests))
-    reads = own_reads(locality, market.setup)
-    past, of_missed = reads_past_memory(reads, market.setup), reads.reads_of(missed)
-    reaching = ReadMask(past.first & of_missed.first, past.again & of_missed.again)
-    return add_express(month, market, copied_usd, reads, reaching, Fraction(n_s3) / repeats)
+    if not has_slices:  # the slices of missed requests, as far as memory does not have them
+        of_missed = reads.reads_of(missed)
+        past_nodes = ReadMask(past.first & of_missed.first, past.again & of_missed.again)
+    return add_express(month, market, copied_usd, reads, past_nodes, Fraction(n_s3) / repeats)
 
 
 @lru_cache(maxsize=1)  # callers bill a repetition and then a month of the same log
-def _once_and_twice(locality: Locality, setup: Setup, policy: WorthPolicy) -> tuple[RunResult, RunResult]:
-    """Replay the log once, and separately twice in a row, recording the tier of each request."""
-    past_memory, largest_bytes = memory_misses(locality, setup), LARGEST_OBJECT_BYTES[setup.front_door]
-    _, _, traces = _policy_load(locality, past_memory, largest_bytes)
+def _once_and_twice(reads: Reads, reaching: ReadMask, setup: Setup, policy: WorthPolicy) -> tuple[RunResult, RunResult]:
+    """Replay the reads that reach the nodes once, and separately twice in a row, recording the tier of each read."""
+    locality = reads.requests
+    _, _, traces = _policy_load(reads, reaching, LARGEST_OBJECT_BYTES[setup.front_door])
     capacity_bytes = max(1, int((node_capacity_bytes(setup.instance_type) or 0) * locality.rate))
     first, both = (
-        Scenario(trace, setup.nodes, capacity_bytes, timings=TIMINGS, always_on=setup.always_on_nodes)
+        Scenario(
+            trace, setup.nodes, capacity_bytes, timings=TIMINGS, always_on=setup.always_on_nodes, slices=_slices(reads)
+        )
         for trace in traces
     )
     return replay_each([policy], first, details=True)[0], replay_each([policy], both, details=True)[0]
 
 
-@lru_cache(maxsize=1)  # shared by all node types; 80 bytes per request
+@lru_cache(maxsize=1)  # shared by all node types; 80 bytes per read
 def _policy_load(
-    locality: Locality, past_memory: ReadMask, largest_bytes: int
+    reads: Reads, reaching: ReadMask, largest_bytes: int
 ) -> tuple[ReadMask, tuple[Any, Any], tuple[Trace, Trace]]:
-    """Split the misses of readers' memory into requests for cacheable and for oversized objects.
+    """Split the reads that reach the nodes into those of cacheable objects and slices, and those of oversized objects.
 
     Returns:
-        Masks of the requests for oversized objects, which only S3 serves. Indices of the other requests in the first
-        and second repetition, numbered consecutively. Traces of these requests over one repetition and over two
-        repetitions.
+        Masks of the reads of oversized objects, which only S3 serves. Indices of the other reads in the first and
+        second repetition, numbered consecutively. Traces of these reads over one repetition and over two repetitions.
     """
     import numpy as np
 
+    locality = reads.cached
     is_small = (locality.objects_bytes <= largest_bytes)[locality.ids]
-    once = np.flatnonzero(past_memory.first & is_small)
-    again = np.flatnonzero(past_memory.again & is_small) + len(locality.ids)
+    once = np.flatnonzero(reaching.first & is_small)
+    again = np.flatnonzero(reaching.again & is_small) + len(locality.ids)
     names = numbered_keys(len(locality.twice()[1]))
-    traces = _trace(locality, once, names), _trace(locality, np.concatenate((once, again)), names)
-    return ReadMask(past_memory.first & ~is_small, past_memory.again & ~is_small), (once, again), traces
+    traces = _trace(reads, once, names), _trace(reads, np.concatenate((once, again)), names)
+    return ReadMask(reaching.first & ~is_small, reaching.again & ~is_small), (once, again), traces
 
 
-def _trace(locality: Locality, indices: NDArray[np.int64], names: tuple[str, ...]) -> Trace:
-    """Return the trace of the requests at these indices of two repetitions."""
+def _trace(reads: Reads, indices: NDArray[np.int64], names: tuple[str, ...]) -> Trace:
+    """Return the trace of the reads at these indices of two repetitions. Slices have the last numbers."""
+    import numpy as np
+
+    locality = reads.cached
     count, (both, objects) = len(locality.ids), locality.twice()
     ids = both[indices]
+    sizes_bytes = locality.sizes_bytes[objects[ids]]
     times_us = locality.times_us[indices % count] + indices // count * locality.period_us
-    return Trace(times_us, ids.astype("int32"), locality.sizes_bytes[objects[ids]], names)
+    if reads.touches is not None:
+        order = np.argsort(reads.touches.is_slice[objects], kind="stable")
+        number = np.empty_like(order)
+        number[order] = np.arange(len(order))
+        ids = number[ids]
+    return Trace(times_us, ids.astype("int32"), sizes_bytes, names)
+
+
+def _slices(reads: Reads) -> int:
+    """Return the number of slices in two repetitions."""
+    if reads.touches is None:
+        return 0
+    return int(reads.touches.is_slice[reads.cached.twice()[1]].sum())

@@ -123,7 +123,7 @@ def static_month(market: Market, copied_usd: Fraction | None) -> RunResult:
         copied_usd: Hit value for which objects are copied to S3 Express [USD]. If None, there is no directory bucket.
     """
     demand, setup, reads = market.demand, market.setup, own_reads(market.locality, market.setup)
-    missed = _reads_past_nodes(reads, setup, has_slices=_has_slices(market))
+    missed = _reads_past_nodes(reads, setup, has_slices=has_slices_on_nodes(market))
 
     def misses(mask: ReadMask, reaching: Fraction) -> Fraction:
         """Return the number of requests, estimated for a sample, but at most those that reach the tier."""
@@ -248,10 +248,10 @@ def add_express(
     )
 
 
-def _has_slices(market: Market) -> bool:
-    """Return whether slices pay on the market's always-on nodes."""
+def has_slices_on_nodes(market: Market) -> bool:
+    """Return whether slices pay on the market's nodes."""
     setup = market.setup
-    return setup.always_on_nodes > 0 and slice_pays(
+    return setup.nodes > 0 and slice_pays(
         setup.instance_type, is_same_zone=not setup.far_readers, wait_usd=market.usd_per_hit, sheet=market.prices
     )
 

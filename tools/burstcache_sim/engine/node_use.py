@@ -46,7 +46,7 @@ from burstcache_sim.engine.shared_world import (
     set_node,
     stop_node,
 )
-from burstcache_sim.policies.node_use import UseRow, weights_of
+from burstcache_sim.policies.node_use import MISSED_AGAIN_US, UseRow, weights_of
 
 _NONE = -1
 
@@ -93,6 +93,8 @@ class State(NamedTuple):
     seen_after: Integers
     seen_last: Integers  # per node: end of the list
     batch: Integers  # two elements: start and weight of the newest batch
+    first_slice: int  # keys from this number on are slices
+    missed_us: Integers  # per slice: time of the mark that its first miss leaves in its node
 
 
 def validate(row: UseRow, requests: int) -> None:
@@ -103,7 +105,7 @@ def validate(row: UseRow, requests: int) -> None:
             raise InvalidSettingError(f"redis_least_us {least_us}: expected a time from 0 to {MAX_TIME_US} us")
 
 
-def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State:
+def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int, slices: int) -> State:
     """Create the state for keys and nodes before the first request.
 
     Args:
@@ -111,6 +113,7 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
         sizes_bytes: The object's size at each request, ordered by key [bytes].
         keys: Number of keys.
         nodes: Number of nodes.
+        slices: Number of slices among the keys (the last ones).
     """
     rules = row.parameters
     of_nodes, of_keys = _rules(row)
@@ -118,7 +121,7 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
     has_lambda = row.has_relay and rules.key.ever_starts
     return State(
         nodes=_uses(of_nodes, nodes),
-        keys=_uses(of_keys, keys if has_lambda else 0),
+        keys=_uses(of_keys, keys - slices if has_lambda else 0),
         has_lambda=has_lambda,
         load_ratio=rules.load.ratio,
         load_daily_weight=rules.load.daily_weight,
@@ -134,12 +137,18 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int) -> State
         seen_after=np.full(keys, _NONE, np.int64),
         seen_last=np.full(nodes, _NONE, np.int64),
         batch=np.array([_NONE, 0], np.int64),
+        first_slice=keys - slices,
+        missed_us=np.full(slices, _NONE, np.int64),
     )
 
 
 @uncounted
 def decide(w: World, p: State, key: int, at_us: int, tier: int) -> int:
     """Record a hit on the node, or report another request. A reported repeat may boot the node."""
+    if key >= p.first_slice:
+        if tier != REDIS:
+            _miss_slice(w, p, key, at_us)
+        return NOTHING
     k = w.keys[key]
     node, weight = k.home, p.weights[k.seen - 1]
     state = w.nodes[node].state
@@ -273,6 +282,20 @@ def _note_seen(p: State, node: int, key: int) -> None:
     if last >= 0:
         p.seen_after[last] = key
     p.seen_last[node] = key
+
+
+@uncounted
+def _miss_slice(w: World, p: State, key: int, at_us: int) -> None:
+    """Store a slice in its running node at its second miss within a while."""
+    node = w.nodes[w.keys[key].home]
+    if node.state != RUNNING:
+        return
+    missed_us = p.missed_us[key - p.first_slice]
+    if missed_us >= node.since_us and at_us - missed_us < MISSED_AGAIN_US:
+        _take_in(w, key)
+        put(w, key)
+    else:
+        p.missed_us[key - p.first_slice] = at_us
 
 
 @inlined

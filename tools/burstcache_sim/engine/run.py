@@ -44,10 +44,13 @@ def run_compiled(
         One result per policy, in the same order, equal to the result of `world.simulate`.
 
     Raises:
-        InvalidSettingError: The arrivals are unsorted, a time is too large for 64-bit sums, or a key has no name.
+        InvalidSettingError: The arrivals are unsorted, a time is too large for 64-bit sums, a key has no name, or the
+            scenario has slices and a policy has no read-through entries.
     """
     if workers < 1:
         raise InvalidSettingError(f"workers {workers}: expected at least 1")
+    for policy in policies:
+        scenario.check_slices(policy)
     rows = [_row(policy, len(scenario.trace)) for policy in policies]
     preparations = [_preparation(row, scenario) for row in rows]
     replays = {prepare: prepare(scenario) for prepare in set(preparations)}
@@ -125,7 +128,9 @@ def _shared(scenario: Scenario) -> Replay:
             scenario.always_on,
         )
         engine = engine_of(type(row))
-        policy = engine.state_of(row, ordered_bytes, len(homes), scenario.nodes) if hasattr(engine, "state_of") else row
+        policy: NamedTuple = row
+        if hasattr(engine, "state_of"):
+            policy = engine.state_of(row, ordered_bytes, len(homes), scenario.nodes, scenario.slices)
         shared.replay(world, policy, t, key_ids, sizes_bytes, tiers)
         return totals
 

@@ -20,9 +20,11 @@ from burstcache.core.node_use import (
     interrupted,
     learn_hits,
 )
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.policies import POLICIES, UsePolicy
 from burstcache.core.policy import EVENT_LATENESS_US
 from burstcache.core.recency import is_repeat, should_record
+from burstcache.core.slices import MISSED_AGAIN_S
 from burstcache.core.worth import MICRO, TierPrices, Worth
 from burstcache_sim.policies.policy import THESIS_PRICES, Options, WorthPolicy
 from burstcache_sim.world.result import Tier
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 # Ignore bursts that ended longer ago than this when they are reported.
 _LATENESS_US = MIN_BATCH_AGE_US + EVENT_LATENESS_US
+MISSED_AGAIN_US = MISSED_AGAIN_S * US_PER_S
 _LEAST_RATE = Fraction(1, 50)
 _NEVER_WHOLE = 1 << 62  # a weight that no trace reaches
 
@@ -79,6 +82,7 @@ def _weights(saved: tuple[int, int, int], above: tuple[int, int, int], sizes_byt
 class _KeyMemory:
     use: KeyUse
     seen_us: int | None = None  # time at which the key was last recorded as seen
+    missed_us: int | None = None  # of a slice: time of the mark that its first miss leaves in its node
 
 
 @dataclass(slots=True)
@@ -130,6 +134,9 @@ class _NodeUsePolicy(WorthPolicy):
 
     def handle_request(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
         """Record a hit on the node. Report any other request, and boot the node if a repeated request makes it pay."""
+        if key.is_slice:
+            self._handle_slice(world, key, at_us, tier)
+            return
         node, memory = key.node, self._memory_of(key.node)
         weight = weight_of(self.parameters.worth, key.size_bytes)
         if tier == "R":
@@ -175,6 +182,16 @@ class _NodeUsePolicy(WorthPolicy):
             if key.node is node:
                 world.end_lambda(key, at_us)
         world.schedule_check(node, at_us + FIRST_CHECK_US)
+
+    def _handle_slice(self, world: World, key: Key, at_us: int, tier: Tier) -> None:
+        """Store a slice in its running node at its second miss within a while. Neither hits nor misses are reported."""
+        since_us, missed_us = key.node.since_us, key.memory.missed_us
+        if tier == "R" or since_us is None:
+            return
+        if missed_us is not None and missed_us >= since_us and at_us - missed_us < MISSED_AGAIN_US:
+            world.store_slice(key)
+        else:
+            key.memory.missed_us = at_us
 
     def _memory_of(self, node: Node) -> _NodeMemory:
         if node.memory is None:

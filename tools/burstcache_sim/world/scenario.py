@@ -24,8 +24,8 @@ class Scenario:
     """All inputs of a run except the policy.
 
     Raises:
-        InvalidSettingError: There is no node or no capacity, there are more always-on nodes than nodes, or the trace
-            lacks the sizes that a capacity or S3 Express needs.
+        InvalidSettingError: There is no node or no capacity, there are more always-on nodes than nodes or more slices
+            than keys, or the trace lacks the sizes that a capacity or S3 Express needs.
     """
 
     trace: Trace
@@ -35,12 +35,15 @@ class Scenario:
     timings: Timings = THESIS_TIMINGS
     always_on: int = 0  # number of nodes that run throughout (the first ones)
     express: ExpressRule | None = None  # decides on copies in S3 Express (None without S3 Express)
+    slices: int = 0  # number of slices of large objects among the keys (the last ones)
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
             raise InvalidSettingError(f"nodes {self.nodes}: expected at least 1")
         if not 0 <= self.always_on <= self.nodes:
             raise InvalidSettingError(f"always on {self.always_on}: expected from 0 to {self.nodes}, the nodes")
+        if not 0 <= self.slices <= len(self.trace.keys):
+            raise InvalidSettingError(f"slices {self.slices}: expected from 0 to {len(self.trace.keys)}, the keys")
         if self.capacity_bytes is not None and self.capacity_bytes < 1:
             raise InvalidSettingError(f"capacity {self.capacity_bytes} bytes: expected at least 1")
         if self.capacity_bytes is not None and self.trace.sizes_bytes is None:
@@ -54,8 +57,15 @@ class Scenario:
     @property
     def is_one_key(self) -> bool:
         """Whether the result depends only on the request times of one key."""
-        is_plain = self.capacity_bytes is None and self.express is None and not self.always_on
+        is_plain = self.capacity_bytes is None and self.express is None and not (self.always_on or self.slices)
         return self.trace.key_ids is None and is_plain
+
+    def check_slices(self, policy: object) -> None:
+        """Raise `InvalidSettingError` if there are slices and the policy's nodes take no read-through entries."""
+        if self.slices and not getattr(policy, "takes_guests", False):
+            raise InvalidSettingError(
+                f"slices {self.slices}: expected 0, since only policies with read-through entries have slices on nodes"
+            )
 
     def homes(self) -> NDArray[np.int64]:
         """Return each key's node, numbered from 0, by rendezvous hashing of its name."""

@@ -23,13 +23,19 @@ def simulate(policy: Decider, scenario: Scenario, *, has_log: bool = False) -> R
 
     Returns:
         Totals over all keys and nodes. `tiers` is in the order of the trace.
+
+    Raises:
+        InvalidSettingError: The scenario has slices, and the policy has no read-through entries.
     """
+    scenario.check_slices(policy)
+    homes = scenario.homes()
+    first_slice = len(homes) - scenario.slices
     nodes = [Node(index, LruStore(scenario.capacity_bytes)) for index in range(scenario.nodes)]
     for node in nodes[: scenario.always_on]:
         node.since_us, node.is_always_on = 0, True
     keys = [
-        Key(index, nodes[home], deque(maxlen=policy.window), policy.memory())
-        for index, home in enumerate(scenario.homes())
+        Key(index, nodes[home], deque(maxlen=policy.window), policy.memory(), is_slice=index >= first_slice)
+        for index, home in enumerate(homes)
     ]
     world = World(
         policy,

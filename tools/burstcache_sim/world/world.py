@@ -51,6 +51,7 @@ class Key:
     window: deque[int]  # the newest requests, oldest first [us]
     memory: Any = None  # the policy's state for the key
     size_bytes: int = 0
+    is_slice: bool = False  # a slice of a large object
     lambda_ready_us: int | None = None
     lambda_deadline_us: int | None = None
     lambda_ended_us: int | None = None  # the end of the last invocation
@@ -206,6 +207,10 @@ class World:
     def fill(self, key: Key) -> None:
         """Fill the key's running node with the object that a reader has just read from a lower tier."""
         self.books.fills += 1
+        key.node.store.put(key.index, key.size_bytes)
+
+    def store_slice(self, key: Key) -> None:
+        """Store a slice in its running node. Slices are neither fills nor loads, since nobody reports them."""
         key.node.store.put(key.index, key.size_bytes)
 
     def load(self, node: Node, keys: Sequence[Key]) -> None:
