@@ -1,8 +1,7 @@
-"""The program that announces a Redis node, as the template puts it on the instance: with a real Redis, and moto."""
+"""The program that announces a Redis node, with a real Redis, and moto."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
@@ -19,11 +18,14 @@ from burstcache_local.moto.server import MotoServer
 from burstcache_local.moto.services import Services
 from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.service import StepFunctions
+from support.node_machine import user_data
+from support.project import ROOT
 from support.servers import TlsRedis
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
 
+_PROGRAM = ROOT / "instance/burstcache_node.py"
 _TABLE, _HOST = "rows", "127.0.0.77"
 _BOOT = """{"QueryLanguage": "JSONata", "StartAt": "Boot", "States": {"Boot": {
     "Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
@@ -106,17 +108,12 @@ class Instance:
 
 
 @pytest.fixture
-def make_instance(resources: dict[str, Any], tmp_path: Path) -> Iterator[Callable[..., Instance]]:
+def make_instance(tmp_path: Path) -> Iterator[Callable[..., Instance]]:
     """Makes the instance of a test, with some of the program's times in place of its own."""
 
     def make(**seconds: float) -> Instance:
-        text = str(
-            resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
-        )
-        found = re.search(r"<<'ANNOUNCE'\n(.*?\n)ANNOUNCE\n", text, re.DOTALL)
-        assert found
         times = "".join(f"{name} = {value}\n" for name, value in seconds.items())
-        return Instance(found[1].replace("\n\nmain()\n", f"\n\n{times}main()\n"), tmp_path, closers)
+        return Instance(_PROGRAM.read_text().replace("\n\nmain()\n", f"\n\n{times}main()\n"), tmp_path, closers)
 
     with ExitStack() as closers:
         yield make
@@ -168,10 +165,7 @@ def test_instance_that_nobody_looks_after_ends_its_program_with_success(
 
     assert instance.power_on().wait(LIMIT_S) == 0
 
-    user_data = str(
-        resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
-    )
-    assert "SuccessAction=poweroff" in user_data
+    assert "SuccessAction=poweroff" in user_data(resources)
 
 
 def test_instance_that_the_janitor_looks_after_runs_on_until_it_stops_doing_so(
