@@ -293,10 +293,13 @@ check: lint types audit test ## develop: everything that must hold before a comm
 audit: setup ## develop: look for known vulnerabilities in what the locks install; without a network it says that it could not
 	$(BIN)/python .ci/audit $(LOCK) $(SAM_LOCK)
 
+SCRIPTS := $(wildcard instance/*.sh) .ci/run .ci/full deploy/gateway/lambda-extension
 lint: setup ## develop: check format, rules, imports and the template, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	@if test -x $(BIN)/shellcheck; then set -x; $(BIN)/shellcheck $(SCRIPTS); \
+	else echo "make: scripts are not linted: shellcheck has no wheel for this machine" >&2; fi
 	$(BIN)/python -m instance --check
 	$(BIN)/cfn-lint --regions eu-central-1 us-east-1 -- template.yaml examples/*/template.yaml
 

@@ -1,34 +1,38 @@
 #!/usr/bin/python3
 """Announce this node, and end half an hour after the last change of its row, when it is unattended."""
 
+from __future__ import annotations
+
 import os
 import socket
 import ssl
 import subprocess
 import time
+from collections.abc import Callable
+from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 PATIENCE_S, UNATTENDED_S, LOOK_EVERY_S, SAVE_EVERY_S = 150, 1800, 60, 300
-STATE = os.environ.get("STATE_PROGRAM")  # saves a database of state
-CLOSED = ("TaskTimedOut", "TaskDoesNotExist", "InvalidToken")  # the run has moved on
+STATE = os.environ.get("STATE_PROGRAM", "")  # saves a database of state
+CLOSED = ("TaskTimedOut", "TaskDoesNotExist", "InvalidToken")
 
 
-def redis_answers():
+def redis_answers() -> bool:
     """Return True if Redis answers within a second, even if only to refuse a command without a password."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE  # nobody else listens on this machine
     try:
-        with socket.create_connection((os.environ["REDIS_HOST"], 6379), 1) as plain:
-            with tls.wrap_socket(plain) as link:
-                link.sendall(b"PING\r\n")
-                return link.recv(1) != b""
+        with socket.create_connection((os.environ["REDIS_HOST"], 6379), 1) as plain, tls.wrap_socket(plain) as link:
+            link.sendall(b"PING\r\n")
+            return link.recv(1) != b""
     except OSError:
         return False
 
 
-def complete(send, **message):
+def complete(send: Callable[..., object], **message: str) -> None:
+    """Complete a task, unless its run has moved on."""
     try:
         send(**message)
     except ClientError as error:
@@ -36,7 +40,7 @@ def complete(send, **message):
             raise
 
 
-def announce(states, token):
+def announce(states: Any, token: str) -> None:
     """Complete the boot's task as soon as Redis answers, or fail it."""
     give_up_s = time.monotonic() + PATIENCE_S
     while not (ready := redis_answers()) and time.monotonic() < give_up_s:
@@ -49,12 +53,13 @@ def announce(states, token):
     print("announced" if ready else "Redis does not answer", flush=True)
 
 
-def main():
+def main() -> None:
     dynamodb, states = boto3.client("dynamodb"), boto3.client("stepfunctions")
     key = {"pk": {"S": "NODE#" + os.environ["NODE"]}, "sk": {"S": "NODE"}}
-    columns = "pk, sk, phase, deadline_at_us, attended_at_us, boot_token" + (STATE and ", save_token" or "")
-    attended_s, sign, announced = time.monotonic(), (), ""
-    answered, saved_s = "", time.monotonic()
+    columns = "pk, sk, phase, deadline_at_us, attended_at_us, boot_token" + (", save_token" if STATE else "")
+    attended_s = saved_s = time.monotonic()
+    sign: tuple[str | None, ...] = ()
+    announced = answered = ""
     while time.monotonic() - attended_s < UNATTENDED_S:
         wait_s = 2 if STATE else LOOK_EVERY_S
         try:
@@ -82,4 +87,5 @@ def main():
     print("nobody looks after this node: switching it off", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

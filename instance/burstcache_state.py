@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""Restore a database of state before its Redis starts, and save it as RUN-NUMBER.rdb, first on the volume, then in S3."""
+"""Restore a database of state before its Redis starts. Save it as RUN-NUMBER.rdb on the volume, then in S3."""
+
+from __future__ import annotations
 
 import fcntl
 import hashlib
@@ -7,6 +9,7 @@ import os
 import socket
 import sys
 import time
+from typing import Any
 
 import boto3
 from botocore.config import Config
@@ -17,7 +20,7 @@ DUMP = FOLDER + "/dump.rdb"  # Redis's own. Links keep-NAME to it wait for their
 s3 = boto3.client("s3")
 
 
-def only_once(params, **_):
+def only_once(params: dict[str, Any], **_: object) -> None:
     params["headers"]["If-None-Match"] = "*"
 
 
@@ -26,14 +29,14 @@ for call in ("PutObject", "CompleteMultipartUpload"):
 
 
 class Redis:
-    def __init__(self):
+    def __init__(self) -> None:
         self.link = socket.socket(socket.AF_UNIX)
         self.link.connect(os.environ["STATE_SOCKET"])
         self.file = self.link.makefile("rb")
         with open(os.environ["STATE_KEEPER"]) as password:
             self.ask("AUTH", "keeper", password.read().strip())
 
-    def ask(self, *words):
+    def ask(self, *words: str) -> str:
         self.link.sendall(b"*%d\r\n" % len(words))
         self.link.sendall(b"".join(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in words))
         line = self.file.readline()
@@ -42,7 +45,7 @@ class Redis:
         return self.file.read(int(line[1:]) + 2).decode() if line[:1] == b"$" else ""
 
 
-def digest(path):
+def digest(path: str) -> str:
     sha = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
@@ -50,42 +53,42 @@ def digest(path):
     return sha.hexdigest()
 
 
-def settle():
+def settle() -> None:
     """Flush the folder's entries to the volume."""
     folder = os.open(FOLDER, os.O_RDONLY)
     os.fsync(folder)
     os.close(folder)
 
 
-def replace_link(old, new):
+def replace_link(old: str, new: str) -> None:
     if os.path.exists(new):
         os.remove(new)
     os.link(old, new)
 
 
-def in_s3():
+def in_s3() -> list[str]:
     """Return the names of the snapshots in S3, oldest first."""
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=NODE + "/")
     return sorted(each["Key"].partition("/")[2] for page in pages for each in page.get("Contents", ()))
 
 
-def links(kind):
+def links(kind: str) -> dict[str, str]:
     """Return the volume's links `keep-` or `saved-` by the names of their snapshots, oldest first."""
     found = [name for name in sorted(os.listdir(FOLDER)) if name.startswith(kind)]
-    return {name[len(kind):]: FOLDER + "/" + name for name in found}
+    return {name[len(kind) :]: FOLDER + "/" + name for name in found}
 
 
-def next_name(run):
+def next_name(run: str) -> str:
     names = [*links("keep-"), *links("saved-")]
     try:
         names += in_s3()
     except Exception as error:
         print(error, flush=True)  # the volume has its own names; the upload detects those of other instances
     numbers = [int(name[-10:-4]) for name in names if name[:-11] == run]
-    return "%s-%06d.rdb" % (run, max(numbers, default=0) + 1)
+    return f"{run}-{max(numbers, default=0) + 1:06d}.rdb"
 
 
-def upload(name, path):
+def upload(name: str, path: str) -> None:
     """Put a snapshot into S3, under the next name if another snapshot has its own."""
     sha = digest(path)
     extra = {"Metadata": {"sha256": sha, "size": str(os.path.getsize(path))}}
@@ -97,7 +100,8 @@ def upload(name, path):
         if s3.head_object(Bucket=BUCKET, Key=NODE + "/" + name)["Metadata"].get("sha256") != sha:
             other = next_name(name[:-11])
             os.rename(path, FOLDER + "/keep-" + other)
-            return upload(other, FOLDER + "/keep-" + other)
+            upload(other, FOLDER + "/keep-" + other)
+            return
     older = links("saved-").values()
     os.replace(path, FOLDER + "/saved-" + name)
     for each in older:
@@ -107,14 +111,14 @@ def upload(name, path):
         s3.delete_object(Bucket=BUCKET, Key=NODE + "/" + old)
 
 
-def run_of_row():
+def run_of_row() -> str:
     key = {"pk": {"S": "NODE#" + NODE}, "sk": {"S": "NODE"}}
     get = boto3.client("dynamodb").get_item
     row = get(TableName=os.environ["TABLE"], Key=key, ProjectionExpression="pk, sk, generation", ConsistentRead=True)
-    return "%015d" % int(row["Item"]["generation"]["N"])
+    return f"{int(row['Item']['generation']['N']):015d}"
 
 
-def save(last):
+def save(last: bool) -> None:
     """Save changes. Before a stop (`last`) shut out holders first, so that no write follows."""
     redis = Redis()
     if last:
@@ -140,7 +144,7 @@ def save(last):
         count("StateSaves")
 
 
-def count(metric):
+def count(metric: str) -> None:
     hurried = Config(connect_timeout=2, read_timeout=5, retries={"max_attempts": 0})  # a metric delays nothing
     dimensions = [{"Name": "Stack", "Value": os.environ["STACK"]}]
     data = [{"MetricName": metric, "Dimensions": dimensions, "Value": 1, "Unit": "Count"}]
@@ -150,14 +154,14 @@ def count(metric):
         print(error, flush=True)
 
 
-def fetch(name, path):
+def fetch(name: str, path: str) -> bool:
     """Download a snapshot from S3. Return True if it is whole."""
     meta = s3.head_object(Bucket=BUCKET, Key=NODE + "/" + name)["Metadata"]
     s3.download_file(BUCKET, NODE + "/" + name, path)
     return (digest(path), str(os.path.getsize(path))) == (meta.get("sha256"), meta.get("size"))
 
 
-def restore():
+def restore() -> None:
     """Give Redis the newest whole snapshot, once per boot: a restarted server has a newer dump."""
     if os.path.exists(os.environ["STATE_MARK"]):
         return
@@ -175,17 +179,25 @@ def restore():
         break
     else:
         if names:
-            raise OSError("none of %d snapshots is whole" % len(names))
+            raise OSError(f"none of {len(names)} snapshots is whole")
         if os.path.exists(DUMP):
             os.remove(DUMP)
     settle()
     open(os.environ["STATE_MARK"], "w").close()
 
 
-lock = open(FOLDER + "/lock", "w")
-fcntl.flock(lock, fcntl.LOCK_EX)  # a stop may coincide with the save of every five minutes
-try:
-    restore() if sys.argv[1] == "restore" else save(sys.argv[2:] == ["last"])
-except Exception:
-    count("StateSaveFailures")
-    raise
+def main() -> None:
+    with open(FOLDER + "/lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a stop may coincide with the save of every five minutes
+        try:
+            if sys.argv[1] == "restore":
+                restore()
+            else:
+                save(sys.argv[2:] == ["last"])
+        except Exception:
+            count("StateSaveFailures")
+            raise
+
+
+if __name__ == "__main__":
+    main()

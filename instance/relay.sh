@@ -1,3 +1,4 @@
+#!/bin/sh
 set -eu
 umask 077
 host="${RELAY_HOST:-[::]}"

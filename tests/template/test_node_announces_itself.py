@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +25,12 @@ from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
 
-_PROGRAM = ROOT / "instance/burstcache_node.py"
+_RUNNER = """
+import json, sys
+import burstcache_node
+vars(burstcache_node).update(json.loads(sys.argv[1]))
+burstcache_node.main()
+"""
 _TABLE, _HOST = "rows", "127.0.0.77"
 _BOOT = """{"QueryLanguage": "JSONata", "StartAt": "Boot", "States": {"Boot": {
     "Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
@@ -35,9 +40,8 @@ _BOOT = """{"QueryLanguage": "JSONata", "StartAt": "Boot", "States": {"Boot": {
 class Instance:
     """A machine on which the program runs, and the services that it asks."""
 
-    def __init__(self, program: str, folder: Path, closers: ExitStack) -> None:
-        self._path, self._closers = folder / "announce.py", closers
-        self._path.write_text(program)
+    def __init__(self, seconds: Mapping[str, float], closers: ExitStack) -> None:
+        self._seconds, self._closers = seconds, closers
         self.redis = TlsRedis(6379, host=_HOST)
         closers.callback(self.redis.kill)
         loop = LoopThread()
@@ -98,22 +102,22 @@ class Instance:
             "AWS_DEFAULT_REGION": self._services.region,
             "AWS_ENDPOINT_URL": self._services.cloud_url,
             "NODE": "node-1",
+            "PYTHONPATH": str(ROOT / "instance"),
             "REDIS_HOST": _HOST,
             "TABLE": _TABLE,
         }
-        process = subprocess.Popen([sys.executable, self._path], env=variables)
+        process = subprocess.Popen([sys.executable, "-c", _RUNNER, json.dumps(self._seconds)], env=variables)
         self._closers.callback(process.wait, LIMIT_S)
         self._closers.callback(process.terminate)
         return process
 
 
 @pytest.fixture
-def make_instance(tmp_path: Path) -> Iterator[Callable[..., Instance]]:
+def make_instance() -> Iterator[Callable[..., Instance]]:
     """Makes the instance of a test, with some of the program's times in place of its own."""
 
     def make(**seconds: float) -> Instance:
-        times = "".join(f"{name} = {value}\n" for name, value in seconds.items())
-        return Instance(_PROGRAM.read_text().replace("\n\nmain()\n", f"\n\n{times}main()\n"), tmp_path, closers)
+        return Instance(seconds, closers)
 
     with ExitStack() as closers:
         yield make

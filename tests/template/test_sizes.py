@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from custom_resources.certificate import issue_certificate
 from support.node_machine import user_data
-from support.project import ROOT
 
 _STACK = "s" * 128  # CloudFormation's limit
 _REGION = "ap-southeast-2"  # none is longer
@@ -131,13 +127,6 @@ def test_the_program_of_a_database_fits_into_a_parameter(resources: dict[str, An
     assert program["Tier"] == "Advanced"
     assert len(program["Value"].encode()) <= 8 * 1024
     assert "{{" not in program["Value"]  # Systems Manager takes it for the name of another parameter
-
-
-@pytest.mark.parametrize("program", ["burstcache_node.py", "burstcache_state.py"])
-def test_programs_of_an_instance_are_in_the_python_of_its_system(program: str) -> None:
-    text = (ROOT / "instance" / program).read_text()
-
-    assert ast.parse(text, feature_version=(3, 9))  # Amazon Linux 2023 keeps to it
 
 
 def test_the_environment_of_a_function_fits_into_what_lambda_takes(
