@@ -40,15 +40,15 @@ def embed(template: str, folder: Path = _FOLDER) -> str:
     return _HEREDOC.sub(heredoc, _BLOCK.sub(block, template))
 
 
-def main(arguments: list[str]) -> str:
-    """Write or check the template, and return an error message, empty for success."""
-    template = _TEMPLATE.read_text("utf-8")
+def main(arguments: list[str], path: Path = _TEMPLATE) -> str | None:
+    """Write or check the template, and return an error message, None for success."""
+    template = path.read_text("utf-8")
     embedded = embed(template)
-    if arguments == ["--check"]:
-        return "" if embedded == template else "template.yaml differs from instance/: `make template` writes it"
     if embedded != template:
-        _TEMPLATE.write_text(embedded, "utf-8")
-    return ""
+        if arguments == ["--check"]:
+            return f"{path.name} differs from instance/: `make template` writes it"
+        path.write_text(embedded, "utf-8")
+    return None
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from instance.__main__ import embed
+from instance.__main__ import embed, main
 from support.node_machine import user_data
 from support.project import ROOT
 
@@ -67,6 +67,18 @@ def test_a_changed_program_replaces_its_old_text_alone(text: str, tmp_path: Path
     assert re.search(r"^( +)first\n\n\1  second\n", changed, re.MULTILINE)
     assert len(text.splitlines()) - len(changed.splitlines()) == len((_FOLDER / name).read_text().splitlines()) - 3
     assert embed(changed) == text
+
+
+def test_a_template_that_differs_fails_its_check_until_it_is_written(text: str, tmp_path: Path) -> None:
+    template = tmp_path / "template.yaml"
+    template.write_text(text.replace("exec nats-server", "exec another-server"))
+
+    before = main(["--check"], template)
+    main([], template)
+
+    assert before == "template.yaml differs from instance/: `make template` writes it"
+    assert main(["--check"], template) is None
+    assert template.read_text() == text
 
 
 def test_a_program_in_user_data_has_nothing_that_cloudformation_would_substitute(text: str, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from burstcache_local.moto.services import Services
 
 REDIS_PORT = 6379
 SERVER_PORT = 6380  # of the plaintext server behind the TLS front; on AWS, Redis listens only on REDIS_PORT
-_MEMORY_SHARE = 0.75  # Redis's share of the instance's memory, as in the template's user data
+_MEMORY_SHARE = 0.75  # Redis's share of the instance's memory, as in `instance/set_up_redis.sh`
 _READY_LIMIT_S = 10.0
 _STOP_GRACE_S = 5.0
 _RESTART_S = 1.0  # RestartSec of the services in the template's user data
