@@ -27,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format template types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -293,19 +293,27 @@ check: lint types audit test ## develop: everything that must hold before a comm
 audit: setup ## develop: look for known vulnerabilities in what the locks install; without a network it says that it could not
 	$(BIN)/python .ci/audit $(LOCK) $(SAM_LOCK)
 
+SCRIPTS := $(wildcard instance/*.sh) .ci/run .ci/full deploy/gateway/lambda-extension
 lint: setup ## develop: check format, rules, imports and the template, changing nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	@if test -x $(BIN)/shellcheck; then set -x; $(BIN)/shellcheck $(SCRIPTS); \
+	else echo "make: scripts are not linted: shellcheck has no wheel for this machine" >&2; fi
+	$(BIN)/python -m instance --check
 	$(BIN)/cfn-lint --regions eu-central-1 us-east-1 -- template.yaml examples/*/template.yaml
 
 format: setup ## develop: format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python -m instance
+
+template: setup ## develop: write the programs in instance/ into template.yaml, as `make format` does, too
+	$(BIN)/python -m instance
 
 types: setup ## develop: check the types of everything written in Python
 	$(BIN)/mypy
 
 clean: ## develop: remove .venv, caches and what a local run left
 	rm -rf $(VENV) $(SAM_VENV) $(CLIENTS_VENV) $(CLIENTS)/node/node_modules build .aws-sam examples/*/.aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
-	find src cloudformation tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src cloudformation instance tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +

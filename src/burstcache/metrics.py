@@ -48,7 +48,7 @@ PROMOTIONS = Metric("Promotions", "Count")  # of keys into Redis
 NODE_SECONDS = Metric("NodeSeconds", "Seconds")  # runtime of the nodes' instances
 COST_USD = Metric("EstimatedCostUsd", "None", "Tier", ("lambda", "redis"))  # of cache functions' and nodes' time
 OVERDUE_NODES = Metric("OverdueNodes", "Count")  # running without an owner, as found by the janitor
-# Instances of state databases send these two with an API call (`template.yaml`, StateProgram).
+# Instances of state databases send these two with an API call (`instance/burstcache_state.py`).
 STATE_SAVES = Metric("StateSaves", "Count")  # snapshots stored in S3
 STATE_SAVE_FAILURES = Metric("StateSaveFailures", "Count")  # failed attempts to save or restore
 

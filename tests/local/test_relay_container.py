@@ -23,7 +23,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from custom_resources.certificate import ServerCertificate, issue_certificate
-from support.project import template
+from support.project import ROOT, template
 from support.waiting import LIMIT_S, free_ports, until
 
 # nats-py wraps its connection in TLS and forgets to close what it has wrapped.
@@ -34,6 +34,7 @@ pytestmark = [
 _T = TypeVar("_T")
 _PASSWORDS = {"proxy": "proxyPassword1", "cache": "007", "control": "controlPassword3"}  # quoted, or 007 is a number
 _FORBIDDEN = "forbidden.to.all"
+_SCRIPT = ROOT / "instance/relay.sh"
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def resources() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def relay(resources: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
+def relay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
     programs = str(Path(sys.executable).parent)
     path = os.pathsep.join([programs, os.environ["PATH"]])
     if not shutil.which("nats-server", path=path):
@@ -95,8 +96,7 @@ def relay(resources: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
         "RELAY_TLS_PEM": pem,
         **{f"RELAY_{user.upper()}_PASSWORD": password for user, password in _PASSWORDS.items()},
     }
-    _, *arguments = container(resources)["EntryPoint"]
-    process = subprocess.Popen(["/bin/sh", *arguments], env=environment, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(["/bin/sh", _SCRIPT], env=environment, stderr=subprocess.DEVNULL)
     try:
         until(lambda: is_healthy(f"http://127.0.0.1:{monitor_port}/healthz", process))
         yield Relay(port, certificate, folder)
@@ -231,9 +231,10 @@ def test_the_relays_key_is_readable_by_nobody_else(relay: Relay) -> None:
 
 def test_the_container_gets_every_variable_that_the_script_needs(resources: dict[str, Any]) -> None:
     definition = container(resources)
-    script = definition["EntryPoint"][2]
+    script = _SCRIPT.read_text()
 
     given = {secret["Name"] for secret in definition["Secrets"]}
 
     assert all(f"${name}" in script for name in given)
+    assert definition["EntryPoint"][:-1] == ["sh", "-c"]
     assert definition["Image"].endswith("-alpine")  # the plain image has no shell

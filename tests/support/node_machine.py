@@ -15,6 +15,7 @@ from typing import Any
 from burstcache.adapters.redis_connection import SERVER_NAME
 from burstcache_local.machines.redis_binary import redis_binary
 from custom_resources.certificate import issue_certificate
+from support.project import ROOT
 from support.waiting import LIMIT_S, free_port, wait_for_port
 
 PASSWORDS = {"reader": "correctHorse", "control": "batteryStaple", "holder": "letMeIn", "keeper": "safeAndSound"}
@@ -28,7 +29,7 @@ SECRETS = {
 }
 _STAND_INS = {
     "dnf": 'test "$1" = clean || test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
-    "env": 'cat "$MACHINE/secrets/${*: -2:1}/${*: -1}"',
+    "burstcache-secret": 'cat "$MACHINE/secrets/$1/$2"',
     "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo "$NODE" ;;'
     ' *burstcache-state) test "$PERSISTENCE" || exit 22; echo "$PERSISTENCE" ;; *) echo token ;; esac',
     "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
@@ -46,13 +47,10 @@ def user_data(resources: dict[str, Any]) -> str:
     )
 
 
-def set_up(
-    resources: dict[str, Any], machine: Path, service: str, *, node: str = "node-3", persistence: str = ""
-) -> None:
+def set_up(machine: Path, service: str, *, node: str = "node-3", persistence: str = "") -> None:
     """Run the set-up twice, since an interrupted one is run again.
 
     Args:
-        resources: The template's resources.
         machine: An empty folder.
         service: The only server package that can be installed.
         node: The name in the instance's tag. A database's begins with `state-`.
@@ -81,14 +79,12 @@ def set_up(
         "PERSISTENCE": persistence,
     }
     for _ in range(2):
-        subprocess.run(["bash", "-c", _script(resources, machine)], env=environment, check=True, timeout=LIMIT_S)
+        subprocess.run(["bash", "-c", _script(machine)], env=environment, check=True, timeout=LIMIT_S)
 
 
-def _script(resources: dict[str, Any], machine: Path) -> str:
-    """Return the set-up script within the user data, with its paths moved into a folder."""
-    match = re.search(r"<<'SETUP'\n(.*?)\nSETUP\n", user_data(resources), re.DOTALL)
-    assert match
-    script = match[1].replace("${AWS::Region}", "eu-central-1").replace("${AWS::StackName}", "stack")
+def _script(machine: Path) -> str:
+    """Return the set-up script, with its paths moved into a folder."""
+    script = (ROOT / "instance/set_up_redis.sh").read_text()
     return re.sub(r"(?<![\w/])/(etc|usr/local|var)/", rf"{machine}/\1/", script)
 
 

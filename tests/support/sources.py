@@ -8,7 +8,8 @@ from pathlib import Path
 from support.project import ROOT
 
 _FOLDERS = (
-    "src", "cloudformation", "tools", "tests", "benchmarks", "research", "examples", "docs", "events", "statemachines",
+    "src", "cloudformation", "instance", "tools", "tests", "benchmarks", "research", "examples", "docs", "events",
+    "statemachines",
 )  # fmt: skip
 
 

@@ -21,11 +21,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from burstcache_local.machines.redis_binary import redis_binary
-from burstcache_local.template import read
 from support.project import ROOT
 from support.waiting import LIMIT_S, free_port, until, wait_for_port
 
 TABLE, PASSWORD = "rows", "secret"
+_PROGRAM = ROOT / "instance/burstcache_state.py"
 _KEYS = [f"key-{number}" for number in range(20)]
 
 # Runs the program in forks, so that boto3 is imported only once. Counts the executed lines and can die at any of them.
@@ -72,12 +72,6 @@ for line in sys.stdin:
 """
 
 
-def program_text() -> str:
-    """Return the program that the template installs on an instance."""
-    value = read.read(ROOT / "template.yaml")["Resources"]["StateProgram"]["Properties"]["Value"]
-    return str(value)
-
-
 class Program:
     """Runner of the instance's program in forks of one process, and the program's AWS."""
 
@@ -106,8 +100,6 @@ class Program:
         return boto3.client(service, endpoint_url=self.endpoint_url, **keys)
 
     def _start_runner(self) -> subprocess.Popen[str]:
-        program = self.root / "program.py"
-        program.write_text(program_text())
         variables = {
             "AWS_ACCESS_KEY_ID": "id",
             "AWS_SECRET_ACCESS_KEY": "secret",
@@ -115,7 +107,7 @@ class Program:
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "AWS_MAX_ATTEMPTS": "1",
         }
-        command = [sys.executable, "-c", _RUNNER, str(program)]
+        command = [sys.executable, "-c", _RUNNER, str(_PROGRAM)]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, stderr=self.log, text=True)
 

@@ -21,7 +21,7 @@ _NAMELESS = re.compile(r"simulator's rules|design rule|protocol's table|\(rule \
 # What a bare "section 4.2" is a section of; `docs/understand/papers.md` names the papers.
 _SOURCES = re.compile(r"thesis|Buner 2022|Wang 2020|Kumar 2022|Rosa 2022|RFC \d+", re.IGNORECASE)
 _SECTION = re.compile(r"\b(?:sections?|appendix|chapter) [A-Z]?[\d.]*\d")
-_FILE = re.compile(r"`((?:src|tools|tests|benchmarks|statemachines|events)/[\w./-]+\.\w+)`")
+_FILE = re.compile(r"`((?:src|tools|tests|benchmarks|statemachines|events|instance)/[\w./-]+\.\w+)`")
 _TEST = re.compile(r"`(test_\w+)`")
 
 

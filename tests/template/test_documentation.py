@@ -20,7 +20,7 @@ from support.sources import sources
 
 _DOCUMENTS = [path.relative_to(ROOT) for path in sources(".md") if "tests" not in path.parts]
 _PATH = re.compile(
-    r"`((?:src/|tools/|docs/|tests/|benchmarks/|research/|events/|statemachines/)[\w./*-]*|Makefile|[\w-]+\.(?:yaml|toml))`"
+    r"`((?:src/|tools/|docs/|tests/|benchmarks/|research/|events/|statemachines/|instance/)[\w./*-]*|Makefile|[\w-]+\.(?:yaml|toml))`"
 )
 _MEASUREMENTS = sorted(path.name for path in (ROOT / "docs/evidence/measurements").glob("*.md"))
 _MEASURED_AT = re.compile(r"^Measured at `([0-9a-f]{8})`\.$", re.MULTILINE)

@@ -1,14 +1,13 @@
-"""The program that announces a Redis node, as the template puts it on the instance: with a real Redis, and moto."""
+"""The program that announces a Redis node, with a real Redis, and moto."""
 
 from __future__ import annotations
 
-import re
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,19 @@ from burstcache_local.moto.server import MotoServer
 from burstcache_local.moto.services import Services
 from burstcache_local.stepfunctions.http import HttpApi
 from burstcache_local.stepfunctions.service import StepFunctions
+from support.node_machine import user_data
+from support.project import ROOT
 from support.servers import TlsRedis
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
 
+_RUNNER = """
+import json, sys
+import burstcache_node
+vars(burstcache_node).update(json.loads(sys.argv[1]))
+burstcache_node.main()
+"""
 _TABLE, _HOST = "rows", "127.0.0.77"
 _BOOT = """{"QueryLanguage": "JSONata", "StartAt": "Boot", "States": {"Boot": {
     "Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
@@ -33,9 +40,8 @@ _BOOT = """{"QueryLanguage": "JSONata", "StartAt": "Boot", "States": {"Boot": {
 class Instance:
     """A machine on which the program runs, and the services that it asks."""
 
-    def __init__(self, program: str, folder: Path, closers: ExitStack) -> None:
-        self._path, self._closers = folder / "announce.py", closers
-        self._path.write_text(program)
+    def __init__(self, seconds: Mapping[str, float], closers: ExitStack) -> None:
+        self._seconds, self._closers = seconds, closers
         self.redis = TlsRedis(6379, host=_HOST)
         closers.callback(self.redis.kill)
         loop = LoopThread()
@@ -96,27 +102,22 @@ class Instance:
             "AWS_DEFAULT_REGION": self._services.region,
             "AWS_ENDPOINT_URL": self._services.cloud_url,
             "NODE": "node-1",
+            "PYTHONPATH": str(ROOT / "instance"),
             "REDIS_HOST": _HOST,
             "TABLE": _TABLE,
         }
-        process = subprocess.Popen([sys.executable, self._path], env=variables)
+        process = subprocess.Popen([sys.executable, "-c", _RUNNER, json.dumps(self._seconds)], env=variables)
         self._closers.callback(process.wait, LIMIT_S)
         self._closers.callback(process.terminate)
         return process
 
 
 @pytest.fixture
-def make_instance(resources: dict[str, Any], tmp_path: Path) -> Iterator[Callable[..., Instance]]:
+def make_instance() -> Iterator[Callable[..., Instance]]:
     """Makes the instance of a test, with some of the program's times in place of its own."""
 
     def make(**seconds: float) -> Instance:
-        text = str(
-            resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
-        )
-        found = re.search(r"<<'ANNOUNCE'\n(.*?\n)ANNOUNCE\n", text, re.DOTALL)
-        assert found
-        times = "".join(f"{name} = {value}\n" for name, value in seconds.items())
-        return Instance(found[1].replace("\n\nmain()\n", f"\n\n{times}main()\n"), tmp_path, closers)
+        return Instance(seconds, closers)
 
     with ExitStack() as closers:
         yield make
@@ -168,10 +169,7 @@ def test_instance_that_nobody_looks_after_ends_its_program_with_success(
 
     assert instance.power_on().wait(LIMIT_S) == 0
 
-    user_data = str(
-        resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
-    )
-    assert "SuccessAction=poweroff" in user_data
+    assert "SuccessAction=poweroff" in user_data(resources)
 
 
 def test_instance_that_the_janitor_looks_after_runs_on_until_it_stops_doing_so(

@@ -24,10 +24,10 @@ def service(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory, service: str, resources: dict[str, Any]) -> Path:
+def machine(tmp_path_factory: pytest.TempPathFactory, service: str) -> Path:
     """A machine on which the set-up has run, to be looked at; only the package `service` could be installed."""
     machine = tmp_path_factory.mktemp(service)
-    set_up(resources, machine, service)
+    set_up(machine, service)
     return machine
 
 
@@ -91,8 +91,8 @@ def test_the_service_reads_our_configuration_once(machine: Path, service: str) -
 
 
 @pytest.mark.slow
-def test_redis_keeps_a_cache_and_nothing_on_disk(tmp_path: Path, resources: dict[str, Any], service: str) -> None:
-    set_up(resources, tmp_path, service)
+def test_redis_keeps_a_cache_and_nothing_on_disk(tmp_path: Path, service: str) -> None:
+    set_up(tmp_path, service)
     names = ("maxmemory-policy", "save", "appendonly", "bind", "maxmemory")
 
     with (
@@ -109,10 +109,8 @@ def test_redis_keeps_a_cache_and_nothing_on_disk(tmp_path: Path, resources: dict
 
 @pytest.mark.slow
 @pytest.mark.parametrize("persistence", ["none", "rdb", "aof"])
-def test_redis_of_a_database_of_state_evicts_nothing(
-    tmp_path: Path, resources: dict[str, Any], persistence: str
-) -> None:
-    set_up(resources, tmp_path, "valkey", node="state-orders", persistence=persistence)
+def test_redis_of_a_database_of_state_evicts_nothing(tmp_path: Path, persistence: str) -> None:
+    set_up(tmp_path, "valkey", node="state-orders", persistence=persistence)
 
     with (
         serving(tmp_path, "valkey") as port,
@@ -126,9 +124,9 @@ def test_redis_of_a_database_of_state_evicts_nothing(
 
 @pytest.mark.parametrize("persistence", ["none", "rdb", "aof"])
 def test_only_a_database_of_state_that_keeps_snapshots_has_the_program_for_them(
-    tmp_path: Path, resources: dict[str, Any], persistence: str
+    tmp_path: Path, persistence: str
 ) -> None:
-    set_up(resources, tmp_path, "valkey", node="state-orders", persistence=persistence)
+    set_up(tmp_path, "valkey", node="state-orders", persistence=persistence)
 
     program, password = tmp_path / "usr/local/sbin/burstcache-state", tmp_path / "etc/burstcache-keeper"
     modes = [each.stat().st_mode & 0o777 for each in (program, password) if each.exists()]
@@ -143,11 +141,9 @@ def holds_password(path: Path) -> bool:
     return any(password in text for password in PASSWORDS.values())
 
 
-def test_a_database_of_state_that_cannot_learn_how_it_is_kept_is_not_set_up_as_a_cache(
-    tmp_path: Path, resources: dict[str, Any]
-) -> None:
+def test_a_database_of_state_that_cannot_learn_how_it_is_kept_is_not_set_up_as_a_cache(tmp_path: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        set_up(resources, tmp_path, "valkey", node="state-orders", persistence="")
+        set_up(tmp_path, "valkey", node="state-orders", persistence="")
 
     assert not (tmp_path / "var/lib/redis-is-set-up").exists()
 
@@ -168,12 +164,12 @@ def test_the_passwords_themselves_are_nowhere_on_the_machine(machine: Path) -> N
 
 @pytest.mark.parametrize("secret", ["redis/reader", "redis/control", "redis/tls"])
 def test_a_set_up_without_one_of_its_secrets_has_failed(
-    tmp_path: Path, resources: dict[str, Any], monkeypatch: pytest.MonkeyPatch, secret: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:
     monkeypatch.delitem(SECRETS, secret)
 
     with pytest.raises(subprocess.CalledProcessError):
-        set_up(resources, tmp_path, "valkey")
+        set_up(tmp_path, "valkey")
 
     assert not (tmp_path / "var/lib/redis-is-set-up").exists()
 
@@ -209,10 +205,8 @@ def test_user_data_is_shell(resources: dict[str, Any]) -> None:
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def test_a_database_of_state_is_restored_before_its_server_starts_and_saved_before_it_ends(
-    tmp_path: Path, resources: dict[str, Any]
-) -> None:
-    set_up(resources, tmp_path, "valkey", node="state-orders", persistence="rdb")
+def test_a_database_of_state_is_restored_before_its_server_starts_and_saved_before_it_ends(tmp_path: Path) -> None:
+    set_up(tmp_path, "valkey", node="state-orders", persistence="rdb")
 
     unit = (tmp_path / "etc/systemd/system/valkey.service.d/state.conf").read_text().splitlines()
     environment = (tmp_path / "etc/burstcache-state.env").read_text().splitlines()

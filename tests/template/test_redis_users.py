@@ -72,9 +72,9 @@ def bring(node: RedisObjects, hash_: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory, resources: dict[str, Any]) -> Iterator[int]:
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     machine = tmp_path_factory.mktemp("machine")
-    set_up(resources, machine, "valkey")
+    set_up(machine, "valkey")
     with serving(machine, "valkey") as port:
         yield port
 
@@ -191,10 +191,10 @@ def test_a_password_of_another_user_is_refused_by_name(port: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory, resources: dict[str, Any]) -> Iterator[int]:
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a database of state."""
     machine = tmp_path_factory.mktemp("database")
-    set_up(resources, machine, "valkey", node="state-orders", persistence="rdb")
+    set_up(machine, "valkey", node="state-orders", persistence="rdb")
     with serving(machine, "valkey") as port:
         yield port
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from datetime import UTC, datetime
 from typing import Any
-
-import pytest
 
 from custom_resources.certificate import issue_certificate
 from support.node_machine import user_data
@@ -118,13 +115,6 @@ def test_the_template_fits_into_what_cloudformation_takes(text: str, cloudformat
     assert len(text.encode()) <= 1_000_000
 
 
-def programs_of_instances(resources: dict[str, Any]) -> list[str]:
-    """Return the programs in Python that instances run."""
-    announce = re.search(r"<<'ANNOUNCE'\n(.*?)\nANNOUNCE\n", user_data(resources), re.DOTALL)
-    assert announce
-    return [announce[1], resources["StateProgram"]["Properties"]["Value"]]
-
-
 def test_user_data_fits_into_what_ec2_takes(resources: dict[str, Any]) -> None:
     text = longest({"Fn::Sub": user_data(resources)})
 
@@ -137,13 +127,6 @@ def test_the_program_of_a_database_fits_into_a_parameter(resources: dict[str, An
     assert program["Tier"] == "Advanced"
     assert len(program["Value"].encode()) <= 8 * 1024
     assert "{{" not in program["Value"]  # Systems Manager takes it for the name of another parameter
-
-
-@pytest.mark.parametrize("part", [0, 1], ids=["node", "database"])
-def test_programs_of_an_instance_are_in_the_python_of_its_system(resources: dict[str, Any], part: int) -> None:
-    program = programs_of_instances(resources)[part]
-
-    assert ast.parse(program, feature_version=(3, 9))  # Amazon Linux 2023 keeps to it
 
 
 def test_the_environment_of_a_function_fits_into_what_lambda_takes(

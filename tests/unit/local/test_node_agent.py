@@ -84,7 +84,7 @@ def test_an_instance_that_stops_while_the_agent_ends_hangs_up_once(
     monkeypatch.setattr(nodes, "_DRAIN_S", LIMIT_S)
     monkeypatch.setattr(nodes, "_secret", lambda *names: pem)
     instance = Instance()
-    instance.user_data = "secret redis tls > burstcache.pem"
+    instance.user_data = "burstcache-secret redis tls > burstcache.pem"
     agent.enter(instance, "pending")
     until(lambda: instance.state == "running")
     agent.enter(instance, "stopping")

@@ -33,7 +33,7 @@ from burstcache_local.moto.services import Services
 
 REDIS_PORT = 6379
 SERVER_PORT = 6380  # of the plaintext server behind the TLS front; on AWS, Redis listens only on REDIS_PORT
-_MEMORY_SHARE = 0.75  # Redis's share of the instance's memory, as in the template's user data
+_MEMORY_SHARE = 0.75  # Redis's share of the instance's memory, as in `instance/set_up_redis.sh`
 _READY_LIMIT_S = 10.0
 _STOP_GRACE_S = 5.0
 _RESTART_S = 1.0  # RestartSec of the services in the template's user data
@@ -137,7 +137,7 @@ class NodeAgent:
 
     def _certificate(self, instance: Any) -> str:
         """Return the node's key and certificate as PEM, or an empty string if the user data does not use any."""
-        if not re.search(r"^secret redis tls >", _user_data(instance), re.MULTILINE):
+        if not re.search(r"^burstcache-secret redis tls >", _user_data(instance), re.MULTILINE):
             return ""
         return _secret(instance, self._services, "redis", "tls")
 
@@ -159,8 +159,7 @@ class NodeAgent:
 
     def _variables(self, instance: Any) -> dict[str, str]:
         """Return environment variables for programs on an instance."""
-        variables = dict(line.partition("=")[::2] for line in _heredoc(instance, "ENVIRONMENT").splitlines())
-        variables |= {
+        variables = _environment(instance) | {
             "AWS_ACCESS_KEY_ID": instance.id,  # identifies the caller
             "AWS_SECRET_ACCESS_KEY": "local",
             "AWS_ENDPOINT_URL": self._services.cloud_url,
@@ -259,13 +258,18 @@ def _heredoc(instance: Any, mark: str) -> str:
     return match[1] if match else ""
 
 
-def _secret(instance: Any, services: Services, *names: str) -> str:
-    """Return the value of a Systems Manager parameter that the user data reads."""
-    path = re.search(r'name = "(\S+)"\.format\(.*\n.*get_parameter\(', _user_data(instance))
-    if not path:
-        raise LocalCloudError(f"{instance.id}: its user data has no path for {' '.join(names)}")
-    name = path[1].format(*names)
-    return str(services.client("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
+def _environment(instance: Any) -> dict[str, str]:
+    """Return the environment variables in the user data."""
+    return dict(line.partition("=")[::2] for line in _heredoc(instance, "ENVIRONMENT").splitlines())
+
+
+def _secret(instance: Any, services: Services, kind: str, name: str) -> str:
+    """Return the value of a Systems Manager parameter, as the instance's program `burstcache-secret` does."""
+    variables = _environment(instance)
+    if not {"STACK", "CREDENTIALS_ISSUE"} <= variables.keys():
+        raise LocalCloudError(f"{instance.id}: its user data has no path for {kind} {name}")
+    path = f"/burstcache/{variables['STACK']}/{kind}/{variables['CREDENTIALS_ISSUE']}/{name}"
+    return str(services.client("ssm").get_parameter(Name=path, WithDecryption=True)["Parameter"]["Value"])
 
 
 def _redis_arguments(instance: Any, services: Services, port: int) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class StateVolume:
-    """One instance's volume, set up as the instance's user data does on AWS (`template.yaml`)."""
+    """One instance's volume, set up as on AWS (`instance/set_up_redis.sh`)."""
 
     def __init__(self, instance_id: str, tags: Mapping[str, str], folder: Path) -> None:
         self._tags = tags

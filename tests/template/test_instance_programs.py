@@ -1,0 +1,121 @@
+"""Programs of instances and containers: the template has the text of their files."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from instance.__main__ import embed, main
+from support.node_machine import user_data
+from support.project import ROOT
+
+_FOLDER = ROOT / "instance"
+
+
+def _programs() -> list[Path]:
+    return [path for path in _FOLDER.iterdir() if path.suffix in (".py", ".sh") and path.name != "__main__.py"]
+
+
+def _copy(folder: Path) -> None:
+    for path in _programs():
+        (folder / path.name).write_text(path.read_text())
+
+
+def _entry_point(task: dict[str, Any]) -> str:
+    (container,) = task["Properties"]["ContainerDefinitions"]
+    return str(container["EntryPoint"][-1])
+
+
+def _heredoc(resources: dict[str, Any], program: str) -> str:
+    found = re.search(rf"^cat > /usr/local/sbin/{program} <<'(\w+)'\n(.*?\n)\1\n", user_data(resources), re.M | re.S)
+    assert found
+    return found[2]
+
+
+def test_the_template_has_the_text_of_every_program(resources: dict[str, Any]) -> None:
+    programs = {path.name: path.read_text() for path in _programs()}
+
+    embedded = {
+        "burstcache_node.py": _heredoc(resources, "burstcache-node"),
+        "burstcache_secret.py": _heredoc(resources, "burstcache-secret"),
+        "burstcache_state.py": resources["StateProgram"]["Properties"]["Value"],
+        "pool_hub.py": _entry_point(resources["PoolHubTask"]),
+        "relay.sh": _entry_point(resources["RelayTask"]),
+        "set_up_redis.sh": _heredoc(resources, "set-up-redis"),
+    }
+
+    assert embedded == programs, "`make template` writes the programs into the template"
+
+
+@pytest.mark.parametrize("name", ["burstcache_node.py", "relay.sh"])
+def test_a_changed_program_replaces_its_old_text_alone(text: str, tmp_path: Path, name: str) -> None:
+    _copy(tmp_path)
+    (tmp_path / name).write_text("first\n\n  second\n")
+
+    changed = embed(text, tmp_path)
+
+    assert re.search(r"^( +)first\n\n\1  second\n", changed, re.MULTILINE)
+    assert len(text.splitlines()) - len(changed.splitlines()) == len((_FOLDER / name).read_text().splitlines()) - 3
+    assert embed(changed) == text
+
+
+def test_a_template_that_differs_fails_its_check_until_it_is_written(text: str, tmp_path: Path) -> None:
+    template = tmp_path / "template.yaml"
+    template.write_text(text.replace("exec nats-server", "exec another-server"))
+
+    before = main(["--check"], template)
+    main([], template)
+
+    assert before == "template.yaml differs from instance/: `make template` writes it"
+    assert main(["--check"], template) is None
+    assert template.read_text() == text
+
+
+def test_a_program_in_user_data_has_nothing_that_cloudformation_would_substitute(text: str, tmp_path: Path) -> None:
+    _copy(tmp_path)
+    (tmp_path / "burstcache_node.py").write_text('print("${AWS::Region}")\n')
+
+    with pytest.raises(ValueError, match=re.escape("instance/burstcache_node.py: CloudFormation would substitute ${")):
+        embed(text, tmp_path)
+
+
+@pytest.mark.parametrize("program", sorted(path.name for path in _programs() if path.suffix == ".py"))
+def test_a_program_keeps_to_the_syntax_of_amazon_linux(program: str) -> None:
+    text = (_FOLDER / program).read_text()
+
+    assert ast.parse(text, feature_version=(3, 9))  # Amazon Linux 2023 has Python 3.9
+
+
+def test_a_secret_is_read_by_its_kind_name_and_issue(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variables = {"STACK": "mine", "CREDENTIALS_ISSUE": "2", "AWS_DEFAULT_REGION": "eu-central-1"}
+    for name, value in {**variables, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["burstcache-secret", "redis", "reader"])
+    with mock_aws():
+        for path in ("mine/redis/1/reader", "mine/redis/2/reader", "mine/state/2/reader"):
+            boto3.client("ssm").put_parameter(Name=f"/burstcache/{path}", Value=path, Type="SecureString")
+
+        runpy.run_path(str(_FOLDER / "burstcache_secret.py"), run_name="__main__")
+
+    assert capsys.readouterr().out == "mine/redis/2/reader\n"
+
+
+def test_a_hub_without_code_ends_with_the_error_of_pool_control(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {"FunctionError": "Unhandled", "Payload": io.BytesIO(b'{"errorMessage": "no code"}')}
+    monkeypatch.setenv("POOL_CONTROL_FUNCTION_NAME", "pool-control")
+    monkeypatch.setattr(boto3, "client", lambda service: SimpleNamespace(invoke=lambda **asked: answer))
+
+    with pytest.raises(SystemExit, match="pool control gives no code: .*no code"):
+        runpy.run_path(str(_FOLDER / "pool_hub.py"), run_name="__main__")
