@@ -96,21 +96,17 @@ class ObjectCache:
         return request
 
     def recall(self, request: Request) -> tuple[Response, Body] | None:
-        """Return the response and its body if both are in memory and fresh. Never blocks."""
-        local_cache = self._reader.local_cache
-        if (response := local_cache.recall(request)) is not None:
-            if response.status not in _ANSWERED and response.status != _NOT_FOUND:
-                return None
-            self._large.count(request, response)
-            return response, response.body
-        if (response := local_cache.recall_head(request)) is None or response.status not in _ANSWERED:
+        """Return the response and its body if this machine's memory has both, and they are fresh. Never blocks."""
+        response, large = self._reader.recall(request), self._large
+        if response is None or (response.status not in _ANSWERED and not self._is_cached_absence(response)):
             return None
-        if not self._large.is_left(request, response):
+        if not large.is_left(request, response):
+            large.count(request, response)
             return response, response.body
-        part = self._large.part(request, response)
+        part = large.part(request, response)
         if part.end - part.start > RECALLED_BYTES:
             return None
-        body = self._large.slices.recall(part.version, part.start, part.end)
+        body = large.slices.read_cached(part.version, part.start, part.end, waits=False)
         return None if body is None else (response, body)
 
     def recall_entry(self, request: Request) -> tuple[CachedEntry, int] | None:

@@ -66,7 +66,8 @@ class PartWindows:
 
     async def _local(self, part: Part, start: int, end: int) -> Body | None:
         """Return the bytes from `start` up to `end`, exclusive, if this machine has all of them."""
-        if (body := self._slices.recall(part.version, start, end)) is not None:
+        if (body := self._slices.read_cached(part.version, start, end, waits=False)) is not None:
+            await asyncio.sleep(0)  # other connections have their turn
             return body
         return await self._in_thread(partial(self._slices.read_cached, part.version, start, end))
 

@@ -14,7 +14,7 @@ from burstcache.forks import Lock
 from burstcache.logs import logger
 from burstcache.serve.read_stats import ReadCounter
 from burstcache.serve.slices import Slices
-from burstcache.web.entry import Entry, decode, encode, head_from_s3
+from burstcache.web.entry import Entry, decode_parts, encode, head_from_s3
 from burstcache.web.headers import object_size_bytes
 from burstcache.web.ranges import ByteRange
 from burstcache.web.request import Request
@@ -95,12 +95,17 @@ class LargeObjects:
             return self._part(request, response.headers)
         return Part(self._version(request, response.headers, extent.object_bytes), extent.start, extent.end)
 
-    def stored_head(self, key: str) -> Entry | None:
-        """Return the head, or the small object, that some process has stored on disk. It may have changed since."""
-        if (stored := self.slices.stored_head(key)) is None:
+    def stored_head(self, key: str, *, waits: bool = True) -> Entry | None:
+        """Return the head, or the small object, that some process has stored on disk. It may have changed since.
+
+        Args:
+            key: The object's key.
+            waits: Whether to wait for the disk. If False, None may also mean that it would be necessary.
+        """
+        if (stored := self.slices.stored_head(key, waits=waits)) is None:
             return None
         try:
-            return decode(stored)
+            return decode_parts(*stored)
         except ValueError:  # a file of another program
             return None
 

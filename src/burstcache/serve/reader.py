@@ -187,6 +187,14 @@ class Reader:
                 return found
         return self._from_s3(request, self.miss())
 
+    def recall(self, request: Request) -> Response | None:
+        """Return the response as `respond` does if this machine's memory has it, and S3 need not confirm it.
+
+        That includes files that the system has in memory. Never blocks, so event loops may call it.
+        """
+        local_cache = self.local_cache
+        return local_cache.recall(request) or local_cache.recall_head(request) or self._recall_from_disk(request)
+
     def find(self, request: Request) -> Response | Miss:
         """Return the response of the first tier above S3 as `respond` does, or a miss to pass to `keep`."""
         if (response := self._begin(request)) is not None:
@@ -228,19 +236,30 @@ class Reader:
     def _from_memory(self, request: Request, _: Miss) -> Response | None:
         return self.local_cache.respond(request)
 
-    def _from_disk(self, request: Request, _: Miss | None = None) -> Response | None:
+    def _recall_from_disk(self, request: Request) -> Response | None:
+        """Return the response from the disk if that needs neither a wait nor a request to S3."""
+        if self._max_stale_s != IMMUTABLE_S or max_age_s(request.headers) is not None:
+            return None
+        if not self.may_read(request.key):
+            return None
+        response = self._from_disk(request, waits=False)
+        return response if response is not None and self.local_cache.may_follow(request, response) else None
+
+    def _from_disk(self, request: Request, _: Miss | None = None, *, waits: bool = True) -> Response | None:
         """Return the response to a read of an object that is on disk, or whose head is.
 
         S3 confirms it. A large object's head is confirmed by a HEAD, since a GET would begin to send all of the object.
         Only immutable objects need no confirmation.
         """
-        if self.large is None or (stored := self.large.stored_head(request.key)) is None:
+        if self.large is None or (stored := self.large.stored_head(request.key, waits=waits)) is None:
             return None
         if not self.large.is_large(stored.meta):
             is_whole = self._stores_whole and len(stored.body) == stored.size_bytes
-            return self.local_cache.respond_stored(request, stored) if is_whole else None
+            return self.local_cache.respond_stored(request, stored, may_ask=waits) if is_whole else None
         if self._max_stale_s == IMMUTABLE_S and max_age_s(request.headers) is None:
             return self.local_cache.adopt_head(request, stored)
+        if not waits:
+            return None
         response = self._from_s3(replace(request, method="HEAD", headers={}, range=None), self.miss())
         if response.status != _OK or not response.is_keepable or not self.large.is_large(response.headers):
             return None
