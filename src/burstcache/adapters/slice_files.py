@@ -35,6 +35,7 @@ from burstcache.adapters.slice_header import (
     DamagedSliceError,
     encode_header,
     header_bytes,
+    read_begin,
     read_body,
     read_halves,
     read_part,
@@ -53,7 +54,6 @@ _TOUCH_NS = 10 * 10**9  # a file read again within this time keeps its modificat
 # others. They would rarely succeed if the time were as short.
 _TOUCH_WAITING_NS = 60 * 10**9
 _AT_ONCE = getattr(os, "RWF_NOWAIT", 0)
-_AT_ONCE_BYTES = (1 << 20) + (64 << 10)  # an object of 1 MiB: longer ones would keep an event loop busy for too long
 _RECENT_BITS = 16
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 _NAME = re.compile(r"[0-9a-f]{32}")
@@ -142,7 +142,7 @@ class SliceFiles:
         Args:
             name: Name of the slice.
             waits: Whether to wait for the disk. If False, None also means that the page cache lacks the slice, that
-                this process has not read it of late, or that it is longer than 1 MiB.
+                this process has not read it of late, or that it is longer than 128 KiB.
         """
         return self._read(name, read_body) if waits else self._read_at_once(name, read_body)
 
@@ -159,19 +159,33 @@ class SliceFiles:
         read = partial(read_halves, split=split)
         return self._read(name, read) if waits else self._read_at_once(name, read)
 
-    def read_into(self, name: str, start: int, into: memoryview, *, waits: bool = True) -> bool:
+    def read_begin(self, name: str, split: Callable[[bytes], int]) -> bytes | None:
+        """Return the verified first half of a slice's body, without a wait for the disk.
+
+        Args:
+            name: Name of the slice.
+            split: As for `read_halves`.
+
+        Returns:
+            None: As for `read`, but the slice may be longer. Or the half has more than 3 KB.
+        """
+        return self._read_at_once(name, partial(read_begin, split=split))
+
+    def read_into(self, name: str, start: int, into: memoryview, *, begin: bytes = b"", waits: bool = True) -> bool:
         """Fill `into` from `start` of the body. Only the blocks of 64 KiB that it touches are read and verified.
 
         Args:
             name: Name of the slice.
             start: Start of the part in the body [bytes].
             into: Destination, of the part's length.
-            waits: As for `read`.
+            begin: What the body has to begin with, as `read_begin` has returned it.
+            waits: As for `read`, but the slice may be longer.
 
         Returns:
-            False if the slice is absent or damaged, or ends before the part. The content of `into` is undefined then.
+            False if the slice is absent or damaged, begins with other bytes, or ends before the part. The content of
+            `into` is undefined then.
         """
-        read = partial(read_part, start=start, into=into.cast("B"))
+        read = partial(read_part, start=start, into=into.cast("B"), begin=begin)
         return bool(self._read(name, read) if waits else self._read_at_once(name, read))
 
     def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:
@@ -318,7 +332,7 @@ class SliceFiles:
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise DamagedSliceError("the file is another's")
         untouched_ns = abs(self._clock.now_us() * 1000 - status.st_mtime_ns)
-        if flags and (untouched_ns > _TOUCH_WAITING_NS or status.st_size > _AT_ONCE_BYTES):
+        if flags and untouched_ns > _TOUCH_WAITING_NS:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         found = read(file, status.st_size, name, flags)
         if not flags:

@@ -20,6 +20,7 @@ except ImportError:
 VERSION = 1  # of the header and of the directory
 MAX_BODY_BYTES = (8 << 20) + (64 << 10)  # an object of 8 MiB with its headers
 BLOCK_BYTES = 64 << 10
+AT_ONCE_BYTES = 2 * BLOCK_BYTES  # of a body that is read into new memory without a wait
 
 _MAGIC = b"BURSTSLC"
 _FIELDS = struct.Struct("<8sII16s")  # magic, version, length of the body, name
@@ -66,7 +67,7 @@ def read_body(file: int, file_bytes: int, name: str, flags: int = 0) -> bytes:
 
     Raises:
         DamagedSliceError: The file is not whole.
-        BlockingIOError: With RWF_NOWAIT: the page cache lacks a part of the file.
+        BlockingIOError: With RWF_NOWAIT: the page cache lacks a part of the file, or it has more than 128 KiB.
     """
     return read_halves(file, file_bytes, name, flags, split=_all)[1]
 
@@ -87,6 +88,8 @@ def read_halves(
         DamagedSliceError, BlockingIOError: As for `read_body`.
     """
     length, crcs, begun = _read_header(file, file_bytes, name, flags)
+    if flags and length > AT_ONCE_BYTES:
+        raise _cut_short(flags)
     middle = min(split(begun), length)
     if len(begun) == length:
         halves = begun[:middle], begun[middle:]
@@ -101,7 +104,17 @@ def _all(_: bytes) -> int:
     return 0
 
 
-def read_part(file: int, file_bytes: int, name: str, flags: int = 0, *, start: int, into: memoryview) -> bool:
+def read_begin(file: int, file_bytes: int, name: str, flags: int = 0, *, split: Callable[[bytes], int]) -> bytes | None:
+    """Return the verified first half of the body of an open file, as `read_halves` does. None: it is too long."""
+    _, _, begun = _read_header(file, file_bytes, name, flags)
+    into = memoryview(bytearray(split(begun)))
+    is_short = len(into) <= len(begun)
+    return bytes(into) if is_short and read_part(file, file_bytes, name, flags, start=0, into=into) else None
+
+
+def read_part(
+    file: int, file_bytes: int, name: str, flags: int = 0, *, start: int, into: memoryview, begin: bytes = b""
+) -> bool:
     """Fill `into` from `start` of the body of an open file, and verify the blocks that it touches.
 
     Args:
@@ -111,17 +124,18 @@ def read_part(file: int, file_bytes: int, name: str, flags: int = 0, *, start: i
         flags: Flags of preadv2(2).
         start: Start of the part in the body [bytes].
         into: Destination, of the part's length.
+        begin: What the body has to begin with, as `read_begin` has returned it.
 
     Returns:
-        False if the body ends before the part.
+        False if the body ends before the part, or begins with other bytes.
 
     Raises:
         DamagedSliceError: The header or one of the blocks is damaged.
         BlockingIOError: With RWF_NOWAIT: the page cache lacks a part of the file.
     """
-    length, crcs, _ = _read_header(file, file_bytes, name, flags)
+    length, crcs, begun = _read_header(file, file_bytes, name, flags)
     stop = start + len(into)
-    if not 0 <= start <= stop <= length:
+    if not (0 <= start <= stop <= length and begun.startswith(begin)):
         return False
     begin = start - start % BLOCK_BYTES
     end = min(stop + -stop % BLOCK_BYTES, length)

@@ -26,7 +26,7 @@ from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
 
 RECALLED_BYTES = 1 << 20  # the longest part of a large object that is copied from memory at once
-
+_JOINED_BYTES = 1 << 17  # the longest part that is read from disk into memory of its own: longer ones recycle memory
 _ANSWERED = (200, 206, 304)  # for other statuses, S3's response has more details
 _SENT = (200, 206)
 _NOT_FOUND, _NOT_MODIFIED = 404, 304
@@ -106,8 +106,16 @@ class ObjectCache:
         part = large.part(request, response)
         if part.end - part.start > RECALLED_BYTES:
             return None
-        body = large.slices.read_cached(part.version, part.start, part.end, waits=False)
+        if part.end - part.start > _JOINED_BYTES:
+            body = large.slices.recall(part.version, part.start, part.end)
+        else:
+            body = large.slices.read_cached(part.version, part.start, part.end, waits=False)
         return None if body is None else (response, body)
+
+    def recall_part(self, request: Request) -> tuple[Response, Part] | None:
+        """Return the response, and the part that is its body, if a file in the system's memory has it. Never blocks."""
+        found = self._reader.recall_part(request)
+        return found if found is not None and found[0].status in _SENT else None
 
     def recall_entry(self, request: Request) -> tuple[CachedEntry, int] | None:
         """Return the entry that answers a plain GET and its bound [ms], if it is in memory and fresh. Never blocks."""

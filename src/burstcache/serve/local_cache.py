@@ -350,7 +350,8 @@ class LocalCache:
         """Return the response from an object that some process has stored on disk, once S3 has confirmed it.
 
         An immutable object needs no confirmation, and is as old as its date. The caller has to check `may_follow`.
-        None: S3 has to serve a normal read, or to confirm the object although `may_ask` is False.
+        If the entry lacks its body, so does the response. None: S3 has to serve a normal read, or to confirm the
+        object although `may_ask` is False.
         """
         cached = CachedEntry(request.hash, stored, self._ticket_of(stored))
         has_changed = any(  # by this process
@@ -358,7 +359,7 @@ class LocalCache:
             for each in (self.memory, self._heads)
         )
         if self._max_stale_s == IMMUTABLE_S and max_age_s(request.headers) is None and not has_changed:
-            if self.memory is not None:
+            if self.memory is not None and len(stored.body) == stored.size_bytes:
                 self.memory.put(request.hash, stored, cached.ticket)
             return self.hit_response(request, stored, cached.ticket, tier="disk")
         return self._confirmed(request, cached, tier="disk") if may_ask else None

@@ -36,13 +36,17 @@ _Flight = Flight[tuple[_Body, str], bool]  # of a slice: its bytes, and the tier
 class SliceDisk(Protocol):
     """Slices on disk, by name."""
 
-    def read_into(self, name: str, start: int, into: memoryview, *, waits: bool = True) -> bool:
+    def read_begin(self, name: str, split: Callable[[bytes], int]) -> bytes | None:
+        """Return the first half of a slice, as for `read_halves`. None: that would take a wait for the disk."""
+
+    def read_into(self, name: str, start: int, into: memoryview, *, begin: bytes = b"", waits: bool = True) -> bool:
         """Read a part of a slice. Return False if the slice is absent or damaged.
 
         Args:
             name: Name of the slice.
             start: Start of the part in the slice [bytes].
             into: Destination, of the part's length.
+            begin: What the slice has to begin with.
             waits: Whether to wait for the disk. If False, a slice counts as absent if that would be necessary.
         """
 
@@ -149,8 +153,9 @@ class Slices:
         if self.has_caches and start // _PART_BYTES == (end - 1) // _PART_BYTES:
             if self._memory is None and self._disk is not None:
                 self._source.check_usable(version)
-                if (body := self._read_local(slices, start, end, waits=True)) is not None:
-                    return body, "disk"
+                own = ResultBuffer(end - start)
+                if self._read_local(slices, start, own.into, waits=True):
+                    return own.value(), "disk"
             read = PartRead(version, start, end, slices, self._counter)
             tier = self._read_here(read)
             return read.result(), tier
@@ -175,7 +180,12 @@ class Slices:
         slices = self._names.slices(version, start, end)
         if (parts := self._recall(slices, start, end)) is not None:
             return _joined(parts)
-        return self._read_local(slices, start, end, waits=waits)
+        buffer = ResultBuffer(end - start)
+        return buffer.value() if self._read_local(slices, start, buffer.into, waits=waits) else None
+
+    def read_cached_into(self, version: Version, start: int, into: memoryview, *, waits: bool = True) -> bool:
+        """Fill `into` from `start` of an object as `read_cached` does. Return False if memory and disk lack a slice."""
+        return self._read_local(self._names.slices(version, start, start + len(into)), start, into, waits=waits)
 
     def keep(self, version: Version, start: int, body: memoryview) -> None:
         """Keep the slices that a part of an object contains whole.
@@ -223,6 +233,26 @@ class Slices:
         """
         return None if self._disk is None else self._disk.read_halves(self._names.head(key), body_offset, waits=waits)
 
+    def stored_begin(self, key: str) -> bytes | None:
+        """Return the bytes before the body of a small object on disk, as `stored_head` does, without a wait for it."""
+        return None if self._disk is None else self._disk.read_begin(self._names.head(key), body_offset)
+
+    def read_stored_into(self, key: str, begin: bytes, start: int, into: memoryview, *, waits: bool = True) -> bool:
+        """Fill `into` from the body of a small object on disk. False: it is not there any more, or is another version.
+
+        Args:
+            key: The object's key.
+            begin: The bytes before the body, of `stored_begin`. They identify the version.
+            start: Start of the part in the object [bytes].
+            into: Destination, of the part's length.
+            waits: As for `read_cached`.
+        """
+        name, offset = self._names.head(key), len(begin) + start
+        if self._disk is None or not self._disk.read_into(name, offset, into, begin=begin, waits=waits):
+            return False
+        self._counter.count("disk", len(into))
+        return True
+
     def close(self) -> None:
         """Wait up to 2.5 s for small objects on disk, and up to 5 s for stores in shared tiers. Close the source.
 
@@ -266,35 +296,35 @@ class Slices:
         self._counter.count("memory", end - start, reads=len(parts))
         return parts
 
-    def _read_local(self, slices: Sequence[Slice], start: int, end: int, *, waits: bool) -> bytes | None:
-        """Return the bytes of a range if memory and disk have all of its slices. Memory keeps whole slices."""
+    def _read_local(self, slices: Sequence[Slice], start: int, into: memoryview, *, waits: bool) -> bool:
+        """Fill `into` if memory and disk have all slices of the range. Memory keeps whole slices."""
         if self._disk is None:
-            return None
-        memory, buffer = self._memory, ResultBuffer(end - start)
+            return False
+        memory, end = self._memory, start + len(into)
         recalled, loaded = list[tuple[Slice, CachedSlice]](), list[tuple[Slice, int, int]]()
         for each in slices:
             first, last = max(each.start, start), min(each.end, end)
-            with buffer.into[first - start : last - start] as into:
+            with into[first - start : last - start] as part:
                 if memory is not None and (found := memory.find(each)) is not None:
-                    into[:] = memoryview(found.body)[first - each.start : last - each.start]
+                    part[:] = memoryview(found.body)[first - each.start : last - each.start]
                     recalled.append((each, found))
-                elif self._disk.read_into(each.name, first - each.start, into, waits=waits):
+                elif self._disk.read_into(each.name, first - each.start, part, waits=waits):
                     loaded.append((each, first, last))
                 else:
-                    return None
+                    return False
         if memory is not None:
             for each, found in recalled:
                 memory.note_read(each, found, start, end)
             for each, first, last in loaded:
                 if last - first == each.size_bytes:
-                    with buffer.into[first - start : last - start] as body:
+                    with into[first - start : last - start] as body:
                         memory.put(each, memory.copy(body), end)
         loaded_bytes = sum(last - first for _, first, last in loaded)
         if recalled:
             self._counter.count("memory", end - start - loaded_bytes, reads=len(recalled))
         if loaded:
             self._counter.count("disk", loaded_bytes, reads=len(loaded))
-        return buffer.value()
+        return True
 
     def _read_here(self, read: PartRead) -> str:
         """Read a part in this thread, and return the slowest tier. Only the source has threads of its own."""
