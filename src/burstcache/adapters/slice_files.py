@@ -136,15 +136,9 @@ class SliceFiles:
         if max_bytes < least_bytes:
             raise InvalidSettingError(f"{self._path}: max_bytes is {max_bytes}; accepted: at least {least_bytes}")
 
-    def read(self, name: str, *, waits: bool = True) -> bytes | None:
-        """Return the verified body of a slice. None: absent or damaged.
-
-        Args:
-            name: Name of the slice.
-            waits: Whether to wait for the disk. If False, None also means that the page cache lacks the slice, that
-                this process has not read it of late, or that it is longer than 128 KiB.
-        """
-        return self._read(name, read_body) if waits else self._read_at_once(name, read_body)
+    def read(self, name: str) -> bytes | None:
+        """Return the verified body of a slice. None: absent or damaged."""
+        return self._read(name, read_body)
 
     def read_halves(
         self, name: str, split: Callable[[bytes], int], *, waits: bool = True
@@ -154,7 +148,8 @@ class SliceFiles:
         Args:
             name: Name of the slice.
             split: Returns the length of the first half, from the first bytes of the body.
-            waits: As for `read`.
+            waits: Whether to wait for the disk. If False, None also means that the page cache lacks the slice, that
+                this process has not read it of late, or that it is longer than 128 KiB.
         """
         read = partial(read_halves, split=split)
         return self._read(name, read) if waits else self._read_at_once(name, read)
@@ -167,25 +162,25 @@ class SliceFiles:
             split: As for `read_halves`.
 
         Returns:
-            None: As for `read`, but the slice may be longer. Or the half has more than 3 KB.
+            None: As for `read_halves`, but the slice may be longer. Or the half has more than 3 KB.
         """
         return self._read_at_once(name, partial(read_begin, split=split))
 
-    def read_into(self, name: str, start: int, into: memoryview, *, begin: bytes = b"", waits: bool = True) -> bool:
+    def read_into(self, name: str, start: int, into: memoryview, *, prefix: bytes = b"", waits: bool = True) -> bool:
         """Fill `into` from `start` of the body. Only the blocks of 64 KiB that it touches are read and verified.
 
         Args:
             name: Name of the slice.
             start: Start of the part in the body [bytes].
             into: Destination, of the part's length.
-            begin: What the body has to begin with, as `read_begin` has returned it.
-            waits: As for `read`, but the slice may be longer.
+            prefix: The bytes with which the body has to begin, of `read_begin`.
+            waits: As for `read_halves`, but the slice may be longer.
 
         Returns:
             False if the slice is absent or damaged, begins with other bytes, or ends before the part. The content of
             `into` is undefined then.
         """
-        read = partial(read_part, start=start, into=into.cast("B"), begin=begin)
+        read = partial(read_part, start=start, into=into.cast("B"), prefix=prefix)
         return bool(self._read(name, read) if waits else self._read_at_once(name, read))
 
     def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:

@@ -59,15 +59,8 @@ def header_bytes(body_bytes: int) -> int:
 def read_body(file: int, file_bytes: int, name: str, flags: int = 0) -> bytes:
     """Return the verified body of an open file.
 
-    Args:
-        file: Descriptor of the file.
-        file_bytes: Size of the file [bytes].
-        name: Name of the slice.
-        flags: Flags of preadv2(2).
-
     Raises:
-        DamagedSliceError: The file is not whole.
-        BlockingIOError: With RWF_NOWAIT: the page cache lacks a part of the file, or it has more than 128 KiB.
+        DamagedSliceError, BlockingIOError: As for `read_halves`, like the arguments.
     """
     return read_halves(file, file_bytes, name, flags, split=_all)[1]
 
@@ -85,7 +78,8 @@ def read_halves(
         split: Returns the length of the first half, from the first bytes of the body, which may be all of them.
 
     Raises:
-        DamagedSliceError, BlockingIOError: As for `read_body`.
+        DamagedSliceError: The file is not whole.
+        BlockingIOError: With RWF_NOWAIT: the page cache lacks a part of the file, or the body has more than 128 KiB.
     """
     length, crcs, begun = _read_header(file, file_bytes, name, flags)
     if flags and length > AT_ONCE_BYTES:
@@ -107,13 +101,14 @@ def _all(_: bytes) -> int:
 def read_begin(file: int, file_bytes: int, name: str, flags: int = 0, *, split: Callable[[bytes], int]) -> bytes | None:
     """Return the verified first half of the body of an open file, as `read_halves` does. None: it is too long."""
     _, _, begun = _read_header(file, file_bytes, name, flags)
-    into = memoryview(bytearray(split(begun)))
-    is_short = len(into) <= len(begun)
-    return bytes(into) if is_short and read_part(file, file_bytes, name, flags, start=0, into=into) else None
+    if not 0 < (middle := split(begun)) <= len(begun):
+        return None
+    into = memoryview(bytearray(middle))
+    return bytes(into) if read_part(file, file_bytes, name, flags, start=0, into=into) else None
 
 
 def read_part(
-    file: int, file_bytes: int, name: str, flags: int = 0, *, start: int, into: memoryview, begin: bytes = b""
+    file: int, file_bytes: int, name: str, flags: int = 0, *, start: int, into: memoryview, prefix: bytes = b""
 ) -> bool:
     """Fill `into` from `start` of the body of an open file, and verify the blocks that it touches.
 
@@ -124,7 +119,7 @@ def read_part(
         flags: Flags of preadv2(2).
         start: Start of the part in the body [bytes].
         into: Destination, of the part's length.
-        begin: What the body has to begin with, as `read_begin` has returned it.
+        prefix: The bytes with which the body has to begin, of `read_begin`.
 
     Returns:
         False if the body ends before the part, or begins with other bytes.
@@ -135,7 +130,7 @@ def read_part(
     """
     length, crcs, begun = _read_header(file, file_bytes, name, flags)
     stop = start + len(into)
-    if not (0 <= start <= stop <= length and begun.startswith(begin)):
+    if not (0 <= start <= stop <= length and begun.startswith(prefix)):
         return False
     begin = start - start % BLOCK_BYTES
     end = min(stop + -stop % BLOCK_BYTES, length)

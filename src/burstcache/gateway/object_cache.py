@@ -114,8 +114,9 @@ class ObjectCache:
 
     def recall_part(self, request: Request) -> tuple[Response, Part] | None:
         """Return the response, and the part that is its body, if a file in the system's memory has it. Never blocks."""
-        found = self._reader.recall_part(request)
-        return found if found is not None and found[0].status in _SENT else None
+        if (found := self._reader.recall_part(request)) is not None:
+            self._large.counter.count("disk", found[1].end - found[1].start)
+        return found
 
     def recall_entry(self, request: Request) -> tuple[CachedEntry, int] | None:
         """Return the entry that answers a plain GET and its bound [ms], if it is in memory and fresh. Never blocks."""

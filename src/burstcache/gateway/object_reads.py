@@ -77,9 +77,9 @@ class ObjectReads:
     async def _respond(
         self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead, wanted: Request
     ) -> None:
-        if (recalled := self._cache.recall_part(wanted)) is not None:
-            response, part = recalled
-            await self._send_part(connection, response.status, hit_head(wanted, read, response), part)
+        if (on_disk := self._cache.recall_part(wanted)) is not None:
+            response, stored = on_disk
+            await self._send_part(connection, response.status, hit_head(wanted, read, response), stored)
             return
         if self._held_bytes >= _HELD_BYTES:
             await self._await_release()

@@ -39,24 +39,27 @@ class SliceDisk(Protocol):
     def read_begin(self, name: str, split: Callable[[bytes], int]) -> bytes | None:
         """Return the first half of a slice, as for `read_halves`. None: that would take a wait for the disk."""
 
-    def read_into(self, name: str, start: int, into: memoryview, *, begin: bytes = b"", waits: bool = True) -> bool:
+    def read_into(self, name: str, start: int, into: memoryview, *, prefix: bytes = b"", waits: bool = True) -> bool:
         """Read a part of a slice. Return False if the slice is absent or damaged.
 
         Args:
             name: Name of the slice.
             start: Start of the part in the slice [bytes].
             into: Destination, of the part's length.
-            begin: What the slice has to begin with.
+            prefix: The bytes with which the slice has to begin.
             waits: Whether to wait for the disk. If False, a slice counts as absent if that would be necessary.
         """
 
-    def read(self, name: str, *, waits: bool = True) -> bytes | None:
-        """Return a whole slice. None: it is absent or damaged. `waits` is as for `read_into`."""
+    def read(self, name: str) -> bytes | None:
+        """Return a whole slice. None: it is absent or damaged."""
 
     def read_halves(
         self, name: str, split: Callable[[bytes], int], *, waits: bool = True
     ) -> tuple[bytes, bytes] | None:
-        """Return a whole slice in two halves: `split` returns the length of the first one. None: as for `read`."""
+        """Return a whole slice in two halves: `split` returns the length of the first one, from the first bytes.
+
+        None: the slice is absent or damaged. `waits` is as for `read_into`.
+        """
 
     def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:
         """Store a slice, unless it is present and not to be replaced. Return False if it is not stored."""
@@ -248,10 +251,7 @@ class Slices:
             waits: As for `read_cached`.
         """
         name, offset = self._names.head(key), len(begin) + start
-        if self._disk is None or not self._disk.read_into(name, offset, into, begin=begin, waits=waits):
-            return False
-        self._counter.count("disk", len(into))
-        return True
+        return self._disk is not None and self._disk.read_into(name, offset, into, prefix=begin, waits=waits)
 
     def close(self) -> None:
         """Wait up to 2.5 s for small objects on disk, and up to 5 s for stores in shared tiers. Close the source.

@@ -54,19 +54,35 @@ class Source(MemoryPartSource):
 
 
 class Disk:
-    """Slices in a dictionary."""
+    """Slices in a dictionary.
+
+    Attributes:
+        cold: Names of slices that take a wait.
+    """
 
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
+        self.cold: set[str] = set()
 
     def read(self, name: str) -> bytes | None:
         return self.bodies.get(name)
 
-    def read_into(self, name: str, start: int, into: memoryview) -> bool:
-        body = self.bodies.get(name)
-        if body is not None:
+    def read_halves(
+        self, name: str, split: Callable[[bytes], int], *, waits: bool = True
+    ) -> tuple[bytes, bytes] | None:
+        body = self.bodies.get(name) if waits or name not in self.cold else None
+        return None if body is None else (body[: split(body)], body[split(body) :])
+
+    def read_begin(self, name: str, split: Callable[[bytes], int]) -> bytes | None:
+        halves = self.read_halves(name, split, waits=False)
+        return None if halves is None else halves[0]
+
+    def read_into(self, name: str, start: int, into: memoryview, *, prefix: bytes = b"", waits: bool = True) -> bool:
+        body = self.bodies.get(name) if waits or name not in self.cold else None
+        if body is not None and body.startswith(prefix):
             into[:] = body[start : start + len(into)]
-        return body is not None
+            return True
+        return False
 
     def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:
         self.bodies[name] = bytes(body)
@@ -414,3 +430,39 @@ def test_a_reader_that_is_interrupted_in_a_shared_tier_holds_up_no_other(source:
         slices.read(_VERSION, 0, 10)
     slices._shared = None
     assert slices.read(_VERSION, 0, 10) == (_BODY[:10], "s3")
+
+
+def names_of(start: int, end: int) -> list[str]:
+    return [each.name for each in _NAMES.slices(_VERSION, start, end)]
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 32 * SLICE_BYTES])
+def test_without_a_wait_a_range_is_read_only_if_none_of_its_slices_needs_one(source: Source, memory_bytes: int) -> None:
+    disk = Disk()
+    start, end = SLICE_BYTES // 2, 3 * SLICE_BYTES
+    for name, first in zip(names_of(0, end), range(0, end, SLICE_BYTES), strict=True):
+        disk.bodies[name] = _BODY[first : first + SLICE_BYTES]
+    disk.cold = {names_of(0, end)[-1]}
+    slices = slices_of(source, memory_bytes=memory_bytes, disk=disk)
+
+    cold = slices.read_cached(_VERSION, start, end, waits=False)
+    counted = slices._counter.stats().tiers
+    waited = slices.read_cached(_VERSION, start, end)
+    disk.cold = set()
+
+    assert (cold, counted, waited) == (None, {}, _BODY[start:end])
+    assert slices.read_cached(_VERSION, start, end, waits=False) == _BODY[start:end]
+
+
+def test_memory_keeps_whole_slices_that_were_read_without_a_wait(source: Source) -> None:
+    disk = Disk()
+    first, second = names_of(0, 2 * SLICE_BYTES)
+    disk.bodies = {first: _BODY[:SLICE_BYTES], second: _BODY[SLICE_BYTES : 2 * SLICE_BYTES]}
+    slices = slices_of(source, disk=disk)
+
+    read = slices.read_cached(_VERSION, 10, 2 * SLICE_BYTES, waits=False)
+    disk.bodies.clear()
+
+    assert read == _BODY[10 : 2 * SLICE_BYTES]
+    assert slices.recall(_VERSION, SLICE_BYTES, 2 * SLICE_BYTES) == _BODY[SLICE_BYTES : 2 * SLICE_BYTES]
+    assert slices.recall(_VERSION, 0, SLICE_BYTES) is None
