@@ -18,7 +18,7 @@ from burstcache.serve.slices import Slices
 _FIRST_BYTES = 1 << 18  # one slice; further windows are twice as long, if the client keeps reading
 _MOST_BYTES = 8 << 20  # of one request to S3
 _MOST_AHEAD = 3  # windows that are read from S3 while one is sent
-_BUDGET_BYTES = 256 << 20  # of windows from S3, for all clients of a process
+_BUDGET_BYTES = 256 << 20  # of windows for all clients of a process. Beyond it, they do not grow
 
 _MOST_SPARES = 32  # windows whose memory is used again
 
@@ -44,7 +44,7 @@ class PartWindows:
         self._slices = slices
         self._in_thread = in_thread
         self._budget_bytes = _BUDGET_BYTES
-        self._buffers = RecycledBuffers(RECALLED_BYTES, _MOST_SPARES)
+        self._buffers = RecycledBuffers(_MOST_SPARES)
 
     async def read(self, part: Part) -> AsyncGenerator[Body, None]:
         """Yield the bytes of a part.
@@ -60,10 +60,14 @@ class PartWindows:
             return
         position, size_bytes = part.start, _FIRST_BYTES
         while position < part.end:
-            end = _end(part, position, size_bytes)
+            end = _end(part, position, size_bytes if self._budget_bytes >= size_bytes else _FIRST_BYTES)
             if (found := await self._local(part, position, end)) is None:
                 break
-            yield found
+            self._budget_bytes -= len(found)
+            try:
+                yield found
+            finally:
+                self._budget_bytes += len(found)
             self._recycle(found)
             position, size_bytes = end, min(2 * size_bytes, RECALLED_BYTES)
         async with aclosing(self._from_source(Part(part.version, position, part.end))) as windows:

@@ -68,31 +68,36 @@ def mapped(size_bytes: int) -> memoryview:
 
 
 class RecycledBuffers:
-    """Memory of one size for bytes that are sent, each mapped by the system for it. Threads may share it.
+    """Memory for bytes that are sent, each mapped by the system for it, in powers of two. Threads may share it.
 
     New mappings cost page faults, so memory that nobody uses any more is taken again.
     """
 
-    def __init__(self, size_bytes: int, most_spares: int = _MOST_SPARES) -> None:
-        self._size_bytes = size_bytes
-        self._spares: deque[mmap.mmap] = deque(maxlen=most_spares)
+    def __init__(self, most_spares: int = _MOST_SPARES) -> None:
+        self._spares: dict[int, deque[mmap.mmap]] = {}  # by length
+        self._most_spares = most_spares
 
     def take(self, size_bytes: int) -> memoryview:
-        """Return memory of at most the size of all. It has any content."""
-        return (self._unused() or mapped(self._size_bytes))[:size_bytes]
+        """Return memory of this length, with any content."""
+        whole_bytes = max(_MAPPED_BYTES, 1 << (size_bytes - 1).bit_length())
+        return (self._unused(whole_bytes) or mapped(whole_bytes))[:size_bytes]
 
     def recycle(self, buffer: memoryview) -> None:
         """Offer memory that `take` has returned. It is not taken again while anybody has a view of it."""
         if isinstance(buffer.obj, mmap.mmap):
-            self._spares.append(buffer.obj)
+            spares = self._spares.get(len(buffer.obj))
+            if spares is None:
+                spares = self._spares.setdefault(len(buffer.obj), deque(maxlen=self._most_spares))
+            spares.append(buffer.obj)
 
-    def _unused(self) -> memoryview | None:
-        for _ in range(min(len(self._spares), _MOST_TRIES)):
+    def _unused(self, whole_bytes: int) -> memoryview | None:
+        spares = self._spares.get(whole_bytes) or deque()
+        for _ in range(min(len(spares), _MOST_TRIES)):
             with suppress(IndexError):
-                spare = self._spares.popleft()
+                spare = spares.popleft()
                 if _is_unused(spare):
                     return memoryview(spare)
-                self._spares.append(spare)
+                spares.append(spare)
         return None
 
 

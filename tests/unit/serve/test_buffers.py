@@ -91,17 +91,17 @@ def test_threads_that_share_recycled_memory_see_their_own_bytes() -> None:
 
 
 def test_recycled_memory_is_taken_again_once_nobody_has_a_view_of_it() -> None:
-    buffers = RecycledBuffers(1 << 20)
+    buffers = RecycledBuffers()
     first = buffers.take(1 << 20)
     memory = first.obj
     view = first[:10]
     buffers.recycle(first)
     del first
 
-    other = buffers.take(1000)
+    other = buffers.take(1_000_000)
     is_other = other.obj is not memory
     del view
 
     assert is_other
-    assert len(other) == 1000
+    assert len(other) == 1_000_000
     assert buffers.take(1 << 20).obj is memory
