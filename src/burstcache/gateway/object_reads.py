@@ -77,6 +77,10 @@ class ObjectReads:
     async def _respond(
         self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead, wanted: Request
     ) -> None:
+        if (on_disk := self._cache.recall_part(wanted)) is not None:
+            response, stored = on_disk
+            await self._send_part(connection, response.status, hit_head(wanted, read, response), stored)
+            return
         if self._held_bytes >= _HELD_BYTES:
             await self._await_release()
         found = await self._cache.find(wanted)
@@ -226,5 +230,5 @@ def send_hit(connection: HttpConnection, wanted: Request, read: ObjectRead, resp
         connection.send(response.status, hit_head(wanted, read, response), b"" if wanted.method == "HEAD" else body)
 
 
-def _called(call: Callable[[], bytes | None]) -> bytes | None:
+def _called(call: Callable[[], bool]) -> bool:
     return call()
