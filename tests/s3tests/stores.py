@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,8 +33,8 @@ class Store:
 
 @contextmanager
 def moto(folder: Path) -> Iterator[Store]:
-    """Run moto's S3 in threads of this process. It takes any key and knows one user."""
-    with moto_server() as services:
+    """Run moto's S3 in threads of this process. It takes any key and knows one user. Its errors are in `moto.log`."""
+    with (folder / "moto.log").open("a") as log, redirect_stderr(log), moto_server() as services:
         yield Store(services.cloud_url, owner="75aa57f09aa0c8caeab4f8c24e99d10f8e7faeebf76c078efc7c6caea54ba06a")
 
 

@@ -35,12 +35,14 @@ Table = dict[str, Outcome]
 
 
 def write_table(path: Path, table: Table) -> None:
-    """Write a table as tab-separated values."""
+    """Write a table as tab-separated values. A table that is there is replaced as a whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
+    new = path.with_name(f"{path.name}.new")
+    with new.open("w", newline="") as file:
         writer = csv.writer(file, dialect="excel-tab")
         writer.writerow(_COLUMNS)
         writer.writerows((test, outcome.result, outcome.reason) for test, outcome in table.items())
+    new.replace(path)
 
 
 def read_table(path: Path) -> Table:
