@@ -351,6 +351,16 @@ def test_the_proxy_never_widens_a_signed_range(s3: WatchedS3) -> None:
         assert s3.drain() == [(f"/{BUCKET}/large", 304)] * 2
 
 
+def test_an_upload_by_a_form_is_refused_as_not_implemented(url: str, s3: WatchedS3) -> None:
+    s3.drain("POST")
+    form = b'--x\r\nContent-Disposition: form-data; name="key"\r\n\r\nform\r\n--x--\r\n'
+
+    status, _, body = _fetched(f"{url}/{BUCKET}", "POST", form, {"Content-Type": "multipart/form-data; boundary=x"})
+
+    assert (status, b"<Code>NotImplemented</Code>" in body) == (501, True)
+    assert s3.drain("POST") == []
+
+
 def test_the_proxy_sends_requests_to_s3_alone(url: str) -> None:
     address = urlsplit(url)
     assert address.hostname
