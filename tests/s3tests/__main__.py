@@ -9,7 +9,7 @@ and `versitygw` are kept in build/s3tests. `all` and `compare` end with exit cod
 straight. There are three ways to a store: `straight`, `through` the gateway, and `cached`, where each test's first
 bucket is the one that the gateway caches, and each read is sent twice, so that the second one is a hit.
 
-Outcomes are written every fifty tests. A command that was interrupted goes on where it was.
+Outcomes are written every fifty tests. A command that was interrupted resumes: remove `*-round-*.tsv` to begin anew.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Runs:
         print(f"{path}: {', '.join(f'{result} {count}' for result, count in counts.most_common())}", flush=True)
 
     def finish(self) -> None:
-        """Remove the tables of rounds, from which an interrupted command goes on."""
+        """Remove the tables of rounds, from which an interrupted command resumes."""
         for path in self._rounds:
             path.unlink(missing_ok=True)
 
