@@ -197,7 +197,8 @@ class ObjectReads:
         counted_bytes = length_bytes if length_bytes > _UNCOUNTED_BYTES else 0
         has_room = counted_bytes <= _HELD_BYTES - self._held_bytes
         if not (has_room and cache.keeps(wanted, response.status, lower, miss)):
-            if await relay(connection, request, response, headers):
+            is_absent = await relay(connection, request, response, headers)
+            if is_absent and "x-amz-delete-marker" not in lower:
                 cache.note_absence(wanted, miss)
             return
         self._held_bytes += counted_bytes
