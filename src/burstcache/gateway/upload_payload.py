@@ -24,17 +24,18 @@ class UploadPayload(AsyncIterablePayload):
 
     def __init__(self, body: AsyncIterator[bytes]) -> None:
         super().__init__(self._pieces(body))
-        self._responses = select.poll()
+        self._responses = select.poll() if hasattr(select, "poll") else None  # Windows has none
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         """Write the body to a connection."""
         transport = getattr(writer, "transport", None)
-        if transport is not None and (socket := transport.get_extra_info("socket")) is not None:
+        socket = None if transport is None else transport.get_extra_info("socket")
+        if self._responses is not None and socket is not None:
             self._responses.register(socket.fileno(), select.POLLIN)
         await super().write_with_length(writer, content_length)
 
     async def _pieces(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for piece in body:
-            if self._responses.poll(0):
+            if self._responses is not None and self._responses.poll(0):
                 await asyncio.sleep(_PAUSE_S)
             yield piece
