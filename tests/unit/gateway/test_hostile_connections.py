@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -230,7 +231,8 @@ def test_each_byte_of_a_slow_head_does_not_give_it_more_time(monkeypatch: pytest
             while not (await asyncio.wait([closed], timeout=0.01))[0]:
                 writer.write(b"a")
                 sent += 1
-            assert await closed == b""
+            with suppress(ConnectionResetError):  # a byte has come after the close
+                assert await closed == b""
             writer.close()
         return sent
 
