@@ -22,6 +22,7 @@ from burstcache_terminal.options import choice, decimal, number, whole
 _TIERS = ("s3", "lambda", "redis", "network")
 _TODAY = "today-us-east-1"
 _DEFAULTS = Setup()
+_NODE = "Redis node: EC2 type, or Fargate such as fargate-spot:2GB (default: t4g.micro; thesis-2022: t2.micro)"
 
 POSITIVE_USD = number(above=0, noun="an amount", example="1e-5")
 _EXACT_USD = decimal(above=0, noun="an amount", example="1e-4")
@@ -270,7 +271,7 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
     size = _DEFAULTS.object_bytes
     add("--object-bytes", type=_COUNT, default=size, help=f"size of objects in a trace without sizes (default: {size})")
     add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are several objects (default: 1)")
-    add("--relay-ipv4", action="store_true", help="the relay has a public IPv4 address, as in eu-north-1 and eu-west-1")
+    add("--relay-ipv4", action="store_true", help="tasks have public IPv4 addresses, as in eu-north-1 and eu-west-1")
     _add_period(parser, "how long the stack is deployed (default: as long as the trace)")
     add("--only-cache", action="store_true", help="bill cache function, node and S3 alone, as the thesis does")
 
@@ -284,7 +285,7 @@ def _add_cache(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="processors of functions and relay: arm, x86 (default: the sheet's)",
     )
-    add("--instance-type", metavar="TYPE", help="Redis node (default: t4g.micro; thesis-2022: t2.micro)")
+    add("--instance-type", metavar="TYPE", help=_NODE)
     add("--cache-memory-mb", type=_COUNT, metavar="MB", help="cache function (default: 256; thesis-2022: 1024)")
 
 
