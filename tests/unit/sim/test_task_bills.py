@@ -9,15 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from burstcache.core.parameters import US_PER_S
+from burstcache.core.node_kinds import NODE_KINDS
+from burstcache.core.parameters import US_PER_S, Parameters
 from burstcache.core.prices import price_sheet
+from burstcache_cli.cli import main
 from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.nodes import GIB, node_capacity_bytes
+from burstcache_sim.bill.scenarios import interruptions_of
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import live_usage
+from burstcache_sim.policies.registry import WORTH_POLICIES
+from burstcache_sim.policies.thesis import Thesis
 from burstcache_sim.units import US_PER_H
-from burstcache_cli.cli import main
+from burstcache_sim.world.interruptions import ASSUMED_PER_H, Interruptions
 from burstcache_sim.world.result import RunResult
+from burstcache_sim.world.timings import THESIS_TIMINGS, NodeTimes, node_timings
 
 NOTHING = RunResult(
     n=0, n_s3=0, n_lambda=0, n_redis=0, lambda_ms=0, invocations=0, cold_starts=0, redis_s=0, redis_starts=0,
@@ -75,7 +81,7 @@ def test_three_quarters_of_a_task_hold_objects() -> None:
 def burst(tmp_path: Path) -> str:
     """Return a log of an hour of one hot object."""
     path = tmp_path / "burst.csv"
-    path.write_text("arrival_s\n" + "".join(f"{tenth / 10}\n" for tenth in range(0, 36_000)))
+    path.write_text("arrival_s\n" + "".join(f"{tenth / 10}\n" for tenth in range(36_000)))
     return str(path)
 
 
@@ -99,4 +105,40 @@ def test_the_command_refuses_a_size_that_is_not_sold(capsys: pytest.CaptureFixtu
     """The message names the sizes."""
     assert main(["sim", "bill", burst, "--instance-type", "fargate-spot:7GB"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "'fargate-spot:7GB'" in line and "0.5GB, 1GB, 2GB" in line
+    assert "'fargate-spot:7GB'" in line
+    assert "0.5GB, 1GB, 2GB" in line
+
+
+def test_the_kind_decides_how_long_a_boot_takes() -> None:
+    """35 s on Fargate, 30 s on EC2, and the runs of the thesis for both by name."""
+    every: tuple[NodeTimes, ...] = ("usual", "thesis-runs", "tail")
+    boots_s = {
+        (kind, times): node_timings(kind, times).redis_boot_us // US_PER_S for kind in NODE_KINDS for times in every
+    }
+    assert [boots_s[kind, "usual"] for kind in NODE_KINDS] == [30, 35, 35]
+    assert [boots_s[kind, "tail"] for kind in NODE_KINDS] == [30, 90, 90]
+    assert {boots_s[kind, "thesis-runs"] for kind in NODE_KINDS} == {37}
+    assert node_timings("ec2") == THESIS_TIMINGS
+
+
+def test_only_a_policys_nodes_on_spot_are_interrupted() -> None:
+    """Instances, tasks at the full price and the thesis's policy are not."""
+    breakeven, thesis = WORTH_POLICIES["breakeven"].worth("1e-5"), Thesis(Parameters(1, 2, 1, 4, 1))
+    assert interruptions_of(SPOT, breakeven) == Interruptions(ASSUMED_PER_H)
+    assert interruptions_of(SPOT, thesis) is None
+    for name in ("t4g.micro", "fargate:2GB"):
+        assert interruptions_of(replace(SPOT, instance_type=name), breakeven) is None
+
+
+def test_interruptions_make_a_bill_of_more_boots(capsys: pytest.CaptureFixture[str], burst: str) -> None:
+    """The same seed gives the same bill."""
+    options = ("--policy", "breakeven", "--hit-value-usd", "1e-4", "--instance-type", "fargate-spot:2GB", "--json")
+
+    def in_memory_pct(*more: str) -> float:
+        assert main(["sim", "bill", burst, *options, *more]) == 0
+        return float(json.loads(capsys.readouterr().out)["in_memory_pct"])
+
+    never, often = in_memory_pct("--interruptions-per-hour", "0"), in_memory_pct("--interruptions-per-hour", "20")
+    assert often < never
+    assert often == in_memory_pct("--interruptions-per-hour", "20", "--interruption-seed", "1")
+    assert often != in_memory_pct("--interruptions-per-hour", "20", "--interruption-seed", "2")

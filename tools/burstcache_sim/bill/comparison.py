@@ -18,12 +18,12 @@ from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.renewal import with_renewal
 from burstcache_sim.bill.sampled import scale_to_log
+from burstcache_sim.bill.scenarios import scenario_of
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import DoorTraffic, live_usage, thesis_usage
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
-from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
@@ -328,7 +328,8 @@ def compare(
         InvalidSettingError: A competitor is unknown, or the trace is empty.
         PriceMissingError: The sheet has no price for this system or for a named competitor.
     """
-    prices, setup, scenario = billing.prices, billing.setup, Scenario(trace, billing.setup.nodes)
+    prices, setup = billing.prices, billing.setup
+    scenario = scenario_of(trace, setup, policy)
     if result is None:
         result = replay(policy, scenario)
     demand = billing.demand(trace)

@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import Literal
 
 from burstcache.core.node_kinds import node_kind
+from burstcache_sim.world.interruptions import ASSUMED_PER_H
+from burstcache_sim.world.timings import NodeTimes
 
 # Size limits of cached objects: MAX_OBJECT_BYTES in template.yaml. Larger objects are redirected to S3.
 LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
@@ -36,6 +38,9 @@ class Setup:
     express: bool = False  # whether there is a directory bucket
     always_on_nodes: int = 0  # nodes that never stop
     reader_memory_bytes: int = 0  # local cache of each reader, not billed
+    node_times: NodeTimes = "usual"  # boots and stops of the nodes
+    interruptions_per_h: Fraction | int = ASSUMED_PER_H  # of each node on Spot that a policy runs
+    interruption_seed: int = 1
     writes_per_h: Fraction | int = 0  # writes to the bucket's objects, each with an invalidation
 
     @property

@@ -17,6 +17,8 @@ from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TODAYS_LATENCIE
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
+from burstcache_sim.world.interruptions import ASSUMED_PER_H, MAX_PER_H
+from burstcache_sim.world.timings import NodeTimes
 from burstcache_terminal.options import choice, decimal, number, whole
 
 _TIERS = ("s3", "lambda", "redis", "network")
@@ -276,6 +278,23 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
     add("--only-cache", action="store_true", help="bill cache function, node and S3 alone, as the thesis does")
 
 
+def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:
+    """Add the options of boots, stops and interruptions."""
+    add, every = parser.add_argument, get_args(NodeTimes)
+    kinds = "boots and stops by the node's kind, as in two runs of the thesis, or slow"
+    add(
+        "--node-times",
+        type=choice(every),
+        default=every[0],
+        metavar="NAME",
+        help=f"{kinds}: {_one_of(every, every[0])}",
+    )
+    rate = f"interruptions of a node on Spot by policy (default: {float(ASSUMED_PER_H):g}, assumed: AWS publishes none)"
+    most = decimal(least=0, most=MAX_PER_H, noun="a rate")
+    add("--interruptions-per-hour", type=most, default=ASSUMED_PER_H, metavar="N", help=rate)
+    add("--interruption-seed", type=whole(least=0), default=1, metavar="N", help="seed of interruptions (default: 1)")
+
+
 def _add_cache(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_prices(parser, _TODAY)
@@ -287,6 +306,7 @@ def _add_cache(parser: argparse.ArgumentParser) -> None:
     )
     add("--instance-type", metavar="TYPE", help=_NODE)
     add("--cache-memory-mb", type=_COUNT, metavar="MB", help="cache function (default: 256; thesis-2022: 1024)")
+    _add_node_behaviour(parser)
 
 
 def _add_prices(parser: argparse.ArgumentParser, default: str) -> None:
