@@ -21,7 +21,7 @@ from burstcache_sim.world.interruptions import Interruptions
 from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.simulate import simulate
 
-BREAKEVEN = WORTH_POLICIES["breakeven"].worth("1e-5")
+BREAKEVEN = WORTH_POLICIES["breakeven"].worth(Fraction("1e-5"))
 SPAN_US = 200 * US_PER_H
 
 
@@ -66,7 +66,7 @@ def test_the_rate_is_the_mean_number_an_hour_and_each_node_has_its_own() -> None
 @pytest.mark.parametrize("name", list(WORTH_POLICIES))
 def test_rate_0_changes_nothing(name: str, nodes: int) -> None:
     """Neither simulator."""
-    policy, plain = WORTH_POLICIES[name].worth("1e-5"), Scenario(busy_day(seconds=3_000), nodes, 40_000)
+    policy, plain = WORTH_POLICIES[name].worth(Fraction("1e-5")), Scenario(busy_day(seconds=3_000), nodes, 40_000)
     never = replace(plain, interruptions=Interruptions(0))
     assert simulate(policy, never) == simulate(policy, plain)
     assert run_compiled([policy], never) == run_compiled([policy], plain) == [simulate(policy, plain)]
@@ -76,7 +76,7 @@ def test_rate_0_changes_nothing(name: str, nodes: int) -> None:
 @pytest.mark.parametrize("name", list(WORTH_POLICIES))
 def test_both_simulators_interrupt_the_same_nodes(name: str, seed: int) -> None:
     """Nodes are interrupted while they boot, run, stop and are off."""
-    policy = WORTH_POLICIES[name].worth("1e-5")
+    policy = WORTH_POLICIES[name].worth(Fraction("1e-5"))
     scenario = Scenario(busy_day(), 2, 40_000, interruptions=Interruptions(30, seed))
     expected = simulate(policy, scenario)
     assert run_compiled([policy], scenario) == [expected]

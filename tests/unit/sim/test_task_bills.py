@@ -123,7 +123,7 @@ def test_the_kind_decides_how_long_a_boot_takes() -> None:
 
 def test_only_a_policys_nodes_on_spot_are_interrupted() -> None:
     """Instances, tasks at the full price and the thesis's policy are not."""
-    breakeven, thesis = WORTH_POLICIES["breakeven"].worth("1e-5"), Thesis(Parameters(1, 2, 1, 4, 1))
+    breakeven, thesis = WORTH_POLICIES["breakeven"].worth(Fraction("1e-5")), Thesis(Parameters(1, 2, 1, 4, 1))
     assert interruptions_of(SPOT, breakeven) == Interruptions(ASSUMED_PER_H)
     assert interruptions_of(SPOT, thesis) is None
     for name in ("t4g.micro", "fargate:2GB"):

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import inf
 from typing import get_args
 
+from burstcache.core.node_kinds import NODE_KINDS
 from burstcache.core.pool.redundancy import TARGET_AVAILABILITY
 from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.setup import Readers, Relay, Setup
@@ -212,6 +213,7 @@ def map_(parser: argparse.ArgumentParser) -> None:
     """Add the options of `research map`."""
     parser.add_argument("--out", default="build/map", metavar="DIR", help="folder (default: build/map)")
     _add_prices(parser, _TODAY)
+    _add_node_kinds(parser)
 
 
 def advise(parser: argparse.ArgumentParser) -> None:
@@ -226,6 +228,8 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add("--policy", type=choice(POLICIES), metavar="NAME", help=only)
     _add_prices(parser, _TODAY)
     add("--instance-type", metavar="TYPE", help="Redis node (default: the smallest that holds all objects)")
+    _add_node_kinds(parser)
+    _add_node_behaviour(parser)
     add("--cache-memory-mb", type=_COUNT, default=256, metavar="MB", help="cache function (default: 256)")
     _add_front_door(parser)
     add("--object-bytes", type=_COUNT, metavar="BYTES", help="size of objects in a log without sizes")
@@ -276,6 +280,12 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
     add("--relay-ipv4", action="store_true", help="tasks have public IPv4 addresses, as in eu-north-1 and eu-west-1")
     _add_period(parser, "how long the stack is deployed (default: as long as the trace)")
     add("--only-cache", action="store_true", help="bill cache function, node and S3 alone, as the thesis does")
+
+
+def _add_node_kinds(parser: argparse.ArgumentParser) -> None:
+    help_ = f"nodes to compare: {_one_of(NODE_KINDS, 'ec2')}. The stack cannot run nodes on Fargate yet."
+    kind = choice(NODE_KINDS)
+    parser.add_argument("--node-kinds", type=kind, nargs="+", default=["ec2"], metavar="KIND", help=help_)
 
 
 def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:
