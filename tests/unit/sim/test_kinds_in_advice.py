@@ -90,7 +90,7 @@ def test_an_unknown_kind_is_refused(capsys: pytest.CaptureFixture[str], bursts: 
 
 
 def test_more_kinds_never_make_a_cell_of_the_map_dearer() -> None:
-    """What costs less than before is a node on Spot."""
+    """The cheaper node is a task on Spot, and no rival changes."""
     prices, load = price_sheet("today-us-east-1"), Load(1.0, 0.1, 10.0)
     ((before,), (after,)) = (
         tuple(cells(prices, [load], [10.0], kinds)) for kinds in (("ec2",), ("ec2", "fargate-spot"))

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache_sim.units import US_PER_H
+from burstcache.core.parameters import US_PER_S
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ASSUMED_PER_H = Fraction(1, 100)  # about seven a month for a node that is always on
 MAX_PER_H = 60
+_US_PER_H = 3_600 * US_PER_S
 _BLOCK = 256  # random numbers drawn at once
 
 
@@ -61,9 +62,9 @@ class Interruptions:
         times_us = [np.zeros(0, np.int64)]
         for layer in range(-(-self.per_h // 1)):
             random, end_h = np.random.default_rng([self.seed, node, layer]), 0.0
-            while end_h * US_PER_H <= span_us:
+            while end_h * _US_PER_H <= span_us:
                 times_h, marks = end_h + random.exponential(size=_BLOCK).cumsum(), random.random(_BLOCK)
                 end_h = float(times_h[-1])
-                layer_us = (times_h * US_PER_H).astype(np.int64)
+                layer_us = (times_h * _US_PER_H).astype(np.int64)
                 times_us.append(layer_us[(layer + marks < float(self.per_h)) & (layer_us <= span_us)])
         return np.concatenate(times_us)

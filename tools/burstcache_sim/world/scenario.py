@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.express import ExpressRule
 from burstcache.core.keys import key_hash
+from burstcache.core.parameters import US_PER_S
 from burstcache.core.placement import node_weight
 from burstcache_sim.caching import Same
 from burstcache_sim.traces.trace import Trace
-from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.interruptions import Interruptions
 from burstcache_sim.world.timings import THESIS_TIMINGS, Timings
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_OUTLASTS_US = 24 * US_PER_H  # nodes that still run so long after the last request are no longer interrupted
+_OUTLASTS_US = 24 * 3_600 * US_PER_S  # nodes that still run so long after the last request are no longer interrupted
 
 
 @dataclass(frozen=True, slots=True)
