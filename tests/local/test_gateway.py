@@ -264,6 +264,23 @@ def test_a_read_of_the_source_of_a_rename_asks_s3(before: str, url: str, s3: Wat
             s3.client(endpoint_url=url).get_object(Bucket=BUCKET, Key=source)
 
 
+def test_a_delete_marker_is_in_each_answer_of_its_absence(s3: WatchedS3) -> None:
+    bucket = "gateway-tests-versioned"
+    straight = s3.client()
+    straight.create_bucket(Bucket=bucket)
+    straight.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    straight.put_object(Bucket=bucket, Key="deleted", Body=b"")
+    straight.delete_object(Bucket=bucket, Key="deleted")
+    with gateway(s3.url, bucket, dict([KEYS]), OWN) as url:
+        client = s3.client(endpoint_url=url)
+        for _ in range(2):
+            with pytest.raises(ClientError) as error:
+                client.head_object(Bucket=bucket, Key="deleted")
+
+            answer = error.value.response["ResponseMetadata"]
+            assert (answer["HTTPStatusCode"], answer["HTTPHeaders"].get("x-amz-delete-marker")) == (404, "true")
+
+
 def test_an_upload_in_signed_chunks_arrives_whole(url: str, s3: WatchedS3) -> None:
     body = os.urandom(200_000)
     client = s3.client(endpoint_url=url)
@@ -349,6 +366,16 @@ def test_the_proxy_never_widens_a_signed_range(s3: WatchedS3) -> None:
             part = client.get_object(Bucket=BUCKET, Key="large", Range="bytes=262144-524287")
             assert part["Body"].read() == LARGE[262_144:524_288]
         assert s3.drain() == [(f"/{BUCKET}/large", 304)] * 2
+
+
+def test_an_upload_by_a_form_is_refused_as_not_implemented(url: str, s3: WatchedS3) -> None:
+    s3.drain("POST")
+    form = b'--x\r\nContent-Disposition: form-data; name="key"\r\n\r\nform\r\n--x--\r\n'
+
+    status, _, body = _fetched(f"{url}/{BUCKET}", "POST", form, {"Content-Type": "multipart/form-data; boundary=x"})
+
+    assert (status, b"<Code>NotImplemented</Code>" in body) == (501, True)
+    assert s3.drain("POST") == []
 
 
 def test_the_proxy_sends_requests_to_s3_alone(url: str) -> None:

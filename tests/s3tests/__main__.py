@@ -8,6 +8,8 @@ The suite is cloned from `--suite`, a path or a URL of its repository, at a fixe
 and `versitygw` are kept in build/s3tests. `all` and `compare` end with exit code 1 if a test fails that does not fail
 straight. There are three ways to a store: `straight`, `through` the gateway, and `cached`, where each test's first
 bucket is the one that the gateway caches, and each read is sent twice, so that the second one is a hit.
+
+Outcomes are written every fifty tests. A command that was interrupted resumes: remove `*-round-*.tsv` to begin anew.
 """
 
 from __future__ import annotations
@@ -40,12 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         runs = _Runs(check_out(chosen.suite, Path(folder) / "suite"), chosen)
         if chosen.command == "run":
             runs.write(chosen.table, chosen.way, read_table(chosen.like) if chosen.like else None)
+            runs.finish()
             return 0
         tables = {way: _BUILD / f"{chosen.store}-{way}.tsv" for way in WAYS}
         runs.write(tables[_STRAIGHT], _STRAIGHT, None)
         straight = read_table(tables[_STRAIGHT])
         for way in (_THROUGH, _CACHED):
             runs.write(tables[way], way, straight)
+        runs.finish()
     return max(_compare(tables[_STRAIGHT], tables[way]) for way in (_THROUGH, _CACHED))
 
 
@@ -75,26 +79,34 @@ class _Runs:
 
     def __init__(self, checkout: Path, chosen: argparse.Namespace) -> None:
         self._checkout, self._chosen = checkout, chosen
+        self._rounds: list[Path] = []
         self._python = make_environment(_BUILD / "venv")
 
     def write(self, path: Path, way: str, like: Table | None) -> None:
         """Run the suite in one way, and write the table. With `like`, run only what did not fail there."""
-        table = merge_rounds([self._round(way, like) for _ in range(self._chosen.rounds)])
+        rounds = [path.with_name(f"{path.stem}-round-{number}.tsv") for number in range(1, self._chosen.rounds + 1)]
+        self._rounds += rounds
+        table = merge_rounds([self._round(way, like, each) for each in rounds])
         write_table(path, table)
         counts = Counter(outcome.result for outcome in table.values())
         print(f"{path}: {', '.join(f'{result} {count}' for result, count in counts.most_common())}", flush=True)
 
-    def _round(self, way: str, like: Table | None) -> Table:
-        suite = Suite(self._checkout, self._python, _BUILD, bucket=_BUCKET if way == _CACHED else "")
-        tests = list(_good(suite.tests(), like))
+    def finish(self) -> None:
+        """Remove the tables of rounds, from which an interrupted command resumes."""
+        for path in self._rounds:
+            path.unlink(missing_ok=True)
+
+    def _round(self, way: str, like: Table | None, path: Path) -> Table:
+        bucket = _BUCKET if way == _CACHED else ""
+        suite = Suite(self._checkout, self._python, path.with_suffix(""), bucket=bucket)
+        tests = [test for test in _good(suite.tests(), like) if any(text in test for text in self._chosen.only)]
         with ExitStack() as running:
             store = Store(self._chosen.endpoint, self._chosen.owner)
             if not store.endpoint_url:
                 store = running.enter_context(STORES[self._chosen.store](_BUILD))
             if way != _STRAIGHT:
                 store = running.enter_context(gateway(store, _BUCKET))
-            chosen = [test for test in tests if any(text in test for text in self._chosen.only)]
-            return suite.run(store.endpoint_url, chosen, owner=store.owner)
+            return suite.run(store.endpoint_url, tests, path, owner=store.owner)
 
 
 def _good(tests: Iterable[str], table: Table | None) -> Iterable[str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import AnyStr
 
-from burstcache_local.moto.server import moto_server
 from s3tests.suite import USERS
 from support import gateway_process
+from support.project import PYTHONPATH, ROOT
 from support.waiting import free_port, wait_for_port
 
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw"
@@ -33,9 +36,18 @@ class Store:
 
 @contextmanager
 def moto(folder: Path) -> Iterator[Store]:
-    """Run moto's S3 in threads of this process. It takes any key and knows one user."""
-    with moto_server() as services:
-        yield Store(services.cloud_url, owner="75aa57f09aa0c8caeab4f8c24e99d10f8e7faeebf76c078efc7c6caea54ba06a")
+    """Run moto's S3, with its errors in `moto.log`. It takes any key and knows one user."""
+    command = [sys.executable, "-m", "s3tests.moto_process"]
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join((PYTHONPATH, str(ROOT / "tests")))}
+    with (
+        (folder / "moto.log").open("a") as log,
+        subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        _ending(process),
+    ):
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert url, "moto has ended"
+        yield Store(url, owner="75aa57f09aa0c8caeab4f8c24e99d10f8e7faeebf76c078efc7c6caea54ba06a")
 
 
 @contextmanager
@@ -79,11 +91,11 @@ def gateway(store: Store, bucket: str) -> Iterator[Store]:
 
 
 @contextmanager
-def _ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def _ending(process: subprocess.Popen[AnyStr]) -> Iterator[None]:
     """Terminate a process at the end of a `with`, and wait for it."""
     with process:
         try:
-            yield process
+            yield
         finally:
             process.terminate()
 

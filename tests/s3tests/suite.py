@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from s3tests.tables import Outcome, Table
+from s3tests.tables import Outcome, Table, read_table, write_table
 from support.project import ROOT
 
 COMMIT = "8f0ae7b404a3a2fcf7038bf1e6bf29544fe9b6a3"  # of 7 May 2026
@@ -25,7 +25,7 @@ _PLUGIN = Path(__file__).with_name("outcome_plugin.py")
 _UV = str(Path(sys.executable).with_name("uv"))
 _TEST_LIMIT_S = 60
 _SILENCE_LIMIT_S = 3 * _TEST_LIMIT_S  # set-up, call and teardown
-_CHUNK = 100
+_CHUNK = 50
 _POLL_S = 0.2
 
 
@@ -120,7 +120,7 @@ class Suite:
     """
 
     def __init__(self, checkout: Path, python: Path, folder: Path, *, bucket: str = "") -> None:
-        self._checkout, self._python, self._folder = checkout, python, folder
+        self._checkout, self._python, self._folder = checkout, python, folder.resolve()
         self._prefix, self.hits = bucket.removesuffix("1"), 0
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -129,21 +129,29 @@ class Suite:
         listed = self._pytest(["--collect-only", "-q", *FILES], capture_output=True, text=True, check=True).stdout
         return [line for line in listed.splitlines() if "::" in line]
 
-    def run(self, endpoint_url: str, tests: Sequence[str], *, owner: str = "") -> Table:
-        """Run tests against an endpoint, a process for each hundred of them, and return their outcomes.
+    def run(self, endpoint_url: str, tests: Sequence[str], path: Path, *, owner: str) -> Table:
+        """Run tests against an endpoint, a process for each fifty of them, and return their outcomes.
 
         A process that says nothing for three minutes is killed. Its test hangs, and the rest is run by another process.
+
+        Args:
+            endpoint_url: Base URL of the endpoint.
+            tests: Ids of the tests.
+            path: Table that is written after each process. Tests that it already has are not run again.
+            owner: Canonical id of the main user.
         """
         write_settings(self._folder / "s3tests.conf", endpoint_url, owner, self._prefix or "s3tests-{random}-")
-        table: Table = {}
+        before = read_table(path) if path.exists() else {}
+        table = {test: before[test] for test in tests if test in before}
         self.hits = 0
-        for chunk in _chunks(tests):
+        for chunk in _chunks([test for test in tests if test not in table]):
             left = list(chunk)
             while left:
                 outcomes = self._run_chunk(left)
                 table |= outcomes
                 left = [test for test in left if test not in outcomes] if outcomes else []
-            print(f"{len(table):,} of {len(tests):,} tests, {self.hits:,} hits", file=sys.stderr, flush=True)
+                write_table(path, table)
+            print(f"{len(table):,} of {len(tests):,} tests, {self.hits:,} hits", flush=True)
         return table
 
     def _run_chunk(self, tests: Sequence[str]) -> Table:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 
 _COLUMNS = ("test", "outcome", "reason")
@@ -35,12 +35,14 @@ Table = dict[str, Outcome]
 
 
 def write_table(path: Path, table: Table) -> None:
-    """Write a table as tab-separated values."""
+    """Write a table as tab-separated values. A table that is there is replaced as a whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
+    new = path.with_name(f"{path.name}.new")
+    with new.open("w", newline="") as file:
         writer = csv.writer(file, dialect="excel-tab")
         writer.writerow(_COLUMNS)
         writer.writerows((test, outcome.result, outcome.reason) for test, outcome in table.items())
+    new.replace(path)
 
 
 def read_table(path: Path) -> Table:
@@ -64,40 +66,54 @@ def _merge(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """A kind of failure that an endpoint with one identity has by design.
+
+    Attributes:
+        kind: Why the endpoint fails.
+        reason: Pattern of the failure's reason. Another failure of the same test is not explained.
+        tests: Names of the tests.
+    """
+
+    kind: str
+    reason: re.Pattern[str]
+    tests: frozenset[str]
+
+    def fits(self, test: str, outcome: Outcome) -> bool:
+        """Return whether it explains an outcome of a test."""
+        return test.rpartition("::")[2] in self.tests and bool(self.reason.search(outcome.reason))
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Tests that fail through an endpoint and do not fail straight.
 
     Attributes:
         faults: Tests that nothing explains, with their outcomes.
-        explained: Numbers of tests by the reason why an endpoint with one identity cannot pass them.
+        explained: Numbers of tests by the kind that explains their failure.
     """
 
     faults: Table
     explained: Counter[str]
 
 
-def compare(straight: Table, through: Table, explanations: Mapping[str, str]) -> Comparison:
+def compare(straight: Table, through: Table, explanations: Sequence[Explanation]) -> Comparison:
     """Compare outcomes straight against S3 with those through an endpoint in front of it.
 
     Args:
         straight: Outcomes straight.
         through: Outcomes through the endpoint. A test without one counts as a fault.
-        explanations: Reasons by patterns of test names.
+        explanations: Kinds of failures by design.
     """
     faults: Table = {}
     explained: Counter[str] = Counter()
     for test, outcome in _worse(straight, through):
-        if reason := explain(test, explanations):
-            explained[reason] += 1
+        kind = next((each.kind for each in explanations if each.fits(test, outcome)), "")
+        if kind:
+            explained[kind] += 1
         else:
             faults[test] = outcome
     return Comparison(faults, explained)
-
-
-def explain(test: str, explanations: Mapping[str, str]) -> str:
-    """Return the reason of the first pattern that a test's name matches, or an empty string."""
-    name = test.rpartition("::")[2]
-    return next((reason for pattern, reason in explanations.items() if fnmatch(name, pattern)), "")
 
 
 def _worse(straight: Table, through: Table) -> Iterator[tuple[str, Outcome]]:

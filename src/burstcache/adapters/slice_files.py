@@ -13,6 +13,7 @@ import errno
 import os
 import re
 import stat
+from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -34,18 +35,27 @@ from burstcache.adapters.slice_header import (
     DamagedSliceError,
     encode_header,
     header_bytes,
+    read_begin,
     read_body,
+    read_halves,
     read_part,
 )
 from burstcache.core.errors import InvalidSettingError
 from burstcache.logs import logger
 
 T = TypeVar("T")
+_ReadFile = Callable[[int, int, str, int], T]  # of a descriptor, the file's size, the slice's name, and flags
 
 _LEAST_SHARE_BYTES = 16 << 20  # nearly two of the largest files
 _USUAL_SHARE_BYTES = 65 << 20  # 256 slices of 256 KiB with their headers
 _SETTLED_NS = 3 * 10**9  # the next change has a later time then: file systems have a resolution of up to 2 s
 _TOUCH_NS = 10 * 10**9  # a file read again within this time keeps its modification time
+# A change of the modification time may wait for the file system's journal, so reads that must not wait leave it to
+# others. They would rarely succeed if the time were as short.
+_TOUCH_WAITING_NS = 60 * 10**9
+_AT_ONCE = getattr(os, "RWF_NOWAIT", 0)
+_RECENT_BITS = 16
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 _NAME = re.compile(r"[0-9a-f]{32}")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DAMAGED = (errno.ELOOP, errno.EIO)  # a symlink, or a bad sector
@@ -65,6 +75,22 @@ class _Verified(NamedTuple):
         """Return the directory of a slice's name, or None if it is not verified."""
         directory = self.layout.directory_of(name)
         return directory if directory in self.directories else None
+
+
+class _RecentNames:
+    """Names of slices that this process has read or written, in a table of fixed size. Newer ones replace older ones.
+
+    The system has the directory entry and the inode of such a file in memory, so that opening it does not wait.
+    """
+
+    def __init__(self) -> None:
+        self._rest = array("Q", bytes(8 << _RECENT_BITS))  # 64 bits of a name, by the bits before
+
+    def add(self, name: str) -> None:
+        self._rest[int(name[:4], 16)] = int(name[4:20], 16)
+
+    def __contains__(self, name: str) -> bool:
+        return self._rest[int(name[:4], 16)] == int(name[4:20], 16)
 
 
 class SliceFiles:
@@ -93,6 +119,8 @@ class SliceFiles:
         self._warned: set[tuple[str, str]] = set()
         self._layout: SliceLayout | None = None
         self._verified: _Verified | None = None
+        self._recent = _RecentNames()
+        self._reads_at_once = bool(_AT_ONCE)  # until the file system says that it cannot
         least_bytes = _LEAST_SHARE_BYTES
         if max_bytes >= least_bytes:
             try:
@@ -112,13 +140,48 @@ class SliceFiles:
         """Return the verified body of a slice. None: absent or damaged."""
         return self._read(name, read_body)
 
-    def read_into(self, name: str, start: int, into: memoryview) -> bool:
-        """Fill `into` from `start` of the body. Only the blocks of 64 KiB that it touches are read and verified.
+    def read_halves(
+        self, name: str, split: Callable[[bytes], int], *, waits: bool = True
+    ) -> tuple[bytes, bytes] | None:
+        """Return the verified body of a slice in two halves, which saves a copy of each. None: absent or damaged.
+
+        Args:
+            name: Name of the slice.
+            split: Returns the length of the first half, from the first bytes of the body.
+            waits: Whether to wait for the disk. If False, None also means that the page cache lacks the slice, that
+                this process has not read it of late, or that it is longer than 128 KiB.
+        """
+        read = partial(read_halves, split=split)
+        return self._read(name, read) if waits else self._read_at_once(name, read)
+
+    def read_begin(self, name: str, split: Callable[[bytes], int]) -> bytes | None:
+        """Return the verified first half of a slice's body, without a wait for the disk.
+
+        Args:
+            name: Name of the slice.
+            split: As for `read_halves`.
 
         Returns:
-            False if the slice is absent or damaged, or ends before the part. The content of `into` is undefined then.
+            None: As for `read_halves`, but the slice may be longer. Or the half has more than 3 KB.
         """
-        return bool(self._read(name, partial(read_part, start=start, into=into.cast("B"))))
+        return self._read_at_once(name, partial(read_begin, split=split))
+
+    def read_into(self, name: str, start: int, into: memoryview, *, prefix: bytes = b"", waits: bool = True) -> bool:
+        """Fill `into` from `start` of the body. Only the blocks of 64 KiB that it touches are read and verified.
+
+        Args:
+            name: Name of the slice.
+            start: Start of the part in the body [bytes].
+            into: Destination, of the part's length.
+            prefix: The bytes with which the body has to begin, of `read_begin`.
+            waits: As for `read_halves`, but the slice may be longer.
+
+        Returns:
+            False if the slice is absent or damaged, begins with other bytes, or ends before the part. The content of
+            `into` is undefined then.
+        """
+        read = partial(read_part, start=start, into=into.cast("B"), prefix=prefix)
+        return bool(self._read(name, read) if waits else self._read_at_once(name, read))
 
     def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:
         """Store a slice atomically, after evicting others if necessary.
@@ -187,7 +250,7 @@ class SliceFiles:
             with suppress(OSError):  # would leak the other descriptor
                 os.close(root)
 
-    def _read(self, name: str, read: Callable[[int, int, str], T]) -> T | None:
+    def _read(self, name: str, read: _ReadFile[T]) -> T | None:
         _check_name(name)
         if (verified := self._verified) is not None and (directory := verified.directory_of(name)):
             try:
@@ -208,6 +271,22 @@ class SliceFiles:
             self._warn("slices cannot be read", error)
             return None
 
+    def _read_at_once(self, name: str, read: _ReadFile[T]) -> T | None:
+        """Read a slice as `_read` does, if that needs no wait. Leave everything else to `_read`."""
+        _check_name(name)
+        if not (self._reads_at_once and name in self._recent):
+            return None
+        if (verified := self._verified) is None or (directory := verified.directory_of(name)) is None:
+            return None
+        try:
+            return self._read_verified(verified, directory, name, read, _AT_ONCE)
+        except OSError as error:
+            if error.errno in _UNSUPPORTED:
+                self._reads_at_once = False
+        except DamagedSliceError:
+            pass
+        return None
+
     def _state(self) -> _State:
         status = os.stat(self._path, follow_symlinks=False)
         return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
@@ -222,12 +301,13 @@ class SliceFiles:
         verified.directories.add(layout.directory_of(name))
 
     def _read_verified(
-        self, verified: _Verified, directory: str, name: str, read: Callable[[int, int, str], T]
+        self, verified: _Verified, directory: str, name: str, read: _ReadFile[T], flags: int = 0
     ) -> T | None:
         """Read a slice by its path, if no directory on the way has changed since it was verified.
 
         Raises:
             DamagedSliceError, OSError: The slice is damaged, or anything has changed or fails.
+            BlockingIOError: With RWF_NOWAIT: the read would have to wait.
         """
         try:
             file = os.open(f"{self._path}/{directory}/{name}.slice", READ)
@@ -238,21 +318,26 @@ class SliceFiles:
         try:
             if self._state() != verified.state:
                 raise DamagedSliceError("the directory has changed")
-            return self._read_file(file, name, read)
+            return self._read_file(file, name, read, flags)
         finally:
             os.close(file)
 
-    def _read_file(self, file: int, name: str, read: Callable[[int, int, str], T]) -> T:
+    def _read_file(self, file: int, name: str, read: _ReadFile[T], flags: int = 0) -> T:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise DamagedSliceError("the file is another's")
-        found = read(file, status.st_size, name)
-        if abs(self._clock.now_us() * 1000 - status.st_mtime_ns) > _TOUCH_NS:
-            with suppress(OSError):
-                os.utime(file)
+        untouched_ns = abs(self._clock.now_us() * 1000 - status.st_mtime_ns)
+        if flags and untouched_ns > _TOUCH_WAITING_NS:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        found = read(file, status.st_size, name, flags)
+        if not flags:
+            self._recent.add(name)
+            if untouched_ns > _TOUCH_NS:
+                with suppress(OSError):
+                    os.utime(file)
         return found
 
-    def _read_in(self, share: int, name: str, read: Callable[[int, int, str], T]) -> T | None:
+    def _read_in(self, share: int, name: str, read: _ReadFile[T]) -> T | None:
         try:
             file = os.open(f"{name}.slice", READ, dir_fd=share)
             try:
@@ -284,6 +369,7 @@ class SliceFiles:
             finally:
                 os.close(file)
             os.rename(part, f"{name}.slice", src_dir_fd=share, dst_dir_fd=share)
+            self._recent.add(name)
             is_stored = True
         finally:
             if not is_stored:

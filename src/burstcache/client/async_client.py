@@ -198,9 +198,9 @@ class AsyncClient:
         await asyncio.to_thread(self._client.close)
 
     async def _read(self, request: Request) -> Response:
-        reader = self._client.reader
-        if (response := reader.local_cache.recall(request)) is not None:
-            self._client.large.count(request, response)
+        large, response = self._client.large, self._client.reader.recall(request)
+        if response is not None and not large.is_left(request, response):
+            large.count(request, response)
             return response
         return await self._client.read_in_thread(request)
 

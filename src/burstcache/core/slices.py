@@ -14,6 +14,7 @@ from typing import NamedTuple
 SLICE_BYTES = 256 * 1024
 MISSED_AGAIN_S = 600  # a node takes a slice at its second miss within this time, so that a scan evicts nothing
 _NAME_BYTES = 16
+_MOST_HEADS = 4096  # recent names of heads
 _MOST_BEGUN = 1024  # versions whose hashes are begun, at most 2 KiB each
 
 
@@ -52,6 +53,7 @@ class SliceNames:
 
     def __init__(self, endpoint_url: str, bucket: str) -> None:
         self._bucket = f"{endpoint_url}\n{bucket}\n"
+        self._heads = lru_cache(_MOST_HEADS)(self._name_head)
         self._begun = lru_cache(_MOST_BEGUN)(self._begin)
         self._latest: tuple[Version | None, blake2b] = None, blake2b()
 
@@ -83,6 +85,9 @@ class SliceNames:
 
     def head(self, key: str) -> str:
         """Return the name under which the head of a large object is stored."""
+        return self._heads(key)
+
+    def _name_head(self, key: str) -> str:
         return blake2b(f"{self._bucket}head\n{key}".encode(), digest_size=_NAME_BYTES).hexdigest()
 
 

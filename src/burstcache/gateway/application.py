@@ -71,6 +71,8 @@ class GatewayApplication:
         if self._proxy is not None and not request.target.startswith(b"/"):
             await self._proxy.respond(request, connection)
             return
+        if request.method == b"POST":
+            self._refuse_form(request)
         if not request.is_authorised and not self._access.check(request):
             await self._access.check_again(request)
         target = self._targets.find(request)
@@ -87,11 +89,15 @@ class GatewayApplication:
             return None
         return object_read(request, target) if request.body is None else None
 
-    async def _forward(self, request: HttpRequest, connection: HttpConnection, target: Target) -> None:
-        """Send a request to S3, signed with the gateway's credentials."""
-        if not target.key and request.method == b"POST" and _is_form(request):
+    def _refuse_form(self, request: HttpRequest) -> None:
+        """Refuse an upload by a form, whose signature is in its body."""
+        is_form = (request.header(b"content-type") or b"").lower().startswith(b"multipart/form-data")
+        if is_form and not self._targets.find(request).key:
             message = "An upload by a form is signed for S3 itself. Send it to S3, or use PUT."
             raise S3Error("NotImplemented", message)
+
+    async def _forward(self, request: HttpRequest, connection: HttpConnection, target: Target) -> None:
+        """Send a request to S3, signed with the gateway's credentials."""
         upload = upload_of(request, [*request.passed_headers(), *target.headers])
 
         async def send(body: AsyncIterator[bytes] | bytes | None) -> aiohttp.ClientResponse:
@@ -99,7 +105,3 @@ class GatewayApplication:
             return await self._origin.send(method, target, upload.headers, payload=upload.payload, body=body)
 
         await pass_on(self._cache, request, connection, target, send, upload.content)
-
-
-def _is_form(request: HttpRequest) -> bool:
-    return (request.header(b"content-type") or b"").lower().startswith(b"multipart/form-data")

@@ -425,8 +425,10 @@ class HttpConnection(asyncio.Protocol):
             request is None or not request.keeps_alive or self._is_closing_soon or (not self._queue and self._has_ended)
         ):
             self._close()
-        elif not self._queue:
-            self._wait_for_head(IDLE_S)
+        else:
+            self.resume("body")  # the application may have answered without reading it
+            if not self._queue:
+                self._wait_for_head(IDLE_S)
 
     def _count(self, data: bytes | memoryview) -> None:
         if self._active is not None:

@@ -26,7 +26,7 @@ from burstcache.web.request import Request
 from burstcache.web.response import Response, object_response
 
 RECALLED_BYTES = 1 << 20  # the longest part of a large object that is copied from memory at once
-
+_JOINED_BYTES = 1 << 17  # the longest part that is read from disk into memory of its own: longer ones recycle memory
 _ANSWERED = (200, 206, 304)  # for other statuses, S3's response has more details
 _SENT = (200, 206)
 _NOT_FOUND, _NOT_MODIFIED = 404, 304
@@ -96,22 +96,27 @@ class ObjectCache:
         return request
 
     def recall(self, request: Request) -> tuple[Response, Body] | None:
-        """Return the response and its body if both are in memory and fresh. Never blocks."""
-        local_cache = self._reader.local_cache
-        if (response := local_cache.recall(request)) is not None:
-            if response.status not in _ANSWERED and response.status != _NOT_FOUND:
-                return None
-            self._large.count(request, response)
-            return response, response.body
-        if (response := local_cache.recall_head(request)) is None or response.status not in _ANSWERED:
+        """Return the response and its body if this machine's memory has both, and they are fresh. Never blocks."""
+        response, large = self._reader.recall(request), self._large
+        if response is None or (response.status not in _ANSWERED and not self._is_cached_absence(response)):
             return None
-        if not self._large.is_left(request, response):
+        if not large.is_left(request, response):
+            large.count(request, response)
             return response, response.body
-        part = self._large.part(request, response)
+        part = large.part(request, response)
         if part.end - part.start > RECALLED_BYTES:
             return None
-        body = self._large.slices.recall(part.version, part.start, part.end)
+        if part.end - part.start > _JOINED_BYTES:
+            body = large.slices.recall(part.version, part.start, part.end)
+        else:
+            body = large.slices.read_cached(part.version, part.start, part.end, waits=False)
         return None if body is None else (response, body)
+
+    def recall_part(self, request: Request) -> tuple[Response, Part] | None:
+        """Return the response, and the part that is its body, if a file in the system's memory has it. Never blocks."""
+        if (found := self._reader.recall_part(request)) is not None:
+            self._large.counter.count("disk", found[1].end - found[1].start)
+        return found
 
     def recall_entry(self, request: Request) -> tuple[CachedEntry, int] | None:
         """Return the entry that answers a plain GET and its bound [ms], if it is in memory and fresh. Never blocks."""

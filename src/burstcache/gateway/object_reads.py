@@ -77,6 +77,10 @@ class ObjectReads:
     async def _respond(
         self, request: HttpRequest, connection: HttpConnection, target: Target, read: ObjectRead, wanted: Request
     ) -> None:
+        if (on_disk := self._cache.recall_part(wanted)) is not None:
+            response, stored = on_disk
+            await self._send_part(connection, response.status, hit_head(wanted, read, response), stored)
+            return
         if self._held_bytes >= _HELD_BYTES:
             await self._await_release()
         found = await self._cache.find(wanted)
@@ -193,7 +197,8 @@ class ObjectReads:
         counted_bytes = length_bytes if length_bytes > _UNCOUNTED_BYTES else 0
         has_room = counted_bytes <= _HELD_BYTES - self._held_bytes
         if not (has_room and cache.keeps(wanted, response.status, lower, miss)):
-            if await relay(connection, request, response, headers):
+            is_absent = await relay(connection, request, response, headers)
+            if is_absent and "x-amz-delete-marker" not in lower:
                 cache.note_absence(wanted, miss)
             return
         self._held_bytes += counted_bytes
@@ -226,5 +231,5 @@ def send_hit(connection: HttpConnection, wanted: Request, read: ObjectRead, resp
         connection.send(response.status, hit_head(wanted, read, response), b"" if wanted.method == "HEAD" else body)
 
 
-def _called(call: Callable[[], bytes | None]) -> bytes | None:
+def _called(call: Callable[[], bool]) -> bool:
     return call()

@@ -20,6 +20,7 @@ from burstcache.gateway.http_connection import ConnectionLostError
 from burstcache.gateway.origin_signer import OriginSigner
 from burstcache.gateway.s3_errors import S3Error
 from burstcache.gateway.s3_requests import Target
+from burstcache.gateway.upload_payload import UploadPayload
 from burstcache.gateway.uploads import EMPTY_SHA256
 from burstcache.logs import logger
 
@@ -132,7 +133,7 @@ class S3Origin:
                 method,
                 URL(url, encoded=True),
                 headers=headers,
-                data=body,
+                data=UploadPayload(body) if isinstance(body, AsyncIterator) else body,
                 allow_redirects=False,
                 trace_request_ctx=target,
             )

@@ -11,16 +11,18 @@ from functools import partial
 from burstcache.core.errors import BurstcacheError, ObjectNotFoundError, PreconditionFailedError
 from burstcache.gateway.object_cache import RECALLED_BYTES, Body
 from burstcache.gateway.origin import unavailable
-from burstcache.serve.buffers import blank
+from burstcache.serve.buffers import RecycledBuffers, blank
 from burstcache.serve.large_objects import Part
 from burstcache.serve.slices import Slices
 
 _FIRST_BYTES = 1 << 18  # one slice; further windows are twice as long, if the client keeps reading
 _MOST_BYTES = 8 << 20  # of one request to S3
 _MOST_AHEAD = 3  # windows that are read from S3 while one is sent
-_BUDGET_BYTES = 256 << 20  # of windows from S3, for all clients of a process
+_BUDGET_BYTES = 256 << 20  # of windows for all clients of a process. Beyond it, they do not grow
 
-Read = Callable[[Callable[[], bytes | None]], "asyncio.Future[bytes | None]"]
+_MOST_SPARES = 32  # windows whose memory is used again
+
+Read = Callable[[Callable[[], bool]], "asyncio.Future[bool]"]
 
 
 class PartWindows:
@@ -42,6 +44,7 @@ class PartWindows:
         self._slices = slices
         self._in_thread = in_thread
         self._budget_bytes = _BUDGET_BYTES
+        self._buffers = RecycledBuffers(_MOST_SPARES)
 
     async def read(self, part: Part) -> AsyncGenerator[Body, None]:
         """Yield the bytes of a part.
@@ -51,14 +54,21 @@ class PartWindows:
             S3Error: S3 is unreachable or fails.
         """
         if part.end - part.start <= RECALLED_BYTES:
-            yield await self._local(part, part.start, part.end) or await self._whole(part)
+            body = await self._local(part, part.start, part.end) or await self._whole(part)
+            yield body
+            self._recycle(body)
             return
         position, size_bytes = part.start, _FIRST_BYTES
         while position < part.end:
-            end = _end(part, position, size_bytes)
-            if (body := await self._local(part, position, end)) is None:
+            end = _end(part, position, size_bytes if self._budget_bytes >= size_bytes else _FIRST_BYTES)
+            if (found := await self._local(part, position, end)) is None:
                 break
-            yield body
+            self._budget_bytes -= len(found)
+            try:
+                yield found
+            finally:
+                self._budget_bytes += len(found)
+            self._recycle(found)
             position, size_bytes = end, min(2 * size_bytes, RECALLED_BYTES)
         async with aclosing(self._from_source(Part(part.version, position, part.end))) as windows:
             async for window in windows:
@@ -66,9 +76,24 @@ class PartWindows:
 
     async def _local(self, part: Part, start: int, end: int) -> Body | None:
         """Return the bytes from `start` up to `end`, exclusive, if this machine has all of them."""
-        if (body := self._slices.recall(part.version, start, end)) is not None:
+        if not part.begin and (body := self._slices.recall(part.version, start, end)) is not None:
             return body
-        return await self._in_thread(partial(self._slices.read_cached, part.version, start, end))
+        if not self._slices.has_disk:
+            return None
+        into = self._buffers.take(end - start)
+        if part.begin:
+            read = partial(self._slices.read_stored_into, part.version.key, part.begin, start, into)
+        else:
+            read = partial(self._slices.read_cached_into, part.version, start, into)
+        if read(waits=False):
+            await asyncio.sleep(0)  # other connections have their turn
+            return into
+        return into if await self._in_thread(read) else None
+
+    def _recycle(self, body: Body) -> None:
+        """Use the memory of a window again, once it has been sent."""
+        if isinstance(body, memoryview):
+            self._buffers.recycle(body)
 
     async def _whole(self, part: Part) -> Body:
         """Return all bytes of a short part, which may lie in two parts of 8 MiB."""

@@ -10,6 +10,7 @@ from contextlib import suppress
 LARGE_BYTES = 8 * 1024 * 1024  # from this size on, large pages pay
 _MAPPED_BYTES = 128 * 1024  # as malloc maps by itself, until the first such memory was freed
 _MOST_SPARES = 8
+_MOST_TRIES = 4  # a recently sent buffer may still be in use
 # A forked process has a copy. All pages are touched at once, which one call does sooner than a fault for each. Windows
 # has no such flags.
 _PRIVATE: dict[str, int] = (
@@ -66,6 +67,40 @@ def mapped(size_bytes: int) -> memoryview:
     return blank(size_bytes)
 
 
+class RecycledBuffers:
+    """Memory for bytes that are sent, each mapped by the system for it, in powers of two. Threads may share it.
+
+    New mappings cost page faults, so memory that nobody uses any more is taken again.
+    """
+
+    def __init__(self, most_spares: int = _MOST_SPARES) -> None:
+        self._spares: dict[int, deque[mmap.mmap]] = {}  # by length
+        self._most_spares = most_spares
+
+    def take(self, size_bytes: int) -> memoryview:
+        """Return memory of this length, with any content."""
+        whole_bytes = max(_MAPPED_BYTES, 1 << (size_bytes - 1).bit_length())
+        return (self._unused(whole_bytes) or mapped(whole_bytes))[:size_bytes]
+
+    def recycle(self, buffer: memoryview) -> None:
+        """Offer memory that `take` has returned. It is not taken again while anybody has a view of it."""
+        if isinstance(buffer.obj, mmap.mmap):
+            spares = self._spares.get(len(buffer.obj))
+            if spares is None:
+                spares = self._spares.setdefault(len(buffer.obj), deque(maxlen=self._most_spares))
+            spares.append(buffer.obj)
+
+    def _unused(self, whole_bytes: int) -> memoryview | None:
+        spares = self._spares.get(whole_bytes) or deque()
+        for _ in range(min(len(spares), _MOST_TRIES)):
+            with suppress(IndexError):
+                spare = spares.popleft()
+                if _is_unused(spare):
+                    return memoryview(spare)
+                spares.append(spare)
+        return None
+
+
 class RecycledCopies:
     """Copies of bytes, each in memory that the system maps for it. Threads may share it.
 
@@ -88,9 +123,17 @@ class RecycledCopies:
             self._spares.append(copy.obj)
 
     def _spare(self, size_bytes: int) -> memoryview | None:
-        with suppress(IndexError, BufferError, SystemError):
+        with suppress(IndexError):
             spare = self._spares.popleft()
-            if len(spare) == size_bytes:
-                spare.resize(size_bytes)  # changes nothing, but raises BufferError if there is a view
+            if len(spare) == size_bytes and _is_unused(spare):
                 return memoryview(spare)
         return None
+
+
+def _is_unused(memory: mmap.mmap) -> bool:
+    """Return True if nobody has a view of memory."""
+    try:
+        memory.resize(len(memory))  # changes nothing, but raises BufferError if there is a view
+    except (BufferError, SystemError):
+        return False
+    return True

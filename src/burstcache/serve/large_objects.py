@@ -14,7 +14,7 @@ from burstcache.forks import Lock
 from burstcache.logs import logger
 from burstcache.serve.read_stats import ReadCounter
 from burstcache.serve.slices import Slices
-from burstcache.web.entry import Entry, decode, encode, head_from_s3
+from burstcache.web.entry import Entry, decode_parts, encode, head_from_s3
 from burstcache.web.headers import object_size_bytes
 from burstcache.web.ranges import ByteRange
 from burstcache.web.request import Request
@@ -26,11 +26,16 @@ _MOST_KEYS = 4096  # of versions whose heads are known to be on disk
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of one version of an object, from `start` up to `end`, exclusive [bytes]."""
+    """A part of one version of an object, from `start` up to `end`, exclusive [bytes].
+
+    Attributes:
+        begin: The bytes before the body in the file that has the whole object. Empty: slices have it.
+    """
 
     version: Version
     start: int
     end: int
+    begin: bytes = b""
 
 
 class LargeObjects:
@@ -95,14 +100,36 @@ class LargeObjects:
             return self._part(request, response.headers)
         return Part(self._version(request, response.headers, extent.object_bytes), extent.start, extent.end)
 
-    def stored_head(self, key: str) -> Entry | None:
-        """Return the head, or the small object, that some process has stored on disk. It may have changed since."""
-        if (stored := self.slices.stored_head(key)) is None:
+    def stored_head(self, key: str, *, waits: bool = True) -> Entry | None:
+        """Return the head, or the small object, that some process has stored on disk. It may have changed since.
+
+        Args:
+            key: The object's key.
+            waits: Whether to wait for the disk. If False, None may also mean that it would be necessary.
+        """
+        if (stored := self.slices.stored_head(key, waits=waits)) is None:
             return None
         try:
-            return decode(stored)
+            return decode_parts(*stored)
         except ValueError:  # a file of another program
             return None
+
+    def stored_begin(self, key: str) -> tuple[Entry, bytes] | None:
+        """Return the head of a small object on disk, and its encoded form, if that needs no wait for the disk."""
+        if (begin := self.slices.stored_begin(key)) is None:
+            return None
+        try:
+            head = decode_parts(begin, b"")
+        except ValueError:
+            return None
+        return None if self.is_large(head.meta) else (head, begin)
+
+    def part_of_stored(self, request: Request, response: Response, begin: bytes) -> Part:
+        """Return the part of a small object on disk that belongs into a response."""
+        size_bytes = object_size_bytes(response.headers)
+        version = Version(request.key, request.hash, response.headers["etag"], size_bytes)
+        start, end = (0, size_bytes) if (extent := response.extent) is None else (extent.start, extent.end)
+        return Part(version, start, end, begin)
 
     def store_whole(self, request: Request, entry: Entry) -> None:
         """Store a small object on disk, if there is one, for the next process. Do not wait for that."""

@@ -28,7 +28,7 @@ from burstcache.logs import logger
 from burstcache.serve.memory_tier import CachedEntry, HeadCache, MemoryTier, NegativeCache, Ticket
 from burstcache.serve.monotonic_reads import ABSENT, MonotonicReads
 from burstcache.serve.tier import RETRY_WITHIN_S, Origin
-from burstcache.web.dates import parse_http_date
+from burstcache.web.dates import timestamp_s
 from burstcache.web.entry import Entry, head_from_s3
 from burstcache.web.freshness import max_age_s
 from burstcache.web.headers import object_size_bytes
@@ -346,11 +346,12 @@ class LocalCache:
         self._heads.put(request.hash, head, ticket)
         return self._described(request, head, self.bound_ms(ticket))
 
-    def respond_stored(self, request: Request, stored: Entry) -> Response | None:
+    def respond_stored(self, request: Request, stored: Entry, *, may_ask: bool = True) -> Response | None:
         """Return the response from an object that some process has stored on disk, once S3 has confirmed it.
 
         An immutable object needs no confirmation, and is as old as its date. The caller has to check `may_follow`.
-        None: S3 has to serve a normal read.
+        If the entry lacks its body, so does the response. None: S3 has to serve a normal read, or to confirm the
+        object although `may_ask` is False.
         """
         cached = CachedEntry(request.hash, stored, self._ticket_of(stored))
         has_changed = any(  # by this process
@@ -358,16 +359,17 @@ class LocalCache:
             for each in (self.memory, self._heads)
         )
         if self._max_stale_s == IMMUTABLE_S and max_age_s(request.headers) is None and not has_changed:
-            if self.memory is not None:
+            if self.memory is not None and len(stored.body) == stored.size_bytes:
                 self.memory.put(request.hash, stored, cached.ticket)
             return self.hit_response(request, stored, cached.ticket, tier="disk")
-        return self._confirmed(request, cached, tier="disk")
+        return self._confirmed(request, cached, tier="disk") if may_ask else None
 
     def _ticket_of(self, stored: Entry) -> Ticket:
         """Return a ticket that is as old as the date of an entry that some process has stored."""
-        date, now = parse_http_date(stored.meta.get("date", "")), instant(self._clock)
-        at_us = 0 if date is None else round(date.timestamp() * 1e6)
-        return replace(self.ticket(), at=Instant(now.monotonic_s - max(0, now.at_us - at_us) / 1e6, at_us))
+        ticket = self.ticket()
+        at_us = round(1e6 * (timestamp_s(stored.meta.get("date", "")) or 0))
+        age_s = max(0, ticket.at.at_us - at_us) / 1e6
+        return Ticket(ticket.sequence, Instant(ticket.at.monotonic_s - age_s, at_us))
 
     def _from_memory(self, memory: MemoryTier, request: Request, is_current: bool, *, may_ask: bool) -> Response | None:
         cached = memory.get(request.hash)  # after the digest, since its refresh may drop entries

@@ -22,7 +22,7 @@ from burstcache.core.errors import (
 )
 from burstcache.serve.hit_counter import HitCounter
 from burstcache.serve.hit_reports import HitReports
-from burstcache.serve.large_objects import LargeObjects
+from burstcache.serve.large_objects import LargeObjects, Part
 from burstcache.serve.listed_tier import ListedTier
 from burstcache.serve.local_cache import IMMUTABLE_S, MAX_STALE_S, STRONG_S, LocalCache
 from burstcache.serve.memory_tier import HeadCache, MemoryTier, Ticket
@@ -187,6 +187,14 @@ class Reader:
                 return found
         return self._from_s3(request, self.miss())
 
+    def recall(self, request: Request) -> Response | None:
+        """Return the response as `respond` does if this machine's memory has it, and S3 need not confirm it.
+
+        That includes files that the system has in memory. Never blocks, so event loops may call it.
+        """
+        local_cache = self.local_cache
+        return local_cache.recall(request) or local_cache.recall_head(request) or self._recall_from_disk(request)
+
     def find(self, request: Request) -> Response | Miss:
         """Return the response of the first tier above S3 as `respond` does, or a miss to pass to `keep`."""
         if (response := self._begin(request)) is not None:
@@ -228,19 +236,51 @@ class Reader:
     def _from_memory(self, request: Request, _: Miss) -> Response | None:
         return self.local_cache.respond(request)
 
-    def _from_disk(self, request: Request, _: Miss | None = None) -> Response | None:
+    def recall_part(self, request: Request) -> tuple[Response, Part] | None:
+        """Return the response, without its body, to a read of a small object that only the disk keeps.
+
+        The caller reads the part in pieces, which takes less memory than all of it. It is for objects that S3 need not
+        confirm. Never blocks. None: there is no such object, or it is not in the system's memory.
+        """
+        if self.large is None or not (self._stores_whole and self._trusts_disk(request)):
+            return None
+        if (stored := self.large.stored_begin(request.key)) is None:
+            return None
+        head, begin = stored
+        if self.local_cache.accepts(head.size_bytes):
+            return None
+        response = self.local_cache.respond_stored(request, head, may_ask=False)
+        if response is None or not self.local_cache.may_follow(request, response):
+            return None
+        if not self.large.is_left(request, response):
+            return None
+        return response, self.large.part_of_stored(request, response, begin)
+
+    def _trusts_disk(self, request: Request) -> bool:
+        """Return True if S3 need not confirm what is on disk."""
+        is_final = self._max_stale_s == IMMUTABLE_S and max_age_s(request.headers) is None
+        return is_final and self.may_read(request.key)
+
+    def _recall_from_disk(self, request: Request) -> Response | None:
+        """Return the response from the disk if that needs neither a wait nor a request to S3."""
+        response = self._from_disk(request, waits=False) if self._trusts_disk(request) else None
+        return response if response is not None and self.local_cache.may_follow(request, response) else None
+
+    def _from_disk(self, request: Request, _: Miss | None = None, *, waits: bool = True) -> Response | None:
         """Return the response to a read of an object that is on disk, or whose head is.
 
         S3 confirms it. A large object's head is confirmed by a HEAD, since a GET would begin to send all of the object.
         Only immutable objects need no confirmation.
         """
-        if self.large is None or (stored := self.large.stored_head(request.key)) is None:
+        if self.large is None or (stored := self.large.stored_head(request.key, waits=waits)) is None:
             return None
         if not self.large.is_large(stored.meta):
             is_whole = self._stores_whole and len(stored.body) == stored.size_bytes
-            return self.local_cache.respond_stored(request, stored) if is_whole else None
-        if self._max_stale_s == IMMUTABLE_S and max_age_s(request.headers) is None:
+            return self.local_cache.respond_stored(request, stored, may_ask=waits) if is_whole else None
+        if self._trusts_disk(request):
             return self.local_cache.adopt_head(request, stored)
+        if not waits:
+            return None
         response = self._from_s3(replace(request, method="HEAD", headers={}, range=None), self.miss())
         if response.status != _OK or not response.is_keepable or not self.large.is_large(response.headers):
             return None

@@ -21,7 +21,8 @@ from burstcache.serve.part_read import PartRead
 from burstcache.serve.part_source import PartSource
 from burstcache.serve.read_stats import ReadCounter
 from burstcache.serve.shared_slices import SharedSlices, SliceStores
-from burstcache.serve.slice_memory import SliceMemory
+from burstcache.serve.slice_memory import CachedSlice, SliceMemory
+from burstcache.web.entry import body_offset
 
 _THREADS = 32
 _STORE_THREADS = 4  # of their own, so that no read waits for a store
@@ -35,11 +36,30 @@ _Flight = Flight[tuple[_Body, str], bool]  # of a slice: its bytes, and the tier
 class SliceDisk(Protocol):
     """Slices on disk, by name."""
 
-    def read_into(self, name: str, start: int, into: memoryview) -> bool:
-        """Read a part of a slice. Return False if the slice is absent or damaged."""
+    def read_begin(self, name: str, split: Callable[[bytes], int]) -> bytes | None:
+        """Return the first half of a slice, as for `read_halves`. None: that would take a wait for the disk."""
+
+    def read_into(self, name: str, start: int, into: memoryview, *, prefix: bytes = b"", waits: bool = True) -> bool:
+        """Read a part of a slice. Return False if the slice is absent or damaged.
+
+        Args:
+            name: Name of the slice.
+            start: Start of the part in the slice [bytes].
+            into: Destination, of the part's length.
+            prefix: The bytes with which the slice has to begin.
+            waits: Whether to wait for the disk. If False, a slice counts as absent if that would be necessary.
+        """
 
     def read(self, name: str) -> bytes | None:
         """Return a whole slice. None: it is absent or damaged."""
+
+    def read_halves(
+        self, name: str, split: Callable[[bytes], int], *, waits: bool = True
+    ) -> tuple[bytes, bytes] | None:
+        """Return a whole slice in two halves: `split` returns the length of the first one, from the first bytes.
+
+        None: the slice is absent or damaged. `waits` is as for `read_into`.
+        """
 
     def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:
         """Store a slice, unless it is present and not to be replaced. Return False if it is not stored."""
@@ -134,8 +154,11 @@ class Slices:
         if is_short and (parts := self._recall(slices, start, end)) is not None:
             return _joined(parts), "memory"
         if self.has_caches and start // _PART_BYTES == (end - 1) // _PART_BYTES:
-            if self._memory is None and (body := self._read_disk(version, slices, start, end)) is not None:
-                return body, "disk"
+            if self._memory is None and self._disk is not None:
+                self._source.check_usable(version)
+                own = ResultBuffer(end - start)
+                if self._read_local(slices, start, own.into, waits=True):
+                    return own.value(), "disk"
             read = PartRead(version, start, end, slices, self._counter)
             tier = self._read_here(read)
             return read.result(), tier
@@ -148,13 +171,24 @@ class Slices:
         parts = self._recall(self._names.slices(version, start, end), start, end)
         return None if parts is None else _joined(parts)
 
-    def read_cached(self, version: Version, start: int, end: int) -> bytes | None:
-        """Return the bytes from `start` up to `end`, exclusive, if memory and disk have all of them. Reads the disk."""
+    def read_cached(self, version: Version, start: int, end: int, *, waits: bool = True) -> bytes | None:
+        """Return the bytes from `start` up to `end`, exclusive, if memory and disk have all of them.
+
+        Args:
+            version: The version of the object.
+            start: Start of the part in the object [bytes].
+            end: End of the part, exclusive [bytes].
+            waits: Whether to wait for the disk. If False, None may also mean that it would be necessary.
+        """
         slices = self._names.slices(version, start, end)
         if (parts := self._recall(slices, start, end)) is not None:
             return _joined(parts)
-        read = PartRead(version, start, end, slices, self._counter)
-        return read.result() if all(self._read_cached(read, each) for each in slices) else None
+        buffer = ResultBuffer(end - start)
+        return buffer.value() if self._read_local(slices, start, buffer.into, waits=waits) else None
+
+    def read_cached_into(self, version: Version, start: int, into: memoryview, *, waits: bool = True) -> bool:
+        """Fill `into` from `start` of an object as `read_cached` does. Return False if memory and disk lack a slice."""
+        return self._read_local(self._names.slices(version, start, start + len(into)), start, into, waits=waits)
 
     def keep(self, version: Version, start: int, body: memoryview) -> None:
         """Keep the slices that a part of an object contains whole.
@@ -190,9 +224,34 @@ class Slices:
             name = self._names.head(key)
             self._entries.submit(size_bytes, lambda: disk.write(name, encode(), replaces=True))
 
-    def stored_head(self, key: str) -> bytes | None:
-        """Return the head, or the small object, that some process stored on disk. It may have changed since."""
-        return None if self._disk is None else self._disk.read(self._names.head(key))
+    def stored_head(self, key: str, *, waits: bool = True) -> tuple[bytes, bytes] | None:
+        """Return the head, or the small object, that some process stored on disk. It may have changed since.
+
+        Args:
+            key: The object's key.
+            waits: Whether to wait for the disk. If False, None may also mean that it would be necessary.
+
+        Returns:
+            The bytes before the entry's body, and its body.
+        """
+        return None if self._disk is None else self._disk.read_halves(self._names.head(key), body_offset, waits=waits)
+
+    def stored_begin(self, key: str) -> bytes | None:
+        """Return the bytes before the body of a small object on disk, as `stored_head` does, without a wait for it."""
+        return None if self._disk is None else self._disk.read_begin(self._names.head(key), body_offset)
+
+    def read_stored_into(self, key: str, begin: bytes, start: int, into: memoryview, *, waits: bool = True) -> bool:
+        """Fill `into` from the body of a small object on disk. False: it is not there any more, or is another version.
+
+        Args:
+            key: The object's key.
+            begin: The bytes before the body, of `stored_begin`. They identify the version.
+            start: Start of the part in the object [bytes].
+            into: Destination, of the part's length.
+            waits: As for `read_cached`.
+        """
+        name, offset = self._names.head(key), len(begin) + start
+        return self._disk is not None and self._disk.read_into(name, offset, into, prefix=begin, waits=waits)
 
     def close(self) -> None:
         """Wait up to 2.5 s for small objects on disk, and up to 5 s for stores in shared tiers. Close the source.
@@ -237,18 +296,35 @@ class Slices:
         self._counter.count("memory", end - start, reads=len(parts))
         return parts
 
-    def _read_disk(self, version: Version, slices: Sequence[Slice], start: int, end: int) -> bytes | None:
-        """Return the bytes of a range if all of its slices are on disk."""
+    def _read_local(self, slices: Sequence[Slice], start: int, into: memoryview, *, waits: bool) -> bool:
+        """Fill `into` if memory and disk have all slices of the range. Memory keeps whole slices."""
         if self._disk is None:
-            return None
-        self._source.check_usable(version)
-        buffer = ResultBuffer(end - start)
+            return False
+        memory, end = self._memory, start + len(into)
+        recalled, loaded = list[tuple[Slice, CachedSlice]](), list[tuple[Slice, int, int]]()
         for each in slices:
             first, last = max(each.start, start), min(each.end, end)
-            if not self._disk.read_into(each.name, first - each.start, buffer.into[first - start : last - start]):
-                return None
-        self._counter.count("disk", end - start, reads=len(slices))
-        return buffer.value()
+            with into[first - start : last - start] as part:
+                if memory is not None and (found := memory.find(each)) is not None:
+                    part[:] = memoryview(found.body)[first - each.start : last - each.start]
+                    recalled.append((each, found))
+                elif self._disk.read_into(each.name, first - each.start, part, waits=waits):
+                    loaded.append((each, first, last))
+                else:
+                    return False
+        if memory is not None:
+            for each, found in recalled:
+                memory.note_read(each, found, start, end)
+            for each, first, last in loaded:
+                if last - first == each.size_bytes:
+                    with into[first - start : last - start] as body:
+                        memory.put(each, memory.copy(body), end)
+        loaded_bytes = sum(last - first for _, first, last in loaded)
+        if recalled:
+            self._counter.count("memory", end - start - loaded_bytes, reads=len(recalled))
+        if loaded:
+            self._counter.count("disk", loaded_bytes, reads=len(loaded))
+        return True
 
     def _read_here(self, read: PartRead) -> str:
         """Read a part in this thread, and return the slowest tier. Only the source has threads of its own."""

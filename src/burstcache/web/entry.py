@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from functools import lru_cache
 
 from burstcache.web.headers import checked_headers, object_headers, valid_dates
 
 _LENGTH_BYTES = 4
+_MOST_DECODED, _MOST_DECODED_BYTES = 1024, 2048  # recently decoded headers, and the longest of them
 _MOST_META_BYTES = 32_768  # S3 accepts 8 KB of headers with a write, and JSON escaping may double their size
 
 
@@ -81,10 +83,20 @@ def encode(entry: Entry) -> bytes:
 
 def decode(data: bytes) -> Entry:
     """Decode an entry. Raise ValueError if it is truncated or malformed."""
-    end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
-    if len(data) < _LENGTH_BYTES or end > len(data):
-        raise ValueError(f"{len(data)} bytes are not an entry: its meta would end at {end}")
-    return Entry(decode_meta(data[_LENGTH_BYTES:end]), data[end:])
+    end = body_offset(data)
+    return decode_parts(data[:end], data[end:])
+
+
+def decode_parts(begin: bytes, body: bytes) -> Entry:
+    """Decode an entry from the bytes before its body, and the body. Raise ValueError if they are malformed."""
+    if len(begin) < _LENGTH_BYTES or (end := body_offset(begin)) > len(begin):
+        raise ValueError(f"{len(begin)} bytes are not an entry: its meta would end at {body_offset(begin)}")
+    return Entry(decode_meta(begin[_LENGTH_BYTES:end]), body)
+
+
+def body_offset(data: bytes) -> int:
+    """Return the offset of the body in an encoded entry, of which at least the first four bytes are given."""
+    return _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
 
 
 def encode_meta(meta: Mapping[str, str]) -> bytes:
@@ -96,6 +108,15 @@ def decode_meta(data: bytes) -> dict[str, str]:
     """Decode and validate headers in JSON bytes (`checked_headers`), or raise ValueError."""
     if len(data) > _MOST_META_BYTES:
         raise ValueError(f"the meta of an entry has {len(data):,} bytes; accepted: up to {_MOST_META_BYTES:,}")
+    return dict(_decode_again(data)) if len(data) <= _MOST_DECODED_BYTES else _decode_meta(data)
+
+
+@lru_cache(_MOST_DECODED)  # hits decode the same few headers
+def _decode_again(data: bytes) -> dict[str, str]:
+    return _decode_meta(data)
+
+
+def _decode_meta(data: bytes) -> dict[str, str]:
     try:
         meta = json.loads(data, object_pairs_hook=_without_duplicates)
     except RecursionError:

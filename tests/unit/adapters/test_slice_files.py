@@ -265,9 +265,9 @@ def test_a_part_reads_and_verifies_no_more_than_its_blocks(path: Path, monkeypat
     read, verified = list[int](), list[int]()
     preadv, crc32 = os.preadv, slice_header.crc32
 
-    def count_read(file: int, pieces: Any, at: int) -> int:
+    def count_read(file: int, pieces: Any, at: int, flags: int) -> int:
         read.append(sum(map(len, pieces)))
-        return preadv(file, pieces, at)
+        return preadv(file, pieces, at, flags)
 
     def count_verified(data: Any, crc: int = 0) -> int:
         verified.append(len(data))

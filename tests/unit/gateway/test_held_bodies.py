@@ -36,6 +36,9 @@ class _Cache:
         self.finds += 1
         return Response(200, {"etag": '"1"', "x-cache-tier": self._tier}, _BODY)
 
+    def recall_part(self, _: Request) -> None:
+        return None
+
     def part(self, *_: object) -> None:
         return None
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from burstcache.serve.buffers import RecycledCopies, blank, in_large_pages, mapped
+from burstcache.serve.buffers import RecycledBuffers, RecycledCopies, blank, in_large_pages, mapped
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, 8 * 1024 * 1024, 20_000_001])
@@ -88,3 +88,20 @@ def test_threads_that_share_recycled_memory_see_their_own_bytes() -> None:
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(churn, range(8)))
+
+
+def test_recycled_memory_is_taken_again_once_nobody_has_a_view_of_it() -> None:
+    buffers = RecycledBuffers()
+    first = buffers.take(1 << 20)
+    memory = first.obj
+    view = first[:10]
+    buffers.recycle(first)
+    del first
+
+    other = buffers.take(1_000_000)
+    is_other = other.obj is not memory
+    del view
+
+    assert is_other
+    assert len(other) == 1_000_000
+    assert buffers.take(1 << 20).obj is memory

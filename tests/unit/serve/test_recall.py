@@ -11,14 +11,20 @@ from burstcache.adapters.digest_reader import DigestReader
 from burstcache.core.digest import Digest, Route, RoutedKey, prefix_of
 from burstcache.core.errors import NodeAbsentError, ServiceError
 from burstcache.core.keys import key_hash
+from burstcache.core.slices import SliceNames
+from burstcache.serve.large_objects import LargeObjects
 from burstcache.serve.local_cache import IMMUTABLE_S, STRONG_S
-from burstcache.serve.memory_tier import MemoryTier
+from burstcache.serve.memory_tier import HeadCache, MemoryTier
 from burstcache.serve.reader import Reader
+from burstcache.serve.slices import Slices
 from burstcache.serve.tier import Tier
+from burstcache.web.entry import Entry, encode
 from burstcache.web.ranges import ByteRange
 from burstcache.web.request import Request
 from burstcache.web.response import Response
 from support.clock import ManualClock
+from support.memory_disk import MemoryDisk
+from support.part_sources import MemoryPartSource
 
 GET = Request("GET", "a", key_hash("a"), {}, None, "request-1", 1)
 
@@ -194,3 +200,96 @@ def test_looking_ahead_makes_the_tiers_that_serve_and_leaves_one_that_fails_to_i
     desk.reader.prefetch_digest()
 
     assert made == [Route("lambda")]
+
+
+_NAMES = SliceNames("", "bucket")
+_BODY = bytes(range(200)) * 10
+
+
+class DiskDesk(Desk):
+    """A reader without memory, whose disk has an object that some process has stored."""
+
+    def __init__(self, max_stale_s: float = IMMUTABLE_S, *, has_memory: bool = False) -> None:
+        super().__init__(max_stale_s, has_stack=False)
+        self.disk = MemoryDisk()
+        self.reader = Reader(
+            None,
+            self.s3,  # type: ignore[arg-type]
+            lambda _: pytest.fail("no key has a tier"),
+            self.clock,
+            memory=MemoryTier(1 << 20, max_object_bytes=1 << 16) if has_memory else None,
+            heads=HeadCache(1 << 20, above_bytes=1 << 16),
+            max_stale_s=max_stale_s,
+        )
+        slices = Slices(MemoryPartSource(), _NAMES, self.clock, disk=self.disk)  # type: ignore[arg-type]
+        self.reader.large = LargeObjects(slices, 1 << 16)
+        self.disk.bodies[self.name] = encode(Entry({"etag": '"e"', "content-length": str(len(_BODY))}, _BODY))
+
+    @property
+    def name(self) -> str:
+        return _NAMES.head(GET.key)
+
+
+def test_an_immutable_object_on_disk_is_recalled() -> None:
+    desk = DiskDesk()
+
+    response = desk.reader.recall(GET)
+
+    assert response is not None
+    assert (response.body, response.headers["x-cache-tier"], response.headers["x-cache"]) == (_BODY, "disk", "hit")
+    assert desk.s3.reads == 0
+
+
+@pytest.mark.parametrize("headers", [{}, {"cache-control": "max-age=5"}])
+@pytest.mark.parametrize("max_stale_s", [STRONG_S, 2.0, IMMUTABLE_S])
+def test_an_object_on_disk_that_s3_has_to_confirm_is_not_recalled(max_stale_s: float, headers: dict[str, str]) -> None:
+    desk, request = DiskDesk(max_stale_s), replace(GET, headers=headers)
+    is_confirmed = max_stale_s == IMMUTABLE_S and not headers
+
+    assert (desk.reader.recall(request) is not None) is is_confirmed
+    assert (desk.reader.recall_part(request) is not None) is is_confirmed
+    assert desk.s3.reads == 0
+
+
+def test_an_object_on_disk_that_takes_a_wait_is_not_recalled() -> None:
+    desk = DiskDesk()
+    desk.disk.cold.add(desk.name)
+
+    assert (desk.reader.recall(GET), desk.reader.recall_part(GET)) == (None, None)
+    assert isinstance(desk.reader.find(GET), Response)
+
+
+def test_an_object_on_disk_that_this_process_has_overwritten_is_not_recalled() -> None:
+    desk = DiskDesk()
+    desk.reader.forget(GET.hash)
+
+    assert (desk.reader.recall(GET), desk.reader.recall_part(GET)) == (None, None)
+
+
+@pytest.mark.parametrize(("range_", "part"), [(None, (0, 2000)), (ByteRange(5, 9), (5, 10))])
+def test_an_object_that_memory_does_not_keep_is_recalled_as_a_part(
+    range_: ByteRange | None, part: tuple[int, int]
+) -> None:
+    found = DiskDesk().reader.recall_part(replace(GET, range=range_))
+
+    assert found is not None
+    response, piece = found
+    assert (response.body, response.headers["content-length"]) == (b"", str(part[1] - part[0]))
+    assert (piece.start, piece.end, piece.version.etag, piece.version.size_bytes) == (*part, '"e"', len(_BODY))
+
+
+def test_an_object_that_memory_keeps_is_read_whole_and_kept() -> None:
+    desk = DiskDesk(has_memory=True)
+
+    assert desk.reader.recall_part(GET) is None
+    assert desk.reader.recall(GET) is not None
+    desk.disk.bodies.clear()
+
+    kept = desk.reader.recall(GET)
+    assert kept is not None
+    assert (kept.body, kept.headers["x-cache-tier"]) == (_BODY, "memory")
+
+
+def test_a_response_without_a_body_is_no_part() -> None:
+    assert DiskDesk().reader.recall_part(replace(GET, method="HEAD")) is None
+    assert DiskDesk().reader.recall_part(replace(GET, headers={"if-none-match": '"e"'})) is None

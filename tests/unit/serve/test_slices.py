@@ -18,6 +18,7 @@ from burstcache.serve.scan_resistant import ScanResistantCache
 from burstcache.serve.slice_memory import SliceMemory
 from burstcache.serve.slices import Slices
 from support.clock import ManualClock
+from support.memory_disk import MemoryDisk
 from support.part_sources import MemoryPartSource
 from support.waiting import LIMIT_S, until
 
@@ -51,26 +52,6 @@ class Source(MemoryPartSource):
 
     def close(self) -> None:
         self.release.set()
-
-
-class Disk:
-    """Slices in a dictionary."""
-
-    def __init__(self) -> None:
-        self.bodies: dict[str, bytes] = {}
-
-    def read(self, name: str) -> bytes | None:
-        return self.bodies.get(name)
-
-    def read_into(self, name: str, start: int, into: memoryview) -> bool:
-        body = self.bodies.get(name)
-        if body is not None:
-            into[:] = body[start : start + len(into)]
-        return body is not None
-
-    def write(self, name: str, body: bytes | memoryview, *, replaces: bool = False) -> bool:
-        self.bodies[name] = bytes(body)
-        return True
 
 
 @pytest.fixture
@@ -120,7 +101,7 @@ def slices_of(
     source: Source,
     *,
     memory_bytes: int = 32 * SLICE_BYTES,
-    disk: Disk | None = None,
+    disk: MemoryDisk | None = None,
     shared: Shared | None = None,
 ) -> Slices:
     stand_in: Any = source
@@ -144,7 +125,7 @@ def read_and_keep(slices: Slices, start: int, end: int) -> str:
 @pytest.mark.parametrize("memory_bytes", [0, 3 * SLICE_BYTES, 32 * SLICE_BYTES], ids=["disk", "little", "memory"])
 @given(st.lists(st.tuples(positions, positions), min_size=1, max_size=6))
 def test_any_range_has_its_bytes_from_whatever_tier(memory_bytes: int, ranges: list[tuple[int, int]]) -> None:
-    slices = slices_of(Source(), memory_bytes=memory_bytes, disk=Disk())
+    slices = slices_of(Source(), memory_bytes=memory_bytes, disk=MemoryDisk())
     for start, end in (sorted(each) for each in ranges):
         if start < end:
             assert slices.read(_VERSION, start, end)[0] == _BODY[start:end]
@@ -247,7 +228,7 @@ def test_a_slice_that_arrived_before_an_error_is_kept(source: Source) -> None:
 
 
 def test_slices_of_another_version_are_never_read(source: Source) -> None:
-    slices = slices_of(source, disk=Disk())
+    slices = slices_of(source, disk=MemoryDisk())
     slices.read(_VERSION, 0, 10)
     others = [
         Version("key", "hash", '"2"', len(_BODY)),
@@ -266,7 +247,7 @@ def test_names_tell_buckets_and_endpoints_apart() -> None:
 
 
 def test_a_slice_on_disk_is_read_by_the_next_process(source: Source) -> None:
-    disk = Disk()
+    disk = MemoryDisk()
     first = slices_of(source, disk=disk)
     first.read(_VERSION, 0, 2 * SLICE_BYTES)
     until(lambda: len(disk.bodies) == 2)
@@ -298,7 +279,7 @@ def test_any_range_has_its_bytes_with_shared_tiers(
     for index, each in enumerate(_NAMES.slices(_VERSION, 0, len(_BODY))):
         if index in shared_at:
             shared.bodies[each.name] = _BODY[each.start : each.end]
-    slices = slices_of(Source(), memory_bytes=memory_bytes, disk=None if memory_bytes else Disk(), shared=shared)
+    slices = slices_of(Source(), memory_bytes=memory_bytes, disk=None if memory_bytes else MemoryDisk(), shared=shared)
     for start, end in (sorted(each) for each in ranges):
         if start < end:
             assert slices.read(_VERSION, start, end)[0] == _BODY[start:end]
@@ -306,7 +287,7 @@ def test_any_range_has_its_bytes_with_shared_tiers(
 
 
 def test_what_one_reader_loads_another_finds_in_a_shared_tier(source: Source) -> None:
-    shared, disk = Shared(), Disk()
+    shared, disk = Shared(), MemoryDisk()
     slices_of(source, shared=shared).read(_VERSION, 0, 2 * SLICE_BYTES)
     until(lambda: len(shared.bodies) == 2)
 
@@ -347,7 +328,7 @@ def test_fifty_threads_ask_a_shared_tier_once(source: Source) -> None:
 
 
 def test_memory_and_disk_come_before_shared_tiers(source: Source) -> None:
-    shared, disk = Shared(), Disk()
+    shared, disk = Shared(), MemoryDisk()
     slices_of(source, disk=disk).read(_VERSION, 0, SLICE_BYTES)
     until(lambda: len(disk.bodies) == 1)
 
@@ -414,3 +395,39 @@ def test_a_reader_that_is_interrupted_in_a_shared_tier_holds_up_no_other(source:
         slices.read(_VERSION, 0, 10)
     slices._shared = None
     assert slices.read(_VERSION, 0, 10) == (_BODY[:10], "s3")
+
+
+def names_of(start: int, end: int) -> list[str]:
+    return [each.name for each in _NAMES.slices(_VERSION, start, end)]
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 32 * SLICE_BYTES])
+def test_without_a_wait_a_range_is_read_only_if_none_of_its_slices_needs_one(source: Source, memory_bytes: int) -> None:
+    disk = MemoryDisk()
+    start, end = SLICE_BYTES // 2, 3 * SLICE_BYTES
+    for name, first in zip(names_of(0, end), range(0, end, SLICE_BYTES), strict=True):
+        disk.bodies[name] = _BODY[first : first + SLICE_BYTES]
+    disk.cold = {names_of(0, end)[-1]}
+    slices = slices_of(source, memory_bytes=memory_bytes, disk=disk)
+
+    cold = slices.read_cached(_VERSION, start, end, waits=False)
+    counted = slices._counter.stats().tiers
+    waited = slices.read_cached(_VERSION, start, end)
+    disk.cold = set()
+
+    assert (cold, counted, waited) == (None, {}, _BODY[start:end])
+    assert slices.read_cached(_VERSION, start, end, waits=False) == _BODY[start:end]
+
+
+def test_memory_keeps_whole_slices_that_were_read_without_a_wait(source: Source) -> None:
+    disk = MemoryDisk()
+    first, second = names_of(0, 2 * SLICE_BYTES)
+    disk.bodies = {first: _BODY[:SLICE_BYTES], second: _BODY[SLICE_BYTES : 2 * SLICE_BYTES]}
+    slices = slices_of(source, disk=disk)
+
+    read = slices.read_cached(_VERSION, 10, 2 * SLICE_BYTES, waits=False)
+    disk.bodies.clear()
+
+    assert read == _BODY[10 : 2 * SLICE_BYTES]
+    assert slices.recall(_VERSION, SLICE_BYTES, 2 * SLICE_BYTES) == _BODY[SLICE_BYTES : 2 * SLICE_BYTES]
+    assert slices.recall(_VERSION, 0, SLICE_BYTES) is None

@@ -63,7 +63,7 @@ def lake(seed: int, *, ranges: int, longest: int, files: int = 12, file_bytes: i
 
 def trace_of(requests: list[Request], file_bytes: int = 1 << 30) -> Trace:
     keys = sorted({request[1:] for request in requests})
-    ids = {key: number for number, key in enumerate(keys)}
+    ids: dict[tuple[int, ...], int] = {key: number for number, key in enumerate(keys)}
     whole = np.array([file_bytes if of else SMALL_BYTES for _, of, _, _ in requests])
     return Trace(
         np.array([at_us for at_us, *_ in requests]),

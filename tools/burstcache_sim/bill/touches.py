@@ -59,11 +59,22 @@ class Touches:
         """
         import numpy as np
 
-        continues = np.zeros(len(missed), np.bool_)
-        continues[1:] = missed[:-1] & (self.places[1:] % max(1, _GET_BYTES // self.slice_bytes) != 0)
-        continues[self.first] = False
-        each = np.where(self.is_slice[self.locality.ids], max(1, self.slice_bytes // _GET_BYTES), 1)
-        return int(each[missed & ~continues].sum())
+        begins = missed.copy()
+        begins[1:] &= ~(missed[:-1] & _may_continue(self)[1:])
+        gets = int(np.count_nonzero(begins))
+        if (each := self.slice_bytes // _GET_BYTES) > 1:
+            gets += (each - 1) * int(np.count_nonzero(self.is_slice[self.locality.ids[begins]]))
+        return gets
+
+
+@lru_cache(maxsize=4)  # asked for each setup
+def _may_continue(touches: Touches) -> NDArray[np.bool_]:
+    """Return whether each touch may be part of the preceding touch's GET."""
+    import numpy as np
+
+    may_continue = touches.places % max(1, _GET_BYTES // touches.slice_bytes) != 0
+    may_continue[touches.first] = False
+    return np.asarray(may_continue)
 
 
 @lru_cache(maxsize=8)

@@ -24,7 +24,7 @@ from burstcache.core.node_use import (
     HazardUse,
 )
 from burstcache.core.recency import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
-from burstcache.core.worth import MICRO
+from burstcache.core.worth import MICRO, Worth
 from burstcache_sim.engine.beliefs import RATES, Floats, Tables, Worths, begin, learn, pays_by, pays_until_us, tables_of
 from burstcache_sim.engine.books import FOREVER_US, MAX_TIME_US, Integers, boot, invoke
 from burstcache_sim.engine.compiled import inlined, uncounted
@@ -117,7 +117,6 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int, slices: 
     """
     rules = row.parameters
     of_nodes, of_keys = _rules(row)
-    sizes, places = np.unique(sizes_bytes, return_inverse=True)
     has_lambda = row.has_relay and rules.key.ever_starts
     return State(
         nodes=_uses(of_nodes, nodes),
@@ -126,7 +125,7 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int, slices: 
         load_ratio=rules.load.ratio,
         load_daily_weight=rules.load.daily_weight,
         enough=rules.batch.threshold,
-        weights=weights_of(rules.worth, sizes)[places],
+        weights=_weights(rules.worth, sizes_bytes),
         hits_us=np.zeros((nodes, MAX_HITS), np.int64),
         hits_weight=np.zeros((nodes, MAX_HITS), np.int64),
         hits=np.zeros(nodes, np.int64),
@@ -140,6 +139,14 @@ def state_of(row: UseRow, sizes_bytes: Integers, keys: int, nodes: int, slices: 
         first_slice=keys - slices,
         missed_us=np.full(slices, _NONE, np.int64),
     )
+
+
+def _weights(worth: Worth, sizes_bytes: Integers) -> Integers:
+    """Return the weight of a hit on an object of each size [millionths]."""
+    if not worth.prices.has_express:  # all weights are equal
+        return weights_of(worth, sizes_bytes)
+    sizes, places = np.unique(sizes_bytes, return_inverse=True)
+    return weights_of(worth, sizes)[places]
 
 
 @uncounted
