@@ -11,6 +11,7 @@ from typing import Literal
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.core.latency import FIRST_BYTE_MS, Tier
+from burstcache.core.node_kinds import node_items
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB, SHEETS, PriceSheet, price_sheet
 
@@ -139,17 +140,19 @@ def tier_prices(sheet: PriceSheet, *, node_type: str, cache_memory_mb: int, has_
 
     Args:
         sheet: Prices of the region. Northern Virginia's prices replace missing prices.
-        node_type: EC2 type of the Redis nodes, such as `t4g.micro`.
+        node_type: Name of the Redis nodes, such as `t4g.micro` or `fargate-spot:2GB` (`core.node_kinds`).
         cache_memory_mb: Memory of the cache function [MB].
         has_express: Whether objects are copied to S3 Express.
 
     Raises:
+        InvalidSettingError: The node's kind or size is unknown.
         PriceMissingError: No sheet has a price for the node type.
     """
+    node_usd_per_h = sum((units * _usd(sheet, item) for item, units in node_items(node_type)), Fraction(0))
     transition_usd = _usd(sheet, "transition")
     return replace(
         reading_prices(sheet, has_express=has_express),
-        redis_usd_per_s=_usd(sheet, f"ec2:{node_type}") / 3600,
+        redis_usd_per_s=node_usd_per_h / 3600,
         lambda_usd_per_s=_lambda_usd_per_gb_s(sheet) * Fraction(cache_memory_mb, _MB_PER_GB),
         life_usd=_LIFE_TRANSITIONS * transition_usd + _usd(sheet, "lambda-request"),
         run_usd=_RUN_TRANSITIONS * transition_usd,

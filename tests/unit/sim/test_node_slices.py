@@ -178,7 +178,7 @@ def spans_of(requests: list[Request], setup: Setup) -> list[tuple[int, int]]:
     """Return when the node runs for the small object alone."""
     times_us = np.array([at_us for at_us, of, _, _ in requests if not of])
     trace = Trace(times_us, np.zeros(len(times_us), np.int32), np.full(len(times_us), SMALL_BYTES), ("small",))
-    found = simulate(decides(setup), Scenario(trace, timings=policy_months.TIMINGS))
+    found = simulate(decides(setup), Scenario(trace, timings=policy_months.month_timings(setup)))
     assert found.guests.loads == found.redis_starts > 0
     return list(found.redis_spans_us)
 

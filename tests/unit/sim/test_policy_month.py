@@ -14,7 +14,7 @@ from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.policy_month import TIMINGS, policy_month
+from burstcache_sim.bill.policy_month import month_timings, policy_month
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.policies.node_use import Hazard
@@ -62,7 +62,7 @@ def test_once_without_memory_is_the_simulators_run(setup: Setup) -> None:
     capacity_bytes = node_capacity_bytes(setup.instance_type)
 
     found = month(log(), setup, repeats=1)
-    simulated = simulate(decides(setup), Scenario(log(), setup.nodes, capacity_bytes, timings=TIMINGS))
+    simulated = simulate(decides(setup), Scenario(log(), setup.nodes, capacity_bytes, timings=month_timings(setup)))
 
     for name in COUNTED:
         assert getattr(found, name) == getattr(simulated, name), name

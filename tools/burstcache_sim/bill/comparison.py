@@ -18,12 +18,12 @@ from burstcache_sim.bill.locality import Locality, locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.renewal import with_renewal
 from burstcache_sim.bill.sampled import scale_to_log
+from burstcache_sim.bill.scenarios import scenario_of
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import DoorTraffic, live_usage, thesis_usage
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.replay import replay
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
-from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
@@ -250,7 +250,8 @@ def own_bill(
     )
     # A node that outlasts the trace is still running when the trace repeats. The cap avoids billing that time twice.
     max_h = Fraction(again_us or demand.period_us, US_PER_H) * max(1, setup.nodes)
-    return bill(replace(usage, node_h=min(usage.node_h, max_h)), prices)
+    node_h, node_ipv4_h = min(usage.node_h, max_h), min(usage.node_ipv4_h, max_h)
+    return bill(replace(usage, node_h=node_h, node_ipv4_h=node_ipv4_h), prices)
 
 
 def with_own_tail(result: RunResult, demand: Demand) -> Demand:
@@ -327,7 +328,8 @@ def compare(
         InvalidSettingError: A competitor is unknown, or the trace is empty.
         PriceMissingError: The sheet has no price for this system or for a named competitor.
     """
-    prices, setup, scenario = billing.prices, billing.setup, Scenario(trace, billing.setup.nodes)
+    prices, setup = billing.prices, billing.setup
+    scenario = scenario_of(trace, setup, policy)
     if result is None:
         result = replay(policy, scenario)
     demand = billing.demand(trace)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
+from burstcache.core.node_kinds import FARGATE_SIZES, node_kind
 from burstcache.core.prices import SHEETS, PriceSheet
 from burstcache_sim.bill import edge, express, nodes
 from burstcache_sim.bill.market import Market, Quote
@@ -64,9 +65,9 @@ _BY_TYPE = {
     "elasticache-valkey": "elasticache-valkey:",
 }
 _BY_SIZE = {
-    "fargate": tuple(nodes.FARGATE_SIZES),
-    "fargate-spot": tuple(nodes.FARGATE_SIZES),
-    "reader-memory+fargate-spot": tuple(nodes.FARGATE_SIZES),
+    "fargate": tuple(FARGATE_SIZES),
+    "fargate-spot": tuple(FARGATE_SIZES),
+    "reader-memory+fargate-spot": tuple(FARGATE_SIZES),
     "reader-memory": edge.READER_SIZES,
     "reader-memory-confirmed": edge.READER_SIZES,
     "range-memory": edge.READER_SIZES,
@@ -143,11 +144,14 @@ def _priced_by(item: str) -> str:
 
 def _quote(market: Market, name: str) -> Quote:
     kind, _, variant = name.partition(":")
-    default = market.setup.instance_type if kind in (*_BY_TYPE, "perfect-automation") else _default_size(kind)
-    return _KINDS[kind](market, variant or default)
+    return _KINDS[kind](market, variant or _default_variant(kind, market.setup.instance_type))
 
 
-def _default_size(kind: str) -> str:
+def _default_variant(kind: str, instance_type: str) -> str:
+    if kind == "perfect-automation":
+        return instance_type
+    if kind in _BY_TYPE:
+        return instance_type if node_kind(instance_type) == "ec2" else Setup().instance_type
     return _BY_SIZE.get(kind, ("",))[0]
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Annotated, Any, get_origin, get_type_hints
 
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
+from burstcache.core.node_kinds import node_items
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.units import UNITS_PER_USD
 
@@ -23,7 +24,10 @@ _MB_PER_GB = 1024
 
 @dataclass(frozen=True, slots=True)
 class BillingRule:
-    """The label and price item of a `Usage` field. `price` may contain `{architecture}` or `{instance_type}`."""
+    """The label and price item of a `Usage` field. `price` may contain `{architecture}` or `{instance_type}`.
+
+    A node on Fargate has two price items: processor and memory.
+    """
 
     text: str
     price: str
@@ -68,6 +72,7 @@ class Usage:
     express_puts: Annotated[Amount, BillingRule("S3 Express PUT", "s3-express-put")] = 0
     express_copied_gb: Annotated[Amount, BillingRule("S3 Express upload", "s3-express-upload")] = 0
     express_gb_h: Annotated[Amount, BillingRule("S3 Express storage", "s3-express-storage")] = 0
+    node_ipv4_h: Annotated[Amount, BillingRule("public IPv4 address of the node", "ipv4")] = 0
     # always on, with or without requests
     volume_gb_h: Annotated[Amount, BillingRule("volume of the node", "ebs-gp3", is_fixed=True)] = 0
     nlb_h: Annotated[Amount, BillingRule("NLB of the relay", "nlb", is_fixed=True)] = 0
@@ -170,12 +175,25 @@ def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
         PriceMissingError: The sheet has no price for an item in use.
     """
     names = {"architecture": usage.architecture, "instance_type": usage.instance_type}
-    lines = (
-        bill_line(prices, item.price.format(**names), quantity, item.text.format(**names), is_fixed=item.is_fixed)
-        for name, item in BILLED.items()
-        if (quantity := getattr(usage, name)) and (item.is_cache or not only_cache)
-    )
+    lines: list[BillLine] = []
+    for name, item in BILLED.items():
+        if not (quantity := getattr(usage, name)) or (only_cache and not item.is_cache):
+            continue
+        text = item.text.format(**names)
+        if name == "node_h":
+            lines += _node_lines(prices, usage.instance_type, quantity, text)
+        else:
+            lines.append(bill_line(prices, item.price.format(**names), quantity, text, is_fixed=item.is_fixed))
     return Bill(prices.name, tuple(lines))
+
+
+def _node_lines(prices: PriceSheet, instance_type: str, hours: Amount, text: str) -> list[BillLine]:
+    """Return the lines of a node's hours: one for an instance, processor and memory for a task."""
+    items = node_items(instance_type)
+    parts = ("",) if len(items) == 1 else (", processor", ", memory")
+    return [
+        bill_line(prices, item, hours * units, text + part) for (item, units), part in zip(items, parts, strict=True)
+    ]
 
 
 def bill_line(prices: PriceSheet, item: str, quantity: Amount, text: str, *, is_fixed: bool = False) -> BillLine:

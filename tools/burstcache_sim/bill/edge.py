@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from burstcache.core.node_kinds import node_items, node_kind
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.cost import BillLine
@@ -144,8 +145,8 @@ def _readers(market: Market) -> str:
 def perfect_automation(market: Market, type_: str) -> Quote:
     """Quote an oracle: a node that knows the trace and boots in advance."""
     hours = Fraction(-(-market.demand.perfect_redis_us // US_PER_S), 3600)
-    items: list[Item] = [(f"ec2:{type_}", hours, f"{type_}, while it is needed")]
-    if not market.only_cache:
+    items: list[Item] = [(item, hours * units, f"{type_}, while it is needed") for item, units in node_items(type_)]
+    if not market.only_cache and node_kind(type_) == "ec2":
         items.append(("+ebs-gp3", VOLUME_GB * market.hours, "volume"))
     name = f"perfect-automation:{type_}"
     return market.quote(name, *items, misses=0, note="knows the trace; boots in advance: a bound, nobody sells it")

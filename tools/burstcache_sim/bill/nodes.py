@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.node_kinds import FARGATE_SIZES, node_kind
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.demand import BYTES_PER_KB
@@ -55,16 +56,6 @@ _CACHE_NODE_GIB = {
     "r7g.2xlarge": 52.82,
     "r7g.4xlarge": 105.81,
     "r8g.large": 13.07,
-}
-# Fargate tasks by memory size: the fewest vCPUs that AWS allows for the size, and the memory [GB].
-FARGATE_SIZES = {
-    "0.5GB": (Fraction(1, 4), Fraction(1, 2)),
-    "1GB": (Fraction(1, 4), Fraction(1)),
-    "2GB": (Fraction(1, 4), Fraction(2)),
-    "4GB": (Fraction(1, 2), Fraction(4)),
-    "8GB": (Fraction(1), Fraction(8)),
-    "16GB": (Fraction(2), Fraction(16)),
-    "30GB": (Fraction(4), Fraction(30)),
 }
 _FARGATE_GIB = {size: float(gb) for size, (_, gb) in FARGATE_SIZES.items()}
 # Minimum memory that ElastiCache Serverless bills.
@@ -191,8 +182,13 @@ def _market_candidates(
 
 
 def node_capacity_bytes(instance_type: str) -> int | None:
-    """Return the capacity of this system's node for objects [bytes], or None if the type is unknown."""
-    gib = _MEMORY_GIB.get(instance_type)
+    """Return the capacity of this system's node for objects [bytes], or None if the type is unknown.
+
+    Raises:
+        InvalidSettingError: The node's kind or size is unknown.
+    """
+    is_task = node_kind(instance_type) != "ec2"
+    gib = _FARGATE_GIB[instance_type.partition(":")[2]] if is_task else _MEMORY_GIB.get(instance_type)
     return None if gib is None else _usable_bytes(gib)
 
 
@@ -206,6 +202,11 @@ def fitting_type(prices: PriceSheet, stored_bytes: int) -> str:
     priced = [type_ for type_ in _USUAL_TYPES if type_ in prices.kinds("ec2:")] or [_USUAL_TYPES[0]]
     fitting = (type_ for type_ in priced if (node_capacity_bytes(type_) or 0) >= stored_bytes)
     return next(fitting, priced[-1])
+
+
+def always_on_name(instance_type: str) -> str:
+    """Return the competitor's name for a node of this system's type that is always on."""
+    return instance_type if ":" in instance_type else f"ec2:{instance_type}"
 
 
 def always_on(market: Market, variant: str) -> Quote:

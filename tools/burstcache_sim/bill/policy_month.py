@@ -13,17 +13,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from burstcache.core.batching import MIN_BATCH_AGE_US
+from burstcache.core.node_kinds import node_kind
 from burstcache_sim.bill.locality import mean
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.reads import ReadMask, Reads
+from burstcache_sim.bill.scenarios import interruptions_of
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Setup
 from burstcache_sim.bill.static_tiers import add_express, has_slices_on_nodes, own_reads, reads_past_memory
 from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.world.result import GuestUse, RunResult
 from burstcache_sim.world.scenario import Scenario, numbered_keys
-from burstcache_sim.world.timings import THESIS_TIMINGS, begun_late
+from burstcache_sim.world.timings import Timings, begun_late, node_timings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 # A burst's first request opens a report. The request that justifies a boot follows soon, so a boot waits for almost the
 # whole report interval. Cache functions start throughout the burst, on average in the middle of a report interval.
-TIMINGS = begun_late(THESIS_TIMINGS, starts_us=MIN_BATCH_AGE_US // 2, boots_us=MIN_BATCH_AGE_US)
+_STARTS_LATE_US, _BOOTS_LATE_US = MIN_BATCH_AGE_US // 2, MIN_BATCH_AGE_US
 _COUNTS = tuple(field.name for field in fields(RunResult) if field.type == "int")
 # Counts that are proportional to the number of keys. A sample's counts are divided by its rate.
 _PER_KEY = {
@@ -108,9 +110,16 @@ def _once_and_twice(reads: Reads, reaching: ReadMask, setup: Setup, policy: Wort
     locality = reads.requests
     _, _, traces = _policy_load(reads, reaching, LARGEST_OBJECT_BYTES[setup.front_door])
     capacity_bytes = max(1, int((node_capacity_bytes(setup.instance_type) or 0) * locality.rate))
+    timings = month_timings(setup)
     first, both = (
         Scenario(
-            trace, setup.nodes, capacity_bytes, timings=TIMINGS, always_on=setup.always_on_nodes, slices=_slices(reads)
+            trace,
+            setup.nodes,
+            capacity_bytes,
+            timings=timings,
+            always_on=setup.always_on_nodes,
+            slices=_slices(reads),
+            interruptions=None if setup.always_on_nodes else interruptions_of(setup, policy),
         )
         for trace in traces
     )
@@ -153,6 +162,12 @@ def _trace(reads: Reads, indices: NDArray[np.int64], names: tuple[str, ...]) -> 
         number[order] = np.arange(len(order))
         ids = number[ids]
     return Trace(times_us, ids.astype("int32"), sizes_bytes, names)
+
+
+def month_timings(setup: Setup) -> Timings:
+    """Return the timings of the nodes' kind, with the delays of reports."""
+    timings = node_timings(node_kind(setup.instance_type), setup.node_times)
+    return begun_late(timings, starts_us=_STARTS_LATE_US, boots_us=_BOOTS_LATE_US)
 
 
 def _slices(reads: Reads) -> int:

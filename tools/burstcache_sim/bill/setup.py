@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from burstcache.core.node_kinds import node_kind
+from burstcache_sim.world.interruptions import ASSUMED_PER_H
+from burstcache_sim.world.timings import NodeTimes
+
 # Size limits of cached objects: MAX_OBJECT_BYTES in template.yaml. Larger objects are redirected to S3.
 LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 
@@ -21,7 +25,7 @@ class Setup:
     """Settings of a deployment that affect its bill. Defaults are the template's, except for `relay`."""
 
     architecture: str = "arm"
-    instance_type: str = "t4g.micro"
+    instance_type: str = "t4g.micro"  # name of the nodes (`core.node_kinds`)
     cache_memory_mb: int = 256
     front_door: Literal["http-api", "alb"] = "http-api"
     readers: Readers = "aws"
@@ -29,12 +33,20 @@ class Setup:
     nodes: int = 1
     reader_processes: int = 1  # in the VPC, where processes share the requests and each reads the digest
     relay: Relay = "nlb"
-    relay_ipv4: bool = False  # whether the relay's task has a public address, as in eu-north-1 and eu-west-1
+    relay_ipv4: bool = False  # whether tasks on Fargate have public addresses, as in eu-north-1 and eu-west-1
     far_readers: Fraction | int = 0  # share of reads from outside the tiers' availability zone
     express: bool = False  # whether there is a directory bucket
     always_on_nodes: int = 0  # nodes that never stop
     reader_memory_bytes: int = 0  # local cache of each reader, not billed
+    node_times: NodeTimes = "usual"  # boots and stops of the nodes
+    interruptions_per_h: Fraction | int = ASSUMED_PER_H  # of each node on Spot that a policy runs
+    interruption_seed: int = 1
     writes_per_h: Fraction | int = 0  # writes to the bucket's objects, each with an invalidation
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the nodes are tasks on Fargate, which have no volume."""
+        return node_kind(self.instance_type) != "ec2"
 
     @property
     def decides(self) -> bool:

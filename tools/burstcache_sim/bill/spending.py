@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from burstcache.core.node_kinds import node_usd_per_h
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import THESIS, PriceSheet
 from burstcache.core.worth import TierPrices, tier_prices
@@ -42,7 +43,7 @@ def policy_prices(prices: PriceSheet, setup: Setup) -> TierPrices:
         )
     return TierPrices(
         s3_get_usd=prices.usd("s3-get"),
-        redis_usd_per_s=prices.usd(f"ec2:{setup.instance_type}") / 3600,
+        redis_usd_per_s=node_usd_per_h(prices, setup.instance_type) / 3600,
         lambda_usd_per_s=prices.usd(f"lambda-duration:{setup.architecture}") * Fraction(setup.cache_memory_mb, 1024),
     )
 

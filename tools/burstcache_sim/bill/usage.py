@@ -26,7 +26,10 @@ RUNNING_AFTER_S = 16
 BILLED_BEFORE_READY_S = 30 - RUNNING_AFTER_S
 STOP_CALL_S = 1
 _BILLED_AFTER_STOP_S = 2 + STOP_CALL_S
-LEAST_NODE_S = 60
+LEAST_NODE_S = 60  # minimum of EC2, and of Fargate
+# Fargate bills the download and the start of the image, which an image of 16 MB passes in a few seconds (assumed), and
+# the 2 s for stragglers, the call, and the end of the process.
+_TASK_BILLED_AROUND_S = 5 + _BILLED_AFTER_STOP_S + 1
 
 # Handler durations [ms]. The duration of a proxied hit is from `docs/operate/costs.md`. S3 answers within 15 to 60 ms.
 # The rest is AWS calls of about 10 ms each.
@@ -122,7 +125,7 @@ def live_usage(
         door,
         _reports(result, setup, busy_s),
         _digest(result, setup, digest_reads, busy_s, objects),
-        control_usage(_control_counts(result)),
+        control_usage(_control_counts(result, setup)),
         _metrics(result, setup, period_us if span_us is None else span_us),
         _express(result, setup),
         _writes(result, setup, period_us),
@@ -161,9 +164,10 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
     return Usage(
         cache_gb_s=gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
         cache_requests=invocations,
-        node_h=Fraction(_node_s(result), 3600),
-        dynamodb_reads=(_node_s(result) // 60 - result.redis_starts) * _NODE_ROW_READ,
-        dynamodb_writes=_node_s(result) // _ATTENDED_EVERY_S,
+        node_h=Fraction(_node_s(result, setup), 3600),
+        node_ipv4_h=Fraction(_node_s(result, setup), 3600) if setup.has_tasks and setup.relay_ipv4 else 0,
+        dynamodb_reads=(_node_s(result, setup) // 60 - result.redis_starts) * _NODE_ROW_READ,
+        dynamodb_writes=_node_s(result, setup) // _ATTENDED_EVERY_S,
         # Each start of a cache function sends a GET, which is conditional after a warm start. Hand-overs and promotions
         # to Redis revalidate once more. Boots need no revalidation, because a lease on each entry detects a write
         # during the load.
@@ -261,7 +265,7 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
     node holds the object. S3 sends one event per write, so invocations are not batched.
     """
     writes = Fraction(setup.writes_per_h) * period_us / US_PER_H
-    runs_s, exists_s = _node_s(result) if result.guests.told else 0, setup.nodes * Fraction(period_us, US_PER_S)
+    runs_s, exists_s = _node_s(result, setup) if result.guests.told else 0, setup.nodes * Fraction(period_us, US_PER_S)
     removals = writes * min(Fraction(1), runs_s / exists_s) if exists_s else Fraction(0)
     origin_gb_s = gb_s(ORIGIN_MS * writes + _REMOVE_MS * removals, _ORIGIN_MB)
     return Usage(
@@ -274,20 +278,20 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
     )
 
 
-def _control_counts(result: RunResult) -> ControlCounts:
+def _control_counts(result: RunResult, setup: Setup) -> ControlCounts:
     return ControlCounts(
         lives=result.invocations,
         promotions=promotions(result),
         handovers=result.handovers,
         boots=result.redis_starts,
-        node_s=_node_s(result),
+        node_s=_node_s(result, setup),
         checks=result.checks or -(-result.redis_us_exact // (60 * US_PER_S)),
     )
 
 
 def _metrics(result: RunResult, setup: Setup, span_us: int) -> Usage:
     tiers = (result.n_s3, result.n_lambda, result.n_redis, result.n_memory, result.n_express)
-    return metrics_usage(_control_counts(result), tiers if setup.readers == "internet" else (), span_us)
+    return metrics_usage(_control_counts(result, setup), tiers if setup.readers == "internet" else (), span_us)
 
 
 def idle_usage(setup: Setup, period_us: int) -> Usage:
@@ -296,7 +300,7 @@ def idle_usage(setup: Setup, period_us: int) -> Usage:
     relay_h = 0 if setup.relay == "none" else hours
     janitor_h = hours if setup.relay != "none" or setup.nodes else 0
     return Usage(
-        volume_gb_h=_VOLUME_GB * setup.nodes * hours,
+        volume_gb_h=0 if setup.has_tasks else _VOLUME_GB * setup.nodes * hours,
         nlb_h=hours if setup.relay == "nlb" else 0,
         zone_h=hours if setup.relay == "direct" else 0,
         relay_vcpu_h=_RELAY_VCPU * relay_h,
@@ -313,9 +317,12 @@ def promotions(result: RunResult) -> int:
     return result.s3_requests - result.n_s3 - result.cold_starts - result.guests.loads
 
 
-def _node_s(result: RunResult) -> int:
-    """Return the time that EC2 bills: each run from `running` to the stop, at least a minute [s]."""
-    around_s = BILLED_BEFORE_READY_S + _BILLED_AFTER_STOP_S
+def _node_s(result: RunResult, setup: Setup) -> int:
+    """Return the billed time of the nodes, at least a minute per run [s].
+
+    EC2 bills an instance from `running` to the stop. Fargate bills a task from its image's download to its end.
+    """
+    around_s = _TASK_BILLED_AROUND_S if setup.has_tasks else BILLED_BEFORE_READY_S + _BILLED_AFTER_STOP_S
     if result.redis_s and not result.redis_spans_us:  # only the sum is known, including the minimum of a minute
         return result.redis_s + around_s * result.redis_starts
     runs_s = [-(-(stop_us - ready_us) // US_PER_S) + around_s for ready_us, stop_us in result.redis_spans_us]

@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> ExitCode:
         without=args.without,
         free_tiers=args.free_tiers,
         only=args.policy or "",
+        node_kinds=tuple(args.node_kinds),
     )
     if args.out:
         from burstcache_sim.choose.advise.page import write_page
@@ -84,6 +85,8 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     # Reach cache functions through a DNS name, because a load balancer costs more without any benefit.
     setup = replace(setup, instance_type=instance_type, reader_processes=args.reader_processes or 1, relay="direct")
     setup = replace(setup, writes_per_h=Fraction(args.writes_per_hour))
+    rate, seed = args.interruptions_per_hour, args.interruption_seed
+    setup = replace(setup, node_times=args.node_times, interruptions_per_h=rate, interruption_seed=seed)
     check_deployable(setup)
     for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}", "http-api-request"):
         prices.row(item)  # fail before the log is read

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import inf
 from typing import get_args
 
+from burstcache.core.node_kinds import NODE_KINDS
 from burstcache.core.pool.redundancy import TARGET_AVAILABILITY
 from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.setup import Readers, Relay, Setup
@@ -17,11 +18,14 @@ from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TODAYS_LATENCIE
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
+from burstcache_sim.world.interruptions import ASSUMED_PER_H, MAX_PER_H
+from burstcache_sim.world.timings import NodeTimes
 from burstcache_terminal.options import choice, decimal, number, whole
 
 _TIERS = ("s3", "lambda", "redis", "network")
 _TODAY = "today-us-east-1"
 _DEFAULTS = Setup()
+_NODE = "Redis node: EC2 type, or Fargate such as fargate-spot:2GB (default: t4g.micro; thesis-2022: t2.micro)"
 
 POSITIVE_USD = number(above=0, noun="an amount", example="1e-5")
 _EXACT_USD = decimal(above=0, noun="an amount", example="1e-4")
@@ -209,6 +213,7 @@ def map_(parser: argparse.ArgumentParser) -> None:
     """Add the options of `research map`."""
     parser.add_argument("--out", default="build/map", metavar="DIR", help="folder (default: build/map)")
     _add_prices(parser, _TODAY)
+    _add_node_kinds(parser)
 
 
 def advise(parser: argparse.ArgumentParser) -> None:
@@ -223,6 +228,8 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add("--policy", type=choice(POLICIES), metavar="NAME", help=only)
     _add_prices(parser, _TODAY)
     add("--instance-type", metavar="TYPE", help="Redis node (default: the smallest that holds all objects)")
+    _add_node_kinds(parser)
+    _add_node_behaviour(parser)
     add("--cache-memory-mb", type=_COUNT, default=256, metavar="MB", help="cache function (default: 256)")
     _add_front_door(parser)
     add("--object-bytes", type=_COUNT, metavar="BYTES", help="size of objects in a log without sizes")
@@ -270,9 +277,32 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
     size = _DEFAULTS.object_bytes
     add("--object-bytes", type=_COUNT, default=size, help=f"size of objects in a trace without sizes (default: {size})")
     add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are several objects (default: 1)")
-    add("--relay-ipv4", action="store_true", help="the relay has a public IPv4 address, as in eu-north-1 and eu-west-1")
+    add("--relay-ipv4", action="store_true", help="tasks have public IPv4 addresses, as in eu-north-1 and eu-west-1")
     _add_period(parser, "how long the stack is deployed (default: as long as the trace)")
     add("--only-cache", action="store_true", help="bill cache function, node and S3 alone, as the thesis does")
+
+
+def _add_node_kinds(parser: argparse.ArgumentParser) -> None:
+    help_ = f"nodes to compare: {_one_of(NODE_KINDS, 'ec2')}. The stack cannot run nodes on Fargate yet."
+    kind = choice(NODE_KINDS)
+    parser.add_argument("--node-kinds", type=kind, nargs="+", default=["ec2"], metavar="KIND", help=help_)
+
+
+def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:
+    """Add the options of boots, stops and interruptions."""
+    add, every = parser.add_argument, get_args(NodeTimes)
+    kinds = "boots and stops by the node's kind, as in two runs of the thesis, or slow"
+    add(
+        "--node-times",
+        type=choice(every),
+        default=every[0],
+        metavar="NAME",
+        help=f"{kinds}: {_one_of(every, every[0])}",
+    )
+    rate = f"interruptions of a node on Spot by policy (default: {float(ASSUMED_PER_H):g}, assumed: AWS publishes none)"
+    most = decimal(least=0, most=MAX_PER_H, noun="a rate")
+    add("--interruptions-per-hour", type=most, default=ASSUMED_PER_H, metavar="N", help=rate)
+    add("--interruption-seed", type=whole(least=0), default=1, metavar="N", help="seed of interruptions (default: 1)")
 
 
 def _add_cache(parser: argparse.ArgumentParser) -> None:
@@ -284,8 +314,9 @@ def _add_cache(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="processors of functions and relay: arm, x86 (default: the sheet's)",
     )
-    add("--instance-type", metavar="TYPE", help="Redis node (default: t4g.micro; thesis-2022: t2.micro)")
+    add("--instance-type", metavar="TYPE", help=_NODE)
     add("--cache-memory-mb", type=_COUNT, metavar="MB", help="cache function (default: 256; thesis-2022: 1024)")
+    _add_node_behaviour(parser)
 
 
 def _add_prices(parser: argparse.ArgumentParser, default: str) -> None:

@@ -11,11 +11,11 @@ from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.comparison import compare as compare_with_others
 from burstcache_sim.bill.sampled import scale_to_log
+from burstcache_sim.bill.scenarios import scenario_of
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.commands.inputs import period_us_of, policy_of, setup_of, trace_of
 from burstcache_sim.replay import replay
 from burstcache_sim.report.bills import bill_lines, bill_table, compared_fields, comparison_table
-from burstcache_sim.world.scenario import Scenario
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import count_text, duration_text
 
@@ -25,7 +25,8 @@ def bill(args: argparse.Namespace) -> ExitCode:
     prices = price_sheet(args.prices)
     setup = setup_of(args, prices)
     trace = trace_of(args)
-    result = replay(policy_of(args, policy_prices(prices, setup)), Scenario(trace, setup.nodes))
+    policy = policy_of(args, policy_prices(prices, setup))
+    result = replay(policy, scenario_of(trace, setup, policy))
     billing = Billing(prices, setup, period_us_of(args), args.only_cache)
     demand = billing.demand(trace)
     result = scale_to_log(result, trace, demand.requests)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+from burstcache.core.node_kinds import node_items
 from burstcache.core.prices import THESIS, PriceSheet
 from burstcache.core.worth import TierPrices
 from burstcache_sim.bill.latency_model import LatencyModel
@@ -125,8 +126,11 @@ def cache_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
         architecture=args.architecture or prices.architecture,
         instance_type=args.instance_type or ("t2.micro" if is_thesis else _DEFAULTS.instance_type),
         cache_memory_mb=args.cache_memory_mb or (THESIS_MEMORY_MB if is_thesis else _DEFAULTS.cache_memory_mb),
+        node_times=args.node_times,
+        interruptions_per_h=args.interruptions_per_hour,
+        interruption_seed=args.interruption_seed,
     )
-    for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}"):
+    for item in (*dict(node_items(setup.instance_type)), f"lambda-duration:{setup.architecture}"):
         prices.row(item)  # fail before the simulation
     return setup
 

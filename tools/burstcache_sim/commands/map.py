@@ -7,6 +7,7 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
+from burstcache.core.node_kinds import NodeKind
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache_sim.choose.map.cells import VALUES_USD_PER_MILLION, Cell, all_loads, cells
 from burstcache_sim.choose.map.draw import summary_lines, write_map
@@ -21,12 +22,12 @@ def run(args: argparse.Namespace) -> ExitCode:
     folder, prices = made_folder("--out", args.out), price_sheet(args.prices)
     loads = all_loads()
     with ProcessPoolExecutor(os.cpu_count() or 1, initializer=hide_progress) as processes:
-        by_load = processes.map(partial(_cells, prices), loads)
+        by_load = processes.map(partial(_cells, prices, tuple(args.node_kinds)), loads)
         every = [cell for of_load in progress(by_load, total=len(loads), text="loads") for cell in of_load]
     for line in [*summary_lines(every), *(f"wrote {path}" for path in write_map(every, folder))]:
         print(line)
     return ExitCode.SUCCESS
 
 
-def _cells(prices: PriceSheet, load: Load) -> list[Cell]:
-    return list(cells(prices, [load], VALUES_USD_PER_MILLION))
+def _cells(prices: PriceSheet, node_kinds: tuple[NodeKind, ...], load: Load) -> list[Cell]:
+    return list(cells(prices, [load], VALUES_USD_PER_MILLION, node_kinds))

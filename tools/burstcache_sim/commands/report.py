@@ -11,6 +11,7 @@ from pathlib import Path
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.comparison import Billing
+from burstcache_sim.bill.nodes import always_on_name
 from burstcache_sim.bill.setup import TEMPLATE_RELAY, Setup
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.commands.inputs import (
@@ -119,7 +120,7 @@ def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Bil
 
     title, instance_type = args.title or _title(args), billing.setup.instance_type
     money = money_over_time(
-        policy, report.trace, billing, report.result, ("s3-only", f"ec2:{instance_type}", "s3-express")
+        policy, report.trace, billing, report.result, ("s3-only", always_on_name(instance_type), "s3-express")
     )
     figures = pictures(report, money, title=title, instance_type=instance_type)
     if args.figures:

@@ -9,8 +9,10 @@ from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.express import express_rule
+from burstcache.core.node_kinds import node_kind
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import THESIS, PriceSheet, price_sheet
+from burstcache_sim.bill.scenarios import interruptions_of
 from burstcache_sim.bill.spending import offline_usd, policy_prices, run_usd, thesis_setup
 from burstcache_sim.commands.inputs import cache_of, penalty_units_of, policy_of, trace_of
 from burstcache_sim.optimum.exact import solve
@@ -20,7 +22,7 @@ from burstcache_sim.units import run_cost_units, usd
 from burstcache_sim.world.delays import delayed
 from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
-from burstcache_sim.world.timings import THESIS_TIMINGS
+from burstcache_sim.world.timings import node_timings
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import WIDTH, rows_text, shortened_text
 
@@ -52,6 +54,8 @@ def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
     cache = cache_of(args, prices)
     policy = policy_of(args, policy_prices(prices, replace(cache, express=args.express)))
     rule = express_rule(prices, hit_value_usd=float(args.hit_value_usd or 0)) if args.express else None
+    kind = node_kind(cache.instance_type)
+    timings = delayed(args.delays) if args.delays else node_timings(kind, cache.node_times)
     result = replay(
         policy,
         Scenario(
@@ -59,9 +63,10 @@ def _run(args: argparse.Namespace, prices: PriceSheet) -> Fields:
             args.nodes,
             args.node_capacity_bytes,
             until_us,
-            delayed(args.delays) if args.delays else THESIS_TIMINGS,
+            timings,
             always_on=args.always_on,
             express=rule,
+            interruptions=None if args.always_on else interruptions_of(cache, policy),
         ),
         has_log=args.json and policy.is_ticked,
     )

@@ -239,7 +239,7 @@ def check_node(w: World, p: State, node: int, at_us: int) -> None:
     _learn_hits(p, node)
     since_us = w.nodes[node].since_us
     stop_us = _stop_us(p.nodes, node, since_us)
-    if stop_us <= at_us:
+    if stop_us <= at_us or w.nodes[node].is_interrupted != 0:
         stop_node(w, node, at_us)
         p.ran_us[node] = at_us
     else:

@@ -45,12 +45,12 @@ def run_compiled(
 
     Raises:
         InvalidSettingError: The arrivals are unsorted, a time is too large for 64-bit sums, a key has no name, or the
-            scenario has slices and a policy has no read-through entries.
+            scenario has slices or interruptions and a policy has no read-through entries.
     """
     if workers < 1:
         raise InvalidSettingError(f"workers {workers}: expected at least 1")
     for policy in policies:
-        scenario.check_slices(policy)
+        scenario.check_policy(policy)
     rows = [_row(policy, len(scenario.trace)) for policy in policies]
     preparations = [_preparation(row, scenario) for row in rows]
     replays = {prepare: prepare(scenario) for prepare in set(preparations)}
@@ -113,6 +113,8 @@ def _shared(scenario: Scenario) -> Replay:
     begins, ordered = shared.order_by_key(counted_us, counted_ids, len(homes))
     _, ordered_bytes = shared.order_by_key(counted_bytes, counted_ids, len(homes))
 
+    interruptions = scenario.interruptions_at()
+
     def run(row: NamedTuple, spans: Integers, tiers: Letters) -> Records:
         totals = arrays.new_totals(t)
         world = new_world(
@@ -126,6 +128,7 @@ def _shared(scenario: Scenario) -> Replay:
             totals,
             spans,
             scenario.always_on,
+            interruptions,
         )
         engine = engine_of(type(row))
         policy: NamedTuple = row

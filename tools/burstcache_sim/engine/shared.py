@@ -20,6 +20,7 @@ from burstcache_sim.engine.shared_world import (
     REDIS,
     RUNNING,
     S3,
+    STOPPING,
     World,
     end_key_lambda,
     put,
@@ -86,7 +87,7 @@ def _serve(
     """
     keys, counts = w.keys, w.totals[0]
     is_limited = w.capacity_bytes != FOREVER_US
-    due_us = w.nodes_due_us[0]
+    due_us = min(w.nodes_due_us[0], w.interruptions_us[w.interruption[0]])
     if w.queue[0, 0] > 0:
         due_us = min(due_us, w.queue[1, 0])
     while i < len(t) and t[i] < due_us:
@@ -120,11 +121,14 @@ def _advance(w: World, p: NamedTuple, until_us: int) -> None:
     """Process all events up to and including `until_us`, in the same order as the readable world."""
     while True:
         node = _next_node(w, until_us)
-        node_us = w.nodes[node].due_us
-        if w.queue[0, 0] > 0 and w.queue[1, 0] <= min(node_us, until_us):
+        node_us, interruption_us = w.nodes[node].due_us, w.interruptions_us[w.interruption[0]]
+        if w.queue[0, 0] > 0 and w.queue[1, 0] <= min(node_us, interruption_us, until_us):
             _time_out(w)
-        elif node_us <= until_us and node_us != FOREVER_US:
+        elif node_us <= min(interruption_us, until_us) and node_us != FOREVER_US:
             _node_event(w, p, node, node_us)
+        elif interruption_us <= until_us and interruption_us != FOREVER_US:
+            _interrupt(w, w.interrupted[w.interruption[0]], interruption_us)
+            w.interruption[0] += 1
         else:
             return
 
@@ -161,6 +165,7 @@ def _node_event(w: World, p: NamedTuple, node: int, at_us: int) -> None:
     state = w.nodes[node].state
     if state == RUNNING:
         check_node(w, p, node, at_us)
+        w.nodes[node].is_interrupted = 0
     elif state == BOOTING:
         w.nodes[node].since_us = at_us
         handle_ready(w, p, node, at_us)
@@ -172,6 +177,18 @@ def _node_event(w: World, p: NamedTuple, node: int, at_us: int) -> None:
     else:
         w.totals[0].end_us = max(w.totals[0].end_us, at_us)
         set_node(w, node, OFF, FOREVER_US)
+
+
+@uncounted
+def _interrupt(w: World, node: int, at_us: int) -> None:
+    """Make a node's last check due now, or end its boot."""
+    state = w.nodes[node].state
+    if state == RUNNING:
+        w.nodes[node].is_interrupted = 1
+        set_node(w, node, RUNNING, at_us)
+    elif state == BOOTING:
+        w.totals[0].end_us = max(w.totals[0].end_us, at_us)
+        set_node(w, node, STOPPING, at_us + w.timings.stop_us)
 
 
 @uncounted

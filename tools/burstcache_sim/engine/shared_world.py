@@ -24,6 +24,7 @@ from burstcache_sim.engine.store import drop, hold, overflow
 NOTHING, START, JOIN = 0, 1, 2  # actions that a request triggers (a policy's decision is a sum of actions)
 S3, EXPRESS, LAMBDA, REDIS = ord("S"), ord("X"), ord("L"), ord("R")
 OFF, BOOTING, STOPPING, RUNNING = 0, 1, 2, 3  # states of a node, in the order of simultaneous events
+_NONE_US = np.zeros(0, np.int64)
 NO_LEASE = -1  # any other value is the list of the key's lease: LEASES, or the list of a later check
 LATER_CHECKS = 64  # number of lists of later checks (a lease that could skip more checks gets an extra check)
 
@@ -54,6 +55,7 @@ NODE = np.dtype(
         ("used_bytes", np.int64),
         ("leases", np.int64),
         ("is_always_on", np.int64),
+        ("is_interrupted", np.int64),  # during the last check of a run that an interruption ends
         ("checks", np.int64),  # checks since the start of the run, which determine the list of the next check
         ("ends", np.int64, (LATER + 2 * LATER_CHECKS,)),
     ],
@@ -75,11 +77,15 @@ class World(NamedTuple):
     spans: Integers
     horizon_us: int
     capacity_bytes: int  # FOREVER_US if unlimited
+    interruptions_us: Integers  # in order, followed by FOREVER_US
+    interrupted: Integers  # the node of each interruption
+    interruption: Integers  # one element, the index of the next interruption
 
 
 def new_world(
     begins: Integers, ordered: Integers, homes: Integers, node_count: int, capacity_bytes: int, horizon_us: int,
     timings: TimingsRow, totals: Records, spans: Integers, always_on: int = 0,
+    interruptions: tuple[Integers, Integers] = (_NONE_US, _NONE_US),
 ) -> World:  # fmt: skip
     """Create a world before its first request. The requests of key i start at `ordered[begins[i]]`."""
     key_count = len(homes)
@@ -105,6 +111,9 @@ def new_world(
         spans=spans,
         horizon_us=horizon_us,
         capacity_bytes=capacity_bytes,
+        interruptions_us=np.append(interruptions[0], FOREVER_US),
+        interrupted=interruptions[1],
+        interruption=np.zeros(1, np.int64),
     )
 
 

@@ -165,7 +165,7 @@ class _NodeUsePolicy(WorthPolicy):
         memory.use = learn_hits(self._node_rule, memory.use, tuple(memory.hits))
         memory.hits.clear()
         check_us = self._node_rule.next_check_us(memory.use, since_us=node.since_us, at_us=at_us)
-        if check_us is None:
+        if check_us is None or node.is_interrupted:
             world.stop_node(node, at_us)
             memory.ran_us = at_us
         else:

@@ -12,6 +12,7 @@ from burstcache_sim.bill.cost import Bill, bill
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.sampled import scale_to_log
+from burstcache_sim.bill.scenarios import scenario_of
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import offline_usage
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB
@@ -23,7 +24,6 @@ from burstcache_sim.policies.policy import Policy
 from burstcache_sim.progress import progress
 from burstcache_sim.replay import replay, replay_each
 from burstcache_sim.units import usd
-from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
@@ -91,8 +91,7 @@ def build_report(
         InvalidSettingError: The trace is empty.
         PriceMissingError: The sheet lacks a price that Burstcache needs.
     """
-    scenario = Scenario(trace, billing.setup.nodes)
-    result = replay(policy, scenario)
+    result = replay(policy, scenario_of(trace, billing.setup, policy))
     demand = billing.demand(trace)
     whole = scale_to_log(result, trace, demand.requests)
     clock = clock.for_log(trace, object_bytes=billing.setup.object_bytes)
@@ -113,7 +112,7 @@ def build_report(
         latency_without=clock.without(whole.n),
         compared=tuple(compare(policy, trace, billing, result=result)),
         fronts={
-            name: tuple(map(point, replay_each(tries, scenario)))
+            name: tuple(map(point, replay_each(tries, scenario_of(trace, billing.setup, tries[0]))))
             for name, tries in progress(knobs.items(), text="policies")
         },
         plans=None if trace.key_ids is not None else _plans(trace, billing.prices, billing.setup, penalty_units),

@@ -11,10 +11,10 @@ from burstcache.core.errors import PriceMissingError
 from burstcache_sim.bill.comparison import OURS, Billing
 from burstcache_sim.bill.competitors import quotes
 from burstcache_sim.bill.sampled import scale_to_log
+from burstcache_sim.bill.scenarios import scenario_of
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.progress import progress
 from burstcache_sim.replay import replay
-from burstcache_sim.world.scenario import Scenario
 
 if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
@@ -62,7 +62,7 @@ def money_over_time(
     so_far = replace(billing, period_us=None)
 
     def ours_usd(part: Trace, until_us: int) -> float:
-        run = replay(policy, Scenario(part, billing.setup.nodes, until_us=until_us))
+        run = replay(policy, scenario_of(part, billing.setup, policy, until_us=until_us))
         demand = so_far.demand(part)
         return so_far.bill(scale_to_log(run, part, demand.requests), demand).usd
 

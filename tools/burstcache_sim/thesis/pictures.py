@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from burstcache.core.prices import THESIS, price_sheet
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.latency_model import LatencyModel
+from burstcache_sim.bill.nodes import always_on_name
 from burstcache_sim.bill.spending import thesis_setup
 from burstcache_sim.latency import THESIS_AT_THE_CLIENT
 from burstcache_sim.optimum.exact import least_cost
@@ -76,7 +77,7 @@ def _draw(policy: Policy, trace_us: Sequence[int], result: RunResult, title: str
     offline_run, prices = offline(trace_us), price_sheet(THESIS)
     billing = Billing(prices, thesis_setup(prices), only_cache=True)
     cache_usd = usd(run_cost_units(result))
-    names = ("s3-only", f"ec2:{billing.setup.instance_type}")
+    names = ("s3-only", always_on_name(billing.setup.instance_type))
     latencies = _AT_THE_CLIENT.with_burstcache(result), _AT_THE_CLIENT.without(result.n)
     return run_figure(
         trace_us,

@@ -25,9 +25,9 @@ def simulate(policy: Decider, scenario: Scenario, *, has_log: bool = False) -> R
         Totals over all keys and nodes. `tiers` is in the order of the trace.
 
     Raises:
-        InvalidSettingError: The scenario has slices, and the policy has no read-through entries.
+        InvalidSettingError: The scenario has slices or interruptions, and the policy has no read-through entries.
     """
-    scenario.check_slices(policy)
+    scenario.check_policy(policy)
     homes = scenario.homes()
     first_slice = len(homes) - scenario.slices
     nodes = [Node(index, LruStore(scenario.capacity_bytes)) for index in range(scenario.nodes)]
@@ -45,6 +45,7 @@ def simulate(policy: Decider, scenario: Scenario, *, has_log: bool = False) -> R
         Log() if has_log and len(keys) == 1 else None,
         None if scenario.express is None else Express(scenario.express),
     )
+    world.schedule_interruptions(*(column.tolist() for column in scenario.interruptions_at()))
     for at_us, key_id, size_bytes in zip(*_columns(scenario.trace), strict=True):
         if scenario.until_us is not None and at_us > scenario.until_us:
             break

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from burstcache.core.node_kinds import NODE_KINDS, NodeKind
 from burstcache.core.parameters import US_PER_S
 
 
@@ -20,6 +22,19 @@ class Timings:
 
 
 THESIS_TIMINGS = Timings()
+NodeTimes = Literal["usual", "thesis-runs", "tail"]
+# Boots and stops of the nodes [s]. Sources: `docs/understand/simulation.md`, "Boots and stops by kind".
+_NODE_TIMES_S: dict[NodeTimes, dict[NodeKind, tuple[int, int]]] = {
+    "usual": {"ec2": (30, 30), "fargate": (35, 30), "fargate-spot": (35, 30)},
+    "thesis-runs": dict.fromkeys(NODE_KINDS, (37, 140)),
+    "tail": {"ec2": (30, 30), "fargate": (90, 30), "fargate-spot": (90, 30)},
+}
+
+
+def node_timings(kind: NodeKind, times: NodeTimes = "usual") -> Timings:
+    """Return the thesis's timings with the boot and the stop of a kind of node."""
+    boot_s, stop_s = _NODE_TIMES_S[times][kind]
+    return replace(THESIS_TIMINGS, redis_boot_us=boot_s * US_PER_S, redis_stop_us=stop_s * US_PER_S)
 
 
 def begun_late(timings: Timings, *, starts_us: int, boots_us: int) -> Timings:

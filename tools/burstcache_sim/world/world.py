@@ -19,7 +19,7 @@ from burstcache_sim.world.result import NO_EXPRESS, RunResult, Tier
 from burstcache_sim.world.timings import Timings
 
 # The order of simultaneous events.
-_TIME_OUT, _NODE_READY, _NODE_STOPPED, _CHECK = range(4)
+_TIME_OUT, _NODE_READY, _NODE_STOPPED, _CHECK, _INTERRUPTION = range(5)
 
 
 @dataclass(slots=True)
@@ -33,6 +33,7 @@ class Node:
     check_us: int | None = None  # next check, while running
     stopped_us: int | None = None  # end of its stop, while stopping
     is_always_on: bool = False  # runs throughout
+    is_interrupted: bool = False  # during the last check of a run that an interruption ends
     leases: dict[int, Key] = field(default_factory=dict)  # keys that it serves or will serve, in order of arrival
     memory: Any = None  # the policy's state for the node
 
@@ -90,7 +91,7 @@ class Decider(Protocol):
         """Handle a request that `tier` served. The request is already the newest in the key's window."""
 
     def check_node(self, world: World, node: Node, at_us: int) -> None:
-        """Check a running node as scheduled: stop it or schedule the next check."""
+        """Check a running node as scheduled: stop it or schedule the next check. An interrupted node stops."""
 
     def handle_ready(self, world: World, node: Node, at_us: int) -> None:
         """Schedule the first check of a node that has just booted. Afterwards, the cache functions of its keys end."""
@@ -135,12 +136,15 @@ class World:
     def advance(self, until_us: int | None) -> None:
         """Process all events in order of time, up to and including `until_us` (None: no limit).
 
-        Simultaneous events come in this order: timeouts of cache functions, ready nodes, stopped nodes, checks.
+        Simultaneous events come in this order: timeouts of cache functions, ready nodes, stopped nodes, checks,
+        interruptions.
         """
         while self._due and (until_us is None or self._due[0][0] <= until_us):
             at_us, kind, index = heappop(self._due)
             if kind == _TIME_OUT:
                 self._time_out(self.keys[index], at_us)
+            elif kind == _INTERRUPTION:
+                self._interrupt(self.nodes[index], at_us)
             else:
                 self._node_event(self.nodes[index], kind, at_us)
 
@@ -239,6 +243,11 @@ class World:
             node.check_us = check_us
             heappush(self._due, (check_us, _CHECK, node.index))
 
+    def schedule_interruptions(self, times_us: Sequence[int], nodes: Sequence[int]) -> None:
+        """Schedule the interruptions of nodes. A node that is off at that time is not affected."""
+        for at_us, index in zip(times_us, nodes, strict=True):
+            heappush(self._due, (at_us, _INTERRUPTION, index))
+
     def stop_node(self, node: Node, at_us: int) -> None:
         """Stop a running node and release its keys. An always-on node keeps running."""
         assert node.since_us is not None, "only a running node stops"
@@ -249,8 +258,7 @@ class World:
         node.leases.clear()
         node.store.clear()
         node.since_us = node.check_us = None
-        node.stopped_us = at_us + self.timings.redis_stop_us
-        heappush(self._due, (node.stopped_us, _NODE_STOPPED, node.index))
+        self._begin_stop(node, at_us)
 
     def _tier(self, key: Key, at_us: int, size_bytes: int) -> Tier:
         if key.index in key.node.store:
@@ -268,8 +276,24 @@ class World:
             self.end_lambda(key, at_us)
             self._log_state(key)
 
+    def _interrupt(self, node: Node, at_us: int) -> None:
+        """End a node's run with a last check, or end its boot."""
+        if node.since_us is not None:
+            self.now_us = at_us
+            node.is_interrupted = True
+            self.policy.check_node(self, node, at_us)
+            node.is_interrupted = False
+        elif node.ready_us is not None:
+            self.now_us = at_us
+            node.ready_us = None
+            self._begin_stop(node, at_us)
+
+    def _begin_stop(self, node: Node, at_us: int) -> None:
+        node.stopped_us = at_us + self.timings.redis_stop_us
+        heappush(self._due, (node.stopped_us, _NODE_STOPPED, node.index))
+
     def _node_event(self, node: Node, kind: int, at_us: int) -> None:
-        if kind == _CHECK and node.check_us != at_us:
+        if (kind == _CHECK and node.check_us != at_us) or (kind == _NODE_READY and node.ready_us != at_us):
             return
         self.now_us = at_us
         if kind == _CHECK:

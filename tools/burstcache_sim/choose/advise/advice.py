@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Literal
 
+from burstcache.core.node_kinds import NodeKind, node_kind
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.bill.demand import sample_rate
 from burstcache_sim.bill.latency_model import LatencyModel
@@ -108,7 +109,7 @@ class Advice:
     latency: LatencySummary
     latency_without: LatencySummary
     hot_keys: int
-    template: dict[str, str]
+    template: dict[str, str]  # empty if the template cannot deploy the nodes
     large: LargeObjects | None  # objects too large for all other tiers
     confidence: Confidence
 
@@ -138,6 +139,12 @@ class Advice:
     def runner_up(self) -> System:
         """The best buy other than Burstcache."""
         return max(for_sale(self.others), key=lambda system: system.gain.net_usd(self.value))
+
+    @property
+    def by_kind(self) -> dict[NodeKind, Choice]:
+        """The best deployment with nodes of each kind."""
+        every = sorted((self.thesis_choice, *self.further), key=lambda choice: _rank(choice.system.gain, self.value))
+        return {node_kind(one.setup.instance_type): one for one in reversed(every) if one.setup.nodes}
 
     @property
     def against_rivals(self) -> list[Against]:
@@ -181,6 +188,7 @@ def advise(
     without: Sequence[str] = (),
     free_tiers: bool = False,
     only: str = "",
+    node_kinds: tuple[NodeKind, ...] = ("ec2",),
 ) -> Advice:
     """Find the best deployment of Burstcache for a log and compare it with its competitors.
 
@@ -193,6 +201,7 @@ def advise(
         without: Competitors to exclude. `reader-memory` also excludes the memory of Burstcache's readers.
         free_tiers: Whether the bill after permanent allowances and with CloudFront's plans decides.
         only: The only policy that Burstcache may use. If empty, any policy or none.
+        node_kinds: Kinds of nodes to try. The thesis's policy has EC2 instances alone.
 
     Raises:
         InvalidSettingError: A name in `without` is not a competitor.
@@ -208,7 +217,8 @@ def advise(
         return _BestBuy(weighing, weighing.s3_usd)
 
     has_memory = "reader-memory" not in without
-    weighing, objective = Weighing(workload, clock, value, free_tiers, has_memory), objective_of(workload)
+    weighing = Weighing(workload, clock, value, free_tiers, has_memory, node_kinds=node_kinds)
+    objective = objective_of(workload)
     s3_usd = objective.s3_usd
     tuned = tune(workload, objective, ThesisSpace(), candidates=candidates)
     best = tuned.best or tuned.closest
@@ -221,7 +231,8 @@ def advise(
     static = static_choices(weighing)
     scheduled = scheduled_choices(weighing, policies, static) if policies else []
     further = [*([] if only else static), *scheduled]
-    tried = further if only in WORTH_POLICIES and further else [thesis_choice, *further]
+    has_thesis = only not in WORTH_POLICIES and "ec2" in node_kinds
+    tried = [thesis_choice, *further] if has_thesis or not further else further
     ours = min(tried, key=lambda choice: _rank(choice.system.gain, value))
     other_values_usd = () if only else _OTHER_VALUES_USD
     at_other_values = [choice for usd in other_values_usd for choice in express_choices(weighing, Fraction(usd))]
@@ -350,6 +361,8 @@ def _break_even(ours: list[Yield], others: list[Yield], *, is_per_ms: bool) -> B
 
 
 def _template(weighing: Weighing, ours: Choice) -> dict[str, str]:
+    if ours.is_on_fargate:
+        return {}  # the template has no such parameter
     workload = weighing.workload
     busiest, keys = ceil(busiest_second(workload.trace) / sample_rate(workload.trace)), _hot_keys(workload, ours)
     if ours.tried is None:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
+from burstcache.core.node_kinds import node_items, node_names, node_usd_per_h
 from burstcache_sim.bill import static_tiers
 from burstcache_sim.bill.cost import bill
-from burstcache_sim.bill.nodes import candidate_nodes, node_capacity_bytes
+from burstcache_sim.bill.nodes import NodeGroup, candidate_nodes, node_capacity_bytes
 from burstcache_sim.bill.policy_month import policy_month
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.spending import policy_prices
@@ -45,8 +46,16 @@ class Choice:
     @property
     def node_share(self) -> float:
         """Share of the month for which the nodes are billed (0 to 1)."""
-        hours = sum(line.quantity for line in self.system.month.lines if line.item.startswith("ec2:"))
+        item, units = node_items(self.setup.instance_type)[0]
+        node = f"Redis node {self.setup.instance_type}"
+        lines = self.system.month.lines
+        hours = sum(line.quantity / units for line in lines if line.item == item and line.text.startswith(node))
         return float(hours / HOURS_PER_MONTH / max(1, self.setup.nodes))
+
+    @property
+    def is_on_fargate(self) -> bool:
+        """Whether there are nodes, and they are tasks, which the template cannot deploy yet."""
+        return self.setup.nodes > 0 and self.setup.has_tasks
 
     @property
     def form(self) -> str:
@@ -197,10 +206,12 @@ def _enough(sizes_mb: Sequence[int], weighing: Weighing) -> list[int]:
 
 
 def _nodes(weighing: Weighing) -> list[tuple[str, int]]:
-    """Return the node types and counts worth trying, by ascending count."""
+    """Return the node types and counts worth trying of each kind, by ascending count."""
     prices = weighing.workload.prices
-    types = [type_ for type_ in INSTANCE_TYPES if type_ in prices.kinds("ec2:")]
-    usd_of = {type_: prices.usd(f"ec2:{type_}") for type_ in types}
-    each_bytes = {type_: node_capacity_bytes(type_) or 0 for type_ in types}
-    candidates = candidate_nodes(usd_of, each_bytes, weighing.locality.working_bytes)
+    candidates: list[NodeGroup] = []
+    for kind in weighing.node_kinds:
+        types = [type_ for type_ in node_names(prices, kind) if kind != "ec2" or type_ in INSTANCE_TYPES]
+        usd_of = {type_: node_usd_per_h(prices, type_) for type_ in types}
+        each_bytes = {type_: node_capacity_bytes(type_) or 0 for type_ in types}
+        candidates += candidate_nodes(usd_of, each_bytes, weighing.locality.working_bytes)
     return [(nodes.type_, nodes.count) for nodes in sorted(candidates, key=lambda nodes: nodes.count)]

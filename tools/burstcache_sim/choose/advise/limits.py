@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from burstcache.core.node_kinds import node_kind
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import UNCHECKED
 from burstcache_sim.bill.nodes import GIB, node_capacity_bytes
@@ -35,6 +36,11 @@ def assumptions(advice: Advice) -> list[str]:
         f" judged by its first byte. {_way(advice)}",
         "Caches too small for all objects evict by LRU.",
     ]
+    if advice.ours.setup.nodes and node_kind(advice.ours.setup.instance_type) == "fargate-spot":
+        rate = f"{float(advice.ours.setup.interruptions_per_h):g} interruptions an hour (assumed: AWS publishes none)"
+        lines.append(
+            f"Spot: {rate} end the runs of nodes that a policy boots, but not always-on nodes, ours or others'."
+        )
     lines += _odd(advice)
     unchecked = sorted({line.text for line in advice.ours.system.bill.lines if UNCHECKED in line.source})
     doubts = f"; {UNCHECKED}: {', '.join(unchecked)}" if unchecked else ""
@@ -101,7 +107,7 @@ def _memory(advice: Advice) -> str:
     if capacity and stored_bytes > capacity:
         holds = f"The {setup.instance_type} holds {capacity / GIB:.2g} GB and not {objects}"
         return f"{holds}: it evicts the least recently used ones."
-    if setup.instance_type == Setup().instance_type:
+    if setup.instance_type == Setup().instance_type or setup.has_tasks:
         return ""
     return f"The {setup.instance_type} holds {objects}. A smaller node costs less and may do: try --instance-type."
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.node_kinds import NodeKind
 from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.comparison import OURS, ComparedSystem, Comparison
 from burstcache_sim.bill.competitors import competitor_names
@@ -74,6 +75,7 @@ class Weighing:
     free_tiers: bool = False
     has_memory: bool = True  # whether readers live long enough to keep objects in their own memory
     memory_mb: tuple[int, ...] = (64, 256, 1024, 4096)  # candidate sizes of a reader's memory, the same for all systems
+    node_kinds: tuple[NodeKind, ...] = ("ec2",)  # kinds of nodes to try
 
     @property
     def repeats(self) -> float:

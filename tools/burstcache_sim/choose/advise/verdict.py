@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from burstcache.core.node_kinds import node_kind
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
 from burstcache_sim.choose.advise.confidence import memory_text
-from burstcache_sim.choose.advise.configurations import setup_text
+from burstcache_sim.choose.advise.configurations import Choice, setup_text
 from burstcache_sim.choose.advise.systems import System, for_sale, shown_pct
 from burstcache_sim.choose.advise.worth import Span
 from burstcache_sim.units import US_PER_H
@@ -30,7 +31,7 @@ def verdict_lines(advice: Advice) -> list[str]:
             f"TOO SHORT TO SAY: {too_short}. The figures below describe a month of such traffic and are no forecast.",
             f"If every month were like this log: {lines[0]}",
         ]
-    parts = (_staleness, _never_stops, _others, _unsized_ranges, _sure)
+    parts = (_staleness, _never_stops, _kinds, _others, _unsized_ranges, _sure)
     return [*lines, *(line for part in parts for line in part(advice)), _readers(advice)]
 
 
@@ -39,6 +40,9 @@ def _verdict_text(advice: Advice) -> str:
     usd, share = f"{_month_usd_text(winner, advice)} USD a month", _share_text(winner)
     memory_mb = winner.name.partition(":")[2].removesuffix("MB")
     if advice.verdict_if_it_lasts == "deploy":
+        if advice.ours.is_on_fargate:
+            best = "A STACK WITH NODES ON FARGATE WOULD BE BEST, once it can run them"
+            return f"{best}: {_made_of(advice)}. {usd}, {share}."
         return f"DEPLOY {advice.ours.form}: {_made_of(advice)}. {usd}, {share}."
     if advice.verdict_if_it_lasts == "use the library":
         return f"USE THE LIBRARY, with nothing to deploy: {memory_mb} MB of each reader's memory. {usd}, {share}."
@@ -69,6 +73,21 @@ def _staleness(advice: Advice) -> list[str]:
         "After a write it may serve the old object forever. If staleness has to stay within seconds, the best buy is"
         f" {instead}."
     ]
+
+
+def _kinds(advice: Advice) -> list[str]:
+    """Compare the stack's kind of node with the others that were tried."""
+    by_kind, ours = advice.by_kind, advice.ours
+    others = {kind: one for kind, one in by_kind.items() if kind != node_kind(ours.setup.instance_type)}
+    if not ours.setup.nodes or not others:
+        return []
+
+    def each_text(choice: Choice) -> str:
+        usd, net_usd = _month_usd_text(choice.system, advice), usd_text(choice.system.gain.net_usd(advice.value))
+        return f"{choice.setup.instance_type} costs {usd} USD, {_share_text(choice.system)}, net value {net_usd} USD"
+
+    best = "; ".join(f"the best stack on {kind}, {each_text(one)}" for kind, one in sorted(others.items()))
+    return [f"Kind of node: {each_text(ours)}; {best}."]
 
 
 def _others(advice: Advice) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from burstcache.core.node_kinds import NodeKind
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.bill.latency_model import LatencyModel
@@ -64,13 +65,16 @@ class Cell:
         return "loses" if self.ours.usd > _TIMES * rival.usd + _MORE_USD else "ties"
 
 
-def cells(prices: PriceSheet, loads: Sequence[Load], values: Sequence[float]) -> Iterator[Cell]:
+def cells(
+    prices: PriceSheet, loads: Sequence[Load], values: Sequence[float], node_kinds: tuple[NodeKind, ...] = ("ec2",)
+) -> Iterator[Cell]:
     """Yield the cells of a map, load by load.
 
     Args:
         prices: Prices of the region.
         loads: Loads of the map.
         values: Hit values, per million saved waits [USD].
+        node_kinds: Kinds of Burstcache's own nodes.
     """
     setup = Setup(relay="direct", nodes=0, reader_processes=READERS)
     for load in loads:
@@ -79,7 +83,8 @@ def cells(prices: PriceSheet, loads: Sequence[Load], values: Sequence[float]) ->
         for usd_per_million in values:
             clock = LatencyModel().for_log(workload.trace, object_bytes=OBJECT_BYTES, front_door=setup.front_door)
             value = Value(usd_per_ms=usd_per_million / 1e6 / clock.s3_ms)
-            yield _cell(load, usd_per_million, Weighing(workload, clock, value, memory_mb=(MEMORY_MB,)))
+            weighing = Weighing(workload, clock, value, node_kinds=node_kinds, memory_mb=(MEMORY_MB,))
+            yield _cell(load, usd_per_million, weighing)
 
 
 def all_loads() -> list[Load]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from burstcache.core.node_kinds import node_kind
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.comparison import own_bill
 from burstcache_sim.bill.demand import Demand, demand_of, metered_512kb, per_request, sample_rate, stored_bytes
@@ -19,6 +20,7 @@ from burstcache_sim.replay import replay_each
 from burstcache_sim.traces.trace import exact_sum
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.scenario import Scenario
+from burstcache_sim.world.timings import node_timings
 from burstcache_terminal.text import fixed_text
 
 if TYPE_CHECKING:
@@ -84,7 +86,8 @@ class Workload:
     def _scenario(self) -> Scenario:
         rate = sample_rate(self.kept)
         capacity_bytes = None if self.capacity_bytes is None else max(1, int(self.capacity_bytes * rate))
-        return Scenario(self.kept, self.setup.nodes, capacity_bytes)
+        timings = node_timings(node_kind(self.setup.instance_type), self.setup.node_times)
+        return Scenario(self.kept, self.setup.nodes, capacity_bytes, timings=timings)
 
     def _with_redirected(self, result: RunResult) -> RunResult:
         """Return a run of the whole log, including the redirected requests."""

@@ -1,0 +1,77 @@
+"""Kinds of nodes, their sizes and their price per hour.
+
+A node is an EC2 instance, named by its type (`t4g.micro`), or an ARM task on Fargate, named by the kind and the memory
+(`fargate-spot:2GB`).
+
+Source:
+    Sizes: AWS, "Amazon ECS task definition parameters for Fargate".
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from burstcache.core.errors import InvalidSettingError
+from burstcache.core.prices.sheet import PriceSheet
+
+NodeKind = Literal["ec2", "fargate", "fargate-spot"]
+NODE_KINDS: tuple[NodeKind, ...] = ("ec2", "fargate", "fargate-spot")
+# Fargate tasks by memory size: the fewest vCPUs that AWS allows for the size, and the memory [GB].
+FARGATE_SIZES = {
+    "0.5GB": (Fraction(1, 4), Fraction(1, 2)),
+    "1GB": (Fraction(1, 4), Fraction(1)),
+    "2GB": (Fraction(1, 4), Fraction(2)),
+    "4GB": (Fraction(1, 2), Fraction(4)),
+    "8GB": (Fraction(1), Fraction(8)),
+    "16GB": (Fraction(2), Fraction(16)),
+    "30GB": (Fraction(4), Fraction(30)),
+    "60GB": (Fraction(8), Fraction(60)),
+    "120GB": (Fraction(16), Fraction(120)),
+}
+
+
+def node_kind(name: str) -> NodeKind:
+    """Return the kind of a node. A name without a colon is an EC2 type.
+
+    Raises:
+        InvalidSettingError: The kind is unknown, or Fargate lacks the size.
+    """
+    kind, colon, size = name.partition(":")
+    if not colon:
+        return "ec2"
+    if kind == "fargate" and size in FARGATE_SIZES:
+        return "fargate"
+    if kind == "fargate-spot" and size in FARGATE_SIZES:
+        return "fargate-spot"
+    sizes = ", ".join(FARGATE_SIZES)
+    raise InvalidSettingError(
+        f"node {name!r}: expected an EC2 type such as t4g.micro, or fargate:SIZE or fargate-spot:SIZE with a size of"
+        f" {sizes}"
+    )
+
+
+def node_items(name: str) -> tuple[tuple[str, Fraction], ...]:
+    """Return the price items of a node, and the units of each that an hour uses. Raises `InvalidSettingError`."""
+    kind = node_kind(name)
+    if kind == "ec2":
+        return ((f"ec2:{name}", Fraction(1)),)
+    vcpu, gb = FARGATE_SIZES[name.partition(":")[2]]
+    return ((f"{kind}-vcpu:arm", vcpu), (f"{kind}-memory:arm", gb))
+
+
+def node_usd_per_h(sheet: PriceSheet, name: str) -> Fraction:
+    """Return the price of an hour of a node [USD].
+
+    Raises:
+        InvalidSettingError: The kind or the size is unknown.
+        PriceMissingError: The sheet has no price for the node.
+    """
+    return sum((units * sheet.usd(item) for item, units in node_items(name)), Fraction(0))
+
+
+def node_names(sheet: PriceSheet, kind: NodeKind) -> tuple[str, ...]:
+    """Return the names of all nodes of a kind that a sheet prices."""
+    if kind == "ec2":
+        return sheet.kinds("ec2:")
+    return tuple(f"{kind}:{size}" for size in FARGATE_SIZES) if sheet.kinds(f"{kind}-vcpu:arm") else ()
