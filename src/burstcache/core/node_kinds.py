@@ -40,10 +40,9 @@ def node_kind(name: str) -> NodeKind:
     kind, colon, size = name.partition(":")
     if not colon:
         return "ec2"
-    if kind == "fargate" and size in FARGATE_SIZES:
-        return "fargate"
-    if kind == "fargate-spot" and size in FARGATE_SIZES:
-        return "fargate-spot"
+    for task in NODE_KINDS[1:]:
+        if kind == task and size in FARGATE_SIZES:
+            return task
     sizes = ", ".join(FARGATE_SIZES)
     raise InvalidSettingError(
         f"node {name!r}: expected an EC2 type such as t4g.micro, or fargate:SIZE or fargate-spot:SIZE with a size of"

@@ -13,7 +13,7 @@ import pytest
 
 from burstcache.adapters.slice_files import SliceFiles
 from support.clock import ManualClock
-from support.waiting import until
+from support.file_times import await_tick
 
 MAX_BYTES = 1 << 30
 KB = 1 << 10
@@ -51,18 +51,6 @@ def files(path: Path, clock: ManualClock) -> SliceFiles:
     await_tick(path)
     assert (files.read(NAME), files.read(LONG_NAME)) == (BODY, LONG)
     return files
-
-
-def await_tick(path: Path) -> None:
-    """Wait until the file system's clock is past the last change of a directory."""
-    probe = path.parent / "probe"
-
-    def is_past() -> bool:
-        probe.unlink(missing_ok=True)
-        probe.touch()
-        return probe.stat().st_mtime_ns > path.stat().st_ctime_ns
-
-    until(is_past)
 
 
 def is_supported(file: Path) -> bool:

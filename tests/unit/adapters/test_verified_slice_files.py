@@ -15,7 +15,7 @@ import pytest
 from burstcache.adapters import slice_directory, slice_header
 from burstcache.adapters.slice_files import SliceFiles
 from support.clock import ManualClock
-from support.waiting import until
+from support.file_times import await_tick
 
 MAX_BYTES = 1 << 30  # 8 directories
 BODY = os.urandom(200_000)
@@ -39,18 +39,6 @@ def files(path: Path) -> SliceFiles:
     assert files.read(NAME) == BODY
     assert len(calls_of(lambda: files.read(NAME))) == 6
     return files
-
-
-def await_tick(path: Path) -> None:
-    """Wait until the file system's clock is past the last change of a directory."""
-    probe = path.parent / "probe"
-
-    def is_past() -> bool:
-        probe.unlink(missing_ok=True)
-        probe.touch()
-        return probe.stat().st_mtime_ns > path.stat().st_ctime_ns
-
-    until(is_past)
 
 
 def calls_of(work: Callable[[], object], fails_at: int = 0, code: int = 0) -> list[str]:
