@@ -57,9 +57,8 @@ class MotoServer:
         Raises:
             PortTakenError: The port is in use.
         """
-        application = _for_this_machine(
-            _with_whole_bodies(_with_raw_paths(self._before_moto(_application(self._services))))
-        )
+        inner = _with_whole_bodies(_application(self._services))
+        application = _for_this_machine(_with_raw_paths(self._before_moto(inner)))
         address = ("127.0.0.1", self._port)
         self._server = _Server(address, application, numthreads=self._threads, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
