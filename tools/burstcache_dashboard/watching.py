@@ -172,6 +172,7 @@ class Watching:
             self._receipt.value,
             Failed(self._executions.value, self._events.value),
             max_object_bytes=source.max_object_bytes,
+            rules=source.rules if "PolicySettings" in source.stack.outputs else None,
             node_bytes=dict.fromkeys(source.stack.node_names, node_capacity_bytes(setup.instance_type) or 0),
         )
         sections |= {"gateways": self._gateways.value, "troubles": self._troubles()}

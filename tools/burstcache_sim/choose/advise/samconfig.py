@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.node_kinds import NODE_TYPES
 from burstcache.core.parameters import US_PER_S, Parameters, live_parameters
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.setup import Setup
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
     from burstcache_sim.world.result import RunResult
 
-# The instance types that the template allows. A test compares both lists.
-INSTANCE_TYPES = (
-    *("t4g.nano", "t4g.micro", "t4g.small", "t4g.medium", "t4g.large"),
-    *("m7g.medium", "m7g.large", "r7g.medium", "r7g.large", "r8g.medium", "r8g.large"),
-)
+INSTANCE_TYPES = NODE_TYPES  # the instance types that the template allows; a test compares both lists
 MEMORY_MB = range(128, 10_241)
 # One zone with S3 Express for each region with S3 Express in its price sheet.
 EXPRESS_ZONES = {"us-east-1": "use1-az4"}
