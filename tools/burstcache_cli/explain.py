@@ -142,7 +142,11 @@ def explanation_text(explanation: Explanation, *, is_wrapped: bool = True) -> st
         ("What would move it", _all_transition_lines(explanation)),
         ("Cost so far", chain(map(_cost_line, explanation.costs), _ended_lines(explanation.ended))),
         ("A month at the present rate", _month_lines(explanation)),
-        *([("More memory", memory_lines(explanation.memory))] if explanation.memory and explanation.memory.full else []),
+        *(
+            [("More memory", memory_lines(explanation.memory))]
+            if explanation.memory and explanation.memory.full
+            else []
+        ),
     )
     wrap = partial(wrapped_text, indent=" " * _COLUMN) if is_wrapped else str
     texts = []

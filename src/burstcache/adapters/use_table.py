@@ -7,7 +7,7 @@ the item stores eight-byte idempotency keys of the latest reports.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.batches import put_items, read_items
@@ -38,7 +38,7 @@ class StoredUse:
     version: int = 0
     reports: bytes = b""
     looked_at_us: int = 0  # time of the running node's latest utilisation check
-    memory: NodeMemory = NodeMemory()
+    memory: NodeMemory = field(default_factory=NodeMemory)
 
     def has(self, report: bytes) -> bool:
         """Return True if a report has already been counted."""

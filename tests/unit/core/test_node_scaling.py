@@ -63,7 +63,9 @@ def test_memory_for_half_of_what_does_not_fit_brings_half_of_the_hits_back() -> 
     worth = Worth(wait_usd_from_text("10"), prices)
     usd = {"t4g.nano": 1, "t4g.micro": 1}
 
-    found = best_scaling([load(wanted_mib=900)], "t4g.nano", worth, lambda name: _USD("t4g.nano") * usd.get(name, 10**6))
+    found = best_scaling(
+        [load(wanted_mib=900)], "t4g.nano", worth, lambda name: _USD("t4g.nano") * usd.get(name, 10**6)
+    )
 
     assert found is not None
     assert found.value == "t4g.micro"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,26 @@ def setup_parameters(
     if setup.express:
         values["ExpressZone"] = EXPRESS_ZONES[prices.region]
     return _bucket(setup) | values | _throttle(setup, per_s)
+
+
+def template_of(setup: Setup, values: dict[str, str], deployed: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters that turn a deployed stack into a setup.
+
+    Args:
+        setup: The deployment.
+        values: Its parameters in a new stack. Empty for nodes on Fargate.
+        deployed: The stack's present parameters.
+    """
+    values = dict(values)
+    if not setup.express and deployed.get("ExpressZone"):
+        values["ExpressZone"] = ""
+    if setup.nodes and setup.has_tasks:
+        kind, _, size = setup.instance_type.partition(":")
+        tasks = {"RedisOn": kind, "RedisTaskMemoryGb": size.removesuffix("GB")}
+        return values | tasks | {"RedisNodeCount": str(setup.nodes), "RedisAlwaysOnNodes": str(setup.always_on_nodes)}
+    if setup.nodes and deployed.get("RedisOn", "ec2") != "ec2":
+        values["RedisOn"] = "ec2"
+    return values
 
 
 def _bucket(setup: Setup) -> dict[str, str]:
