@@ -17,11 +17,12 @@ from urllib.parse import unquote
 from burstcache.adapters.clock import SystemClock
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.worth import sheet_of_region
 from burstcache.queries.node_memory import stack_memory
 from burstcache_cli.explain import rules_of
 from burstcache_cli.memory_text import memory_lines
 from burstcache_cli.stack import Stack, find_stack
-from burstcache_cli.stack_advice_options import DAYS
+from burstcache_cli.stack_advice_options import DAYS, TODAY
 from burstcache_sim.choose.advise.deployed import DeployedStack
 from burstcache_sim.commands import advise
 from burstcache_terminal.exit_codes import ExitCode
@@ -41,10 +42,13 @@ def run(args: argparse.Namespace) -> ExitCode:
     if not args.stack_name:
         if not args.traces:
             raise InvalidSettingError("TRACE is missing: name a log, or a stack that writes one (--stack-name)")
+        args.prices = args.prices or TODAY
         return advise.run(args)
     stack = find_stack(stack_name=args.stack_name, region=args.region, profile=args.profile)
-    deployed = DeployedStack(stack.name, stack.parameters)
+    deployed = DeployedStack(stack.name, stack.parameters, str(stack.session.region_name))
     args.node_kinds = list(dict.fromkeys([*args.node_kinds, *deployed.kinds]))
+    if args.prices is None:
+        args.prices = sheet_of_region(deployed.region).name
     args.without = [*args.without, _OF_READERS]
     notes = _notes(stack)
     if args.traces:

@@ -37,6 +37,7 @@ class DeployedStack:
 
     name: str
     parameters: Mapping[str, str]  # of the template
+    region: str
 
     @property
     def hit_value_usd(self) -> float:
@@ -81,7 +82,7 @@ def against_deployed(advice: Advice, stack: DeployedStack) -> AgainstDeployed:
     deployed, best, value = _deployed_system(advice, stack), advice.ours, advice.value
     now_usd, best_usd = deployed.gain.net_usd(value), best.system.gain.net_usd(value)
     has_gain = best_usd - now_usd > max(_LEAST_USD, _NEARLY * deployed.usd_per_month)
-    changes = _changes(advice, best, stack.parameters) if has_gain else ()
+    changes = _changes(advice, best, stack) if has_gain else ()
     return AgainstDeployed(stack, deployed, best.system if changes else deployed, now_usd, best_usd, changes)
 
 
@@ -169,8 +170,11 @@ def _thesis_system(advice: Advice, setup: Setup, parameters: Mapping[str, str]) 
     return replace(system, note=f"{setup_text(setup)}; the thesis's policy")
 
 
-def _changes(advice: Advice, best: Choice, parameters: Mapping[str, str]) -> tuple[Change, ...]:
+def _changes(advice: Advice, best: Choice, stack: DeployedStack) -> tuple[Change, ...]:
+    parameters = stack.parameters
     wanted = template_of(best.setup, advice.template, parameters)
+    if wanted.get("ExpressZone") and advice.workload.prices.region != stack.region:
+        wanted["ExpressZone"] = parameters.get("ExpressZone") or f"a zone of {stack.region}"
     changes = []
     for name, value in wanted.items():
         now = parameters.get(name, "")
