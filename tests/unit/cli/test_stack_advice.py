@@ -112,8 +112,7 @@ def test_a_stack_is_judged_by_its_own_log_and_told_what_to_change(aws: Aws, caps
     assert (found["n"], found["objects"]) == (12 * _OBJECTS, _OBJECTS)
     assert found["value"]["usd_per_hit"] == pytest.approx(1e-4)  # the stack's
     assert deployed["in_memory_pct"] < 60  # objects in turn do not fit an LRU
-    assert changes["RedisInstanceType"][0] == "t4g.nano"
-    assert changes.keys().isdisjoint({"OriginBucketName", "FrontDoor", "ThrottleRatePerS", "HitValueUsdPerMillion"})
+    assert changes == {"RedisInstanceType": ("t4g.nano", "t4g.micro")}
     assert deployed["changed_in_memory_pct"] > 90
     assert deployed["changed_net_usd_per_month"] > deployed["net_usd_per_month"]
 

@@ -1,4 +1,7 @@
-"""A deployed stack against the best configuration for the same log, and the parameters to change."""
+"""A deployed stack against the best configuration for the same log, and the parameters to change.
+
+Of configurations that are nearly as good as the best, the one with the fewest changes is recommended.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from burstcache_sim.bill.policy_month import policy_month
 from burstcache_sim.bill.setup import Setup, deployed_setup
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.bill.static_tiers import static_month
-from burstcache_sim.choose.advise.advice import Advice
+from burstcache_sim.choose.advise.advice import Advice, parameters_of
 from burstcache_sim.choose.advise.configurations import Choice, setup_text
 from burstcache_sim.choose.advise.samconfig import template_of
 from burstcache_sim.choose.advise.systems import System, Weighing, month_system, our_system
@@ -79,11 +82,17 @@ def against_deployed(advice: Advice, stack: DeployedStack) -> AgainstDeployed:
         InvalidSettingError: The policy refuses the stack's parameters.
         PriceMissingError: The sheet lacks the price of the stack's nodes.
     """
-    deployed, best, value = _deployed_system(advice, stack), advice.ours, advice.value
-    now_usd, best_usd = deployed.gain.net_usd(value), best.system.gain.net_usd(value)
-    has_gain = best_usd - now_usd > max(_LEAST_USD, _NEARLY * deployed.usd_per_month)
-    changes = _changes(advice, best, stack) if has_gain else ()
-    return AgainstDeployed(stack, deployed, best.system if changes else deployed, now_usd, best_usd, changes)
+    deployed, value = _deployed_system(advice, stack), advice.value
+    now_usd, most_usd = deployed.gain.net_usd(value), advice.ours.system.gain.net_usd(value)
+    least_usd = max(_LEAST_USD, _NEARLY * deployed.usd_per_month)
+    if most_usd - now_usd <= least_usd:
+        return AgainstDeployed(stack, deployed, deployed, now_usd, now_usd, ())
+    every = [advice.ours, advice.thesis_choice, *advice.further]
+    nearly_best = [choice for choice in every if most_usd - choice.system.gain.net_usd(value) <= least_usd]
+    changes = [_changes(advice, choice, stack) for choice in nearly_best]
+    fewest = min(range(len(changes)), key=lambda number: len(changes[number]))  # of equals, the best one comes first
+    best = nearly_best[fewest].system
+    return AgainstDeployed(stack, deployed, best, now_usd, best.gain.net_usd(value), changes[fewest])
 
 
 def deployed_lines(against: AgainstDeployed) -> list[str]:
@@ -111,7 +120,7 @@ def deployed_fields(against: AgainstDeployed) -> dict[str, Any]:
         ],
         "changed_usd_per_month": against.best.usd_per_month,
         "changed_in_memory_pct": against.best.in_memory_pct,
-        "changed_net_usd_per_month": against.best_net_usd if against.changes else against.deployed_net_usd,
+        "changed_net_usd_per_month": against.best_net_usd,
         "text": deployed_lines(against),
     }
 
@@ -172,7 +181,8 @@ def _thesis_system(advice: Advice, setup: Setup, parameters: Mapping[str, str]) 
 
 def _changes(advice: Advice, best: Choice, stack: DeployedStack) -> tuple[Change, ...]:
     parameters = stack.parameters
-    wanted = template_of(best.setup, advice.template, parameters)
+    weighing = Weighing(advice.workload, advice.clock, advice.value, advice.free_tiers, has_memory=False)
+    wanted = template_of(best.setup, parameters_of(weighing, best), parameters)
     if wanted.get("ExpressZone") and advice.workload.prices.region != stack.region:
         wanted["ExpressZone"] = parameters.get("ExpressZone") or f"a zone of {stack.region}"
     changes = []
