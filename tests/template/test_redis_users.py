@@ -46,6 +46,7 @@ _WORK: dict[str, dict[str, Callable[[RedisObjects], object]]] = {
         "queues": lambda node: node.queues(["kept", "none"]),
         "hits": lambda node: node.hits(),
         "memory_bytes": lambda node: node.memory_bytes(),
+        "memory_sample": lambda node: node.memory_sample(),
         "leave_out": lambda node: node.leave_out({"guest": 4}),
         "lease": lambda node: node.lease(["guest", "kept"]),
         "store_guest": lambda node: node.store_guest("guest", _ENTRY, node.lease(["guest"])["guest"]),

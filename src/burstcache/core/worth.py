@@ -148,16 +148,20 @@ def tier_prices(sheet: PriceSheet, *, node_type: str, cache_memory_mb: int, has_
         InvalidSettingError: The node's kind or size is unknown.
         PriceMissingError: No sheet has a price for the node type.
     """
-    node_usd_per_h = sum((units * _usd(sheet, item) for item, units in node_items(node_type)), Fraction(0))
     transition_usd = _usd(sheet, "transition")
     return replace(
         reading_prices(sheet, has_express=has_express),
-        redis_usd_per_s=node_usd_per_h / 3600,
+        redis_usd_per_s=node_price_usd_per_h(sheet, node_type) / 3600,
         lambda_usd_per_s=_lambda_usd_per_gb_s(sheet) * Fraction(cache_memory_mb, _MB_PER_GB),
         life_usd=_LIFE_TRANSITIONS * transition_usd + _usd(sheet, "lambda-request"),
         run_usd=_RUN_TRANSITIONS * transition_usd,
         check_usd=_CHECK_TRANSITIONS * transition_usd,
     )
+
+
+def node_price_usd_per_h(sheet: PriceSheet, node_type: str) -> Fraction:
+    """Return the price of an hour of a node [USD]. Arguments and errors as of `tier_prices`."""
+    return sum((units * _usd(sheet, item) for item, units in node_items(node_type)), Fraction(0))
 
 
 def reading_prices(sheet: PriceSheet, *, has_express: bool) -> TierPrices:

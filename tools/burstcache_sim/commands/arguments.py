@@ -217,8 +217,8 @@ def map_(parser: argparse.ArgumentParser) -> None:
 
 
 def advise(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `advise`."""
-    add_log(parser)
+    """Add the options of `advise`. Its log may be that of a stack."""
+    add_log(parser, is_optional=True)
     add = parser.add_argument
     worth = parser.add_mutually_exclusive_group()
     hit, ms = "value of a request answered from memory", "value of a millisecond saved"
