@@ -302,7 +302,9 @@ class LocalCloud:
         nodes = NodeAgent(self._services, NodeTimes(options.boot_s, options.stop_s), self.run_dir, self.faults)
         nodes.start()
         self._closers.callback(nodes.stop)
-        self._tasks = TaskRunner(self._services, options.task_times, self.run_dir, self.faults, options.task_environment)
+        self._tasks = TaskRunner(
+            self._services, options.task_times, self.run_dir, self.faults, options.task_environment
+        )
         self._tasks.start()
         self._closers.callback(self._tasks.stop)
         tasks = TaskAgent(self._services, self.run_dir, self._task_variables())

@@ -51,7 +51,9 @@ class Faults:
     """One cloud's faults. Initially, no fault is active."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()  # injected faults of "calls", "events", "clocks", "nodes", "tasks" and "volumes"
+        self.counts: Counter[str] = (
+            Counter()
+        )  # injected faults of "calls", "events", "clocks", "nodes", "tasks" and "volumes"
         self._counting = threading.Lock()
         self._calls: tuple[CallFault, ...] = ()
         self._clocks_s: Iterator[float] | None = None
