@@ -168,6 +168,8 @@ class World(Functions):
         waiter = self.joined(key)
         if self.node().phase == "booting":
             self.boot()
+            if self.tasks is not None:
+                self.ecs.run(self.ecs.tasks[-1])
             self.ready()
         generation = self.node().generation
         assert self.outcome(waiter) == {"generation": generation}
