@@ -227,7 +227,7 @@ class NodeLife:
             **stopped,
             booted_at=iso(row.booted_at_us),
             ran_s=ran_s,
-            estimated_usd=round(float(self.meter.prices.node_usd(ran_s * US_PER_S)), 9),
+            estimated_usd=round(float(self.meter.prices.node_usd(ran_s * US_PER_S, row.task_kind)), 9),
             estimate_covers=NODE_RUN,
         )
 
@@ -450,7 +450,7 @@ class NodeLife:
         part, now_us = row.part + check.is_in_successor, self.clock.now_us()
         planned = self.nodes.change(row, part=part, deadline_at_us=check.deadline_us, metered_at_us=now_us)
         if planned is not None:
-            self.meter.node_ran(row.metered_at_us, now_us)
+            self.meter.node_ran(row.metered_at_us, now_us, row.task_kind)
         if planned is not None and check.is_in_successor:
             self.runs.start(planned)
             raise SupersededError(
@@ -486,7 +486,7 @@ class NodeLife:
             changes["not_before_us"] = max(now_us + cool_down_us(row.failures), changes.get("not_before_us", 0))
         stopping = self.nodes.change(row, no_join_since=no_join_since, **changes)
         if stopping is not None:
-            self.meter.node_ran(row.metered_at_us, now_us)
+            self.meter.node_ran(row.metered_at_us, now_us, row.task_kind)
         return stopping
 
     def _release_lost(self, row: NodeRow) -> NodeRow:
