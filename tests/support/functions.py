@@ -498,7 +498,9 @@ class Functions(Machines):
         self.executions.succeed(self.nodes.read(node).boot_token, {})
 
     def stopped(self, node: str = NODE) -> Any:
-        """Notify Redis control that the instance has stopped, as EC2's event does."""
+        """Notify Redis control that the machine has stopped, as the event of EC2 or ECS does."""
+        if self.tasks is not None:
+            return self.end_task(self.ecs.tasks[-1])
         detail = {"instance-id": self.instances.instance_ids[node], "state": "stopped"}
         return self.invoke("redis_control", {"source": "aws.ec2", "detail": detail})
 
