@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError, NodeAbsentError
+
+if TYPE_CHECKING:
+    from burstcache.core.node_kinds import NodeKind
 
 
 @dataclass(frozen=True)
 class RedisNode:
-    """One of the stack's Redis nodes."""
+    """One of the stack's Redis nodes. A task publishes its address in each run, so it has no instance and no host."""
 
     name: str
     instance_id: str
     host: str
     port: int
+
+    @property
+    def is_task(self) -> bool:
+        """Whether the node runs as a task on Fargate."""
+        return not self.instance_id
+
+
+@dataclass(frozen=True)
+class TaskPlace:
+    """The place of Redis nodes that run as tasks, and the capacity they ask for."""
+
+    kind: NodeKind
+    cluster: str = ""
+    definition: str = ""
+    subnets: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] = ()
+    public_ip: str = "DISABLED"  # or ENABLED
 
 
 @dataclass(frozen=True)
@@ -45,11 +66,11 @@ class ExpressAccess:
     region: str = ""  # region of the prices
 
 
-def node_named(name: str, nodes: tuple[RedisNode, ...]) -> RedisNode:
-    """Return the node with this name, or raise NodeAbsentError."""
+def node_named(name: str, nodes: tuple[RedisNode, ...], *, host: str = "") -> RedisNode:
+    """Return the node with this name, at its task's address if it has one, or raise NodeAbsentError."""
     for node in nodes:
         if node.name == name:
-            return node
+            return replace(node, host=host) if host else node
     raise NodeAbsentError(f"no Redis node {name!r}; known: {', '.join(node.name for node in nodes) or 'none'}")
 
 
@@ -59,12 +80,12 @@ def names_of(nodes: tuple[RedisNode, ...]) -> tuple[str, ...]:
 
 
 def instance_ids(nodes: tuple[RedisNode, ...]) -> dict[str, str]:
-    """Return instance ids by node name."""
-    return {node.name: node.instance_id for node in nodes}
+    """Return instance ids by node name, without the nodes that run as tasks."""
+    return {node.name: node.instance_id for node in nodes if not node.is_task}
 
 
 def parse_nodes(text: str, variable: str = "REDIS_NODES") -> tuple[RedisNode, ...]:
-    """Parse `node-1=i-0abc@10.0.0.5:6379,…` into nodes. An empty string yields no nodes."""
+    """Parse `node-1=i-0abc@10.0.0.5:6379,…` into nodes, tasks as `node-1=@:6379`. An empty string yields no nodes."""
     nodes = []
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, rest = item.partition("=")

@@ -24,10 +24,12 @@ import pytest
 import redis
 from moto.s3.responses import S3Response
 
+from burstcache.access import RedisNode
 from burstcache.adapters import digest_reader
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import execution_arn
+from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.digest import prefix_of
 from burstcache.core.errors import BurstcacheError, FunctionFailedError, RedisDownError, RelayDownError, ServiceError
 from burstcache.core.express import express_rule
@@ -119,11 +121,12 @@ class _SlowObjects(ObjectsInProcess):
 
     def __init__(
         self,
-        fast: ObjectsInProcess,
+        node: RedisNode,
+        client: redis.Redis,
         taking: Callable[[float], AbstractContextManager[None]],
         answers: Callable[[str], bool],
     ) -> None:
-        super().__init__(fast._node, fast._in_process)
+        super().__init__(node, client)
         self._taking, self._answers = taking, answers
 
     @contextmanager
@@ -212,8 +215,6 @@ class Stage(World):
     # latencies
 
     def _slow_down(self, patch: pytest.MonkeyPatch) -> None:
-        for node, store in self.stores.items():
-            self.stores[node] = _SlowObjects(store, self._taking, self._answers)
         for name, parts in (("send_request", [_RELAY]), ("send_order", [_RELAY, _ORDERS])):
             patch.setattr(self.relay, name, self._slow(getattr(self.relay, name), _RELAY_S, parts))
         listener = partial(_ListenerOnceItAnswers, self.relay, lambda: _RELAY in self._ill)
@@ -222,6 +223,9 @@ class Stage(World):
         for client in self._slow_clients:
             self._register(client)
         self.clients.s3.meta.events.register("after-call.s3.GetObject", self._stall, unique_id="stage stalls")
+
+    def _make_store(self, node: RedisNode) -> RedisObjects:
+        return _SlowObjects(node, self.memories[node.name].client, self._taking, self._answers)
 
     def _register(self, client: Any) -> None:
         for moment in ("before-call", "after-call"):
@@ -330,7 +334,7 @@ class Stage(World):
     def _instance_boots(self, node: str) -> None:
         self.memories[node].start()
         self.clock.sleep(_BOOT_S)
-        if self.instances.state(node) == "running" and node not in self._ill:
+        if self.machine_state(node) == "running" and node not in self._ill:
             self.announce(node)
 
     def _instance_stops(self, node: str) -> None:

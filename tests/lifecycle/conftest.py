@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from burstcache.core.node_kinds import NodeKind
 from burstcache.core.policies import LivePolicy
 from support.aws import mocked_aws
 from support.world import World
@@ -23,6 +24,7 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
         policy: LivePolicy | None = None,
         nodes: int = 1,
         databases: Sequence[str] = (),
+        redis_on: NodeKind = "ec2",
     ) -> World:
         made.append(
             World(
@@ -32,6 +34,7 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
                 policy=policy,
                 nodes=nodes,
                 databases=databases,
+                redis_on=redis_on,
             )
         )
         return made[-1]

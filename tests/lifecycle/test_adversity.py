@@ -93,7 +93,7 @@ def at_rest(world: World, key: str = "k", within_s: float = 3600) -> None:
     def rests() -> bool:
         world.clean()
         running = world.executions_of(world.key_machine) + world.executions_of(world.node_machine)
-        return not running and world.row(key).phase == "s3" and world.instances.state(NODE) == "stopped"
+        return not running and world.row(key).phase == "s3" and world.machine_state() == "stopped"
 
     world.until(rests, within_s=within_s, every_s=_JANITOR_S, acts=True)
 

@@ -39,7 +39,10 @@ def _held(world: World, holder: str = "one", **more: Any) -> None:
 
 def _asleep_after_s(world: World, every_s: float = 5) -> float:
     began_us = world.clock.now_us()
-    world.until(lambda: _phase(world) == "stopped" and world.instances.state(_NODE) == "stopped", every_s=every_s)
+    world.until(
+        lambda: _phase(world) == "stopped" and world.machine_state(_NODE) == "stopped",
+        every_s=every_s,
+    )
     return (world.clock.now_us() - began_us) / 1e6
 
 
@@ -140,7 +143,7 @@ def test_it_is_saved_before_its_instance_stops(world: World) -> None:
     _ask(world, "release")
     world.until(lambda: world.nodes.read(_NODE).save_token, every_s=1)
     world.clock.sleep(300)
-    assert (world.instances.state(_NODE), _phase(world)) == ("running", "stopping")
+    assert (world.machine_state(_NODE), _phase(world)) == ("running", "stopping")
 
     world.can_save = True
 
@@ -167,7 +170,7 @@ def test_the_janitor_leaves_a_database_alone_that_is_being_saved(world: World) -
     world.clock.sleep(500)
 
     assert world.clean()["nodes"] == []
-    assert world.instances.state(_NODE) == "running"
+    assert world.machine_state(_NODE) == "running"
 
 
 def test_a_database_whose_save_a_person_ends_is_stopped_and_not_killed(world: World) -> None:

@@ -103,14 +103,14 @@ def test_a_key_that_cannot_be_returned_keeps_nothing_else_from_being_cleaned(wor
 
     world.janitor = replace(world.janitor, redis_control=refuse_one)
     _orphan(world, "a", "b", "c")
-    world.instances.start(NODE)
+    world.instances.start(world.nodes.read(NODE))
     world.clock.sleep(1200)
 
     with pytest.raises(CleaningFailedError, match=r"^could not clean key 'b': ServiceTransientError: throttled$"):
         world.clean()
 
     assert {key: world.row(key).phase for key in "abc"} == {"a": "s3", "b": "lambda", "c": "s3"}
-    assert world.instances.state(NODE) == "stopped"
+    assert world.machine_state() == "stopped"
 
 
 def test_a_node_that_cannot_be_asked_for_keeps_neither_keys_nor_other_nodes_from_being_cleaned(
@@ -118,7 +118,7 @@ def test_a_node_that_cannot_be_asked_for_keeps_neither_keys_nor_other_nodes_from
 ) -> None:
     world = make_world(nodes=2)
     _orphan(world, "k")
-    world.instances.start("node-2")
+    world.instances.start(world.nodes.read("node-2"))
     world.clock.sleep(1200)
     unknown = Instances({"node-2": world.instances.instance_ids["node-2"]}, world.clients.ec2)
     world.janitor = replace(world.janitor, instances=unknown)
@@ -127,7 +127,7 @@ def test_a_node_that_cannot_be_asked_for_keeps_neither_keys_nor_other_nodes_from
         world.clean()
 
     assert world.row("k").phase == "s3"
-    assert world.instances.state("node-2") == "stopped"
+    assert world.machine_state("node-2") == "stopped"
 
 
 def test_keys_are_returned_before_nodes_are_looked_after(world: World) -> None:
@@ -140,7 +140,7 @@ def test_keys_are_returned_before_nodes_are_looked_after(world: World) -> None:
 
     world.janitor = replace(world.janitor, redis_control=note)
     _orphan(world, "a", "b")
-    world.instances.start(NODE)
+    world.instances.start(world.nodes.read(NODE))
     world.clock.sleep(1200)
 
     world.clean()
@@ -244,13 +244,13 @@ def test_an_instance_that_hangs_in_stopping_is_forced_to_after_a_while_and_not_b
 
 
 def test_an_instance_that_runs_for_nobody_is_stopped_after_its_first_boot(world: World) -> None:
-    world.instances.start(NODE)
+    world.instances.start(world.nodes.read(NODE))
 
     assert world.clean()["nodes"] == []
     world.clock.sleep(601)
     assert world.clean()["nodes"] == [NODE]
 
-    assert world.instances.state(NODE) == "stopped"
+    assert world.machine_state() == "stopped"
 
 
 def test_every_run_of_the_janitor_tells_an_instance_that_it_is_looked_after(world: World) -> None:
@@ -279,9 +279,9 @@ def test_a_janitor_that_is_switched_off_leaves_nodes_to_themselves_and_keys_come
     name = world.running("k")
     world.executions.stop(world.node_machine, world.node().execution_name, cause="test")
     world.clock.sleep(1800)
-    world.instances.stop(NODE)  # its own program does, which has seen no change for half an hour
+    world.instances.stop(world.nodes.read(NODE))  # its own program does, which has seen no change for half an hour
 
     assert world.stopped() == {"phase": "stopped"}
 
     assert world.outcome(name) == {"outcome": "node_lost"}
-    assert world.instances.state(NODE) == "stopped"
+    assert world.machine_state() == "stopped"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -15,12 +15,22 @@ from burstcache.core.keys import key_hash
 from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.core.policy import CHECKS_PER_PART
 from burstcache.core.rows import BY_HAND, Lease
+from burstcache.core.table import NodeColumns
 from support.faults import Died, DyingExecutions, RefusingExecutions
 from support.functions import NODE
 from support.interruptions import after
 from support.world import World
 
 _S = 1_000_000
+
+# The stop of a task is complete at once. `test_nodes_as_tasks.py` has its interleavings.
+on_ec2 = pytest.mark.parametrize("world", ["ec2"], indirect=True)
+
+
+@pytest.fixture(params=["ec2", "fargate-spot"])
+def world(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> World:
+    """A world whose machines stop at their first task, once with the node on EC2 and once as a task."""
+    return make_world(redis_on=request.param)
 
 
 def test_janitor_stops_a_node_whose_execution_died(world: World) -> None:
@@ -31,7 +41,7 @@ def test_janitor_stops_a_node_whose_execution_died(world: World) -> None:
 
     assert world.outcome(name) == {"outcome": "node_lost"}
     assert world.stopped() == {"phase": "stopped"}
-    assert world.instances.state(NODE) == "stopped"
+    assert world.machine_state() == "stopped"
 
 
 def test_join_against_node_ready(world: World) -> None:
@@ -80,6 +90,7 @@ def test_join_against_the_last_keys_idle(world: World) -> None:
     assert world.outcome(f"join-{key_hash('late')}") == {"generation": seen.generation}
 
 
+@on_ec2
 def test_last_keys_idle_stops_the_node(world: World) -> None:
     name = world.running("k")
     world.store.add_older_times(key_hash("k"), [world.clock.now_us()])
@@ -89,9 +100,10 @@ def test_last_keys_idle_stops_the_node(world: World) -> None:
     assert world.outcome(name)["outcome"] == "idle"
     assert world.node_step("stop_node")["phase"] == "stopping"
     assert world.stopped() == {"phase": "stopped"}
-    assert world.instances.state(NODE) == "stopped"
+    assert world.machine_state() == "stopped"
 
 
+@on_ec2
 def test_event_of_a_stop_comes_late_or_twice(world: World) -> None:
     world.running("k")
     _stops(world)
@@ -103,6 +115,7 @@ def test_event_of_a_stop_comes_late_or_twice(world: World) -> None:
     assert world.node().phase == "running"
 
 
+@on_ec2
 def test_event_of_a_stop_is_lost(world: World) -> None:
     world.running("k")
     _stops(world)
@@ -116,22 +129,24 @@ def test_event_of_a_stop_is_lost(world: World) -> None:
     assert world.outcome(late) == {"generation": world.node().generation}
 
 
+@on_ec2
 def test_instance_that_still_stops_is_started_once_it_has_stopped(world: World) -> None:
     world.joined("k")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Instances, "start", lambda *_: None)  # what EC2 does with one that stops
+        patch.setattr(Instances, "start", lambda *_, **__: NodeColumns())  # what EC2 does with one that stops
         world.boot()
-    assert world.instances.state(NODE) == "stopped"
+    assert world.machine_state() == "stopped"
 
     assert world.stopped()["phase"] == "booting"
 
-    assert world.instances.state(NODE) == "running"
+    assert world.machine_state() == "running"
 
 
+@on_ec2
 def test_instance_stops_by_itself_while_the_node_runs(world: World) -> None:
     name = world.running("k")
     generation = world.node().generation
-    world.instances.stop(NODE)
+    world.instances.stop(world.nodes.read(NODE))
 
     assert world.stopped() == {"phase": "stopped"}
 
@@ -186,6 +201,7 @@ def _stops(world: World) -> None:
     world.node_step("stop_node")
 
 
+@on_ec2
 def test_join_while_stopping_boots_the_node_again(world: World) -> None:
     world.running("k")
     _stops(world)
@@ -204,6 +220,7 @@ def test_join_while_stopping_boots_the_node_again(world: World) -> None:
     assert world.outcome(late) == {"generation": row.generation}
 
 
+@on_ec2
 def test_key_that_gets_hot_while_the_node_stops_enters_restricted(world: World) -> None:
     world.running("k")
     _stops(world)
@@ -252,6 +269,7 @@ def test_boot_that_is_refused_leaves_the_node_as_it_was(world: World, has_booted
     assert world.node().execution_name in world.executions_of(world.node_machine)
 
 
+@on_ec2
 def test_boot_that_is_refused_after_a_stop_is_tried_again(world: World) -> None:
     world.running("k")
     _stops(world)
@@ -318,6 +336,7 @@ def test_node_that_is_slow_once_is_asked_again_and_kept(world: World, monkeypatc
     assert world.node().phase == "running"
 
 
+@on_ec2
 def test_node_never_answers(world: World) -> None:
     waiter = world.joined("k")
     world.boot()
@@ -327,9 +346,10 @@ def test_node_never_answers(world: World) -> None:
 
     assert world.outcome(waiter) == {"error": "NodeFailedError"}
     assert world.node().phase == "stopped"
-    assert world.instances.state(NODE) == "stopped"
+    assert world.machine_state() == "stopped"
 
 
+@on_ec2
 def test_a_hold_that_comes_while_a_node_stops_after_a_failed_boot_boots_it(world: World) -> None:
     """A person's attempt is barred by no cool-down, and is answered at once, long before the instance has stopped."""
     world.joined("k")

@@ -50,6 +50,8 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "redis_control/stop_node": lambda answer: answer["phase"] == "booting",  # the instance had stopped, and a key waits
     "redis_control/instance_stopped": lambda answer: answer["phase"] == "booting",
     "redis_control/instance_state_changed": lambda answer: answer == {},  # of another instance
+    "redis_control/task_state_changed": lambda answer: answer == {"phase": "running"},  # of a former run
+    "redis_control/attend_node": lambda answer: answer == {"phase": "running"},
     "redis_control/abandon_node": lambda answer: answer == {"phase": "stopped"},
     "redis_control/hold": lambda answer: answer["phase"] == "running",
     "redis_control/release": lambda answer: answer == {"phase": "stopped"},

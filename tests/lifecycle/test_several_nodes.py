@@ -43,7 +43,7 @@ def test_each_node_boots_for_its_own_keys(two: World) -> None:
     _boots(two, "node-2")
 
     assert [two.nodes.read(node).phase for node in _NODES] == ["stopped", "running"]
-    assert [two.instances.state(node) for node in _NODES] == ["stopped", "running"]
+    assert [two.machine_state(node) for node in _NODES] == ["stopped", "running"]
     assert [lease.key for lease in two.nodes.leases("node-2")] == [_KEYS["node-2"]]
 
 
@@ -56,14 +56,14 @@ def test_one_node_stops_while_the_other_runs(two: World) -> None:
     two.node_step("stop_node")
 
     assert two.stopped(NODE) == {"phase": "stopped"}
-    assert [two.instances.state(node) for node in _NODES] == ["stopped", "running"]
+    assert [two.machine_state(node) for node in _NODES] == ["stopped", "running"]
     assert two.digest.read().nodes["node-2"].is_running
 
 
 def test_event_of_one_node_does_not_touch_the_other(two: World) -> None:
     for node in _NODES:
         _boots(two, node)
-    two.instances.stop("node-2")
+    two.instances.stop(two.nodes.read("node-2"))
 
     assert two.stopped("node-2") == {"phase": "stopped"}
 
@@ -103,7 +103,7 @@ def test_node_that_never_stops_gives_its_keys_back_and_is_looked_at_in_an_hour(a
 
 def test_node_that_never_stops_boots_again_when_it_has_stopped(always_on: World) -> None:
     always_on.running("k")
-    always_on.instances.stop(NODE)
+    always_on.instances.stop(always_on.nodes.read(NODE))
 
     assert always_on.stopped()["phase"] == "booting"
 

@@ -209,7 +209,7 @@ def switch_off_janitor(stack: Stack, exits: ExitStack) -> None:
     stack.has_janitor = False
     abort_node(stack, exits)
     stack.clock.sleep(1800)
-    stack.instances.stop(NODE)  # its own program does, which has seen no sign for half an hour
+    stack.instances.stop(stack.nodes.read(NODE))  # its own program does, which has seen no sign for half an hour
 
 
 def crawl(stack: Stack, _: ExitStack) -> None:

@@ -35,7 +35,7 @@ def _rest(world: World, within_s: float = 7200) -> None:
     def is_at_rest() -> bool:
         world.clean()
         running = world.executions_of(world.key_machine) + world.executions_of(world.node_machine)
-        return not running and world.row("k").phase == "s3" and world.instances.state(NODE) == "stopped"
+        return not running and world.row("k").phase == "s3" and world.machine_state() == "stopped"
 
     world.until(is_at_rest, within_s=within_s, every_s=300, acts=True)
 
@@ -50,7 +50,7 @@ def test_burst_goes_through_all_tiers_and_returns_to_s3(world: World) -> None:
 
     assert world.executions_of(world.key_machine, "SUCCEEDED") == [world.row("k").execution_name]
     assert world.executions_of(world.node_machine, "SUCCEEDED") == [world.node().execution_name]
-    assert (world.instances.state(NODE), world.nodes.leases(NODE)) == ("stopped", [])
+    assert (world.machine_state(), world.nodes.leases(NODE)) == ("stopped", [])
     assert world.row("k").failures == 0
 
 

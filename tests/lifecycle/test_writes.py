@@ -170,7 +170,7 @@ def test_a_node_that_does_not_hear_of_a_write_gives_its_keys_back_and_stops(worl
 
     assert world.node().phase == "stopping"
     assert world.outcome(run) == {"outcome": "node_lost"}
-    assert world.instances.has_stopped(NODE)
+    assert world.instances.has_stopped(world.nodes.read(NODE))
 
 
 def test_writes_that_follow_do_not_wait_for_a_node_that_no_reader_asks(world: World, writer: Writer) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import threading
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.access import RedisNode, RelayAccess
+from burstcache.access import RedisAccess, RedisNode, RelayAccess, TaskPlace, instance_ids, node_named
 from burstcache.adapters.billed import Billed
 from burstcache.adapters.digest_reader import DigestReader, Start, at_once
 from burstcache.adapters.digest_table import DigestTable
@@ -21,12 +22,15 @@ from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_stores import NodeStores
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.pool_table import PoolTable
+from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
+from burstcache.adapters.tasks import Tasks
 from burstcache.adapters.use_table import UseTable
 from burstcache.control import pool_rounds
 from burstcache.control.cache_environment import CacheEnvironment, warm_copies
@@ -43,6 +47,7 @@ from burstcache.core.databases import node_of_database
 from burstcache.core.digest import Route
 from burstcache.core.messages.events import LAMBDA, ObjectRequested, RequestsServed
 from burstcache.core.messages.operations import Serve
+from burstcache.core.node_kinds import NodeKind
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import LivePolicy, thesis
 from burstcache.core.pool.costs import member_price
@@ -59,10 +64,11 @@ from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
 from support.aws import BUCKET, REGION, TABLE, is_on, make_instance
 from support.machines import Machines
+from support.memory_ecs import CLUSTER, END_S, MemoryEcs, Task
 from support.memory_relay import MemoryRelay
 from support.metrics import METER
 from support.pool_members import PoolMembers
-from support.redis_in_process import NodeRedis, ObjectsInProcess
+from support.redis_in_process import NO_SECRETS, NodeRedis, ObjectsInProcess
 from support.roles import acting, check
 
 NODE = "node-1"
@@ -122,13 +128,15 @@ class Functions(Machines):
         policy: LivePolicy | None = None,
         nodes: int = 1,
         databases: Sequence[str] = (),
+        redis_on: NodeKind = "ec2",
     ) -> None:
+        self.redis_on = redis_on
         self.state_names = [node_of_database(database) for database in databases]
         self.saves_state = True  # the instance completes the save task a second later
         self.node_names = [f"node-{number}" for number in range(1, nodes + 1)]
         super().__init__(runs=runs_machines)
         self.has_relay, self.relay = has_relay, MemoryRelay(self.clock)
-        self.redis = NodeRedis()
+        self.servers = defaultdict[str, NodeRedis](NodeRedis)  # of tasks, by address
         self.policy = policy or thesis(parameters_from_text(rate="9", sensitivity="4"))
         self.parameters = self.policy.parameters
         self._in_thread = threading.local()
@@ -138,6 +146,7 @@ class Functions(Machines):
         self._make_parts()
         self._runs_machines = runs_machines
         if runs_machines:
+            self.ecs.started, self.ecs.stopped = self._task_boots, self._task_ends
             self.can_save = True
             for call, then in (("StartInstances", self._instance_boots), ("StopInstances", self._instance_stops)):
                 event = f"after-call.ec2.{call}"
@@ -162,18 +171,22 @@ class Functions(Machines):
         super().close()
 
     def _make_parts(self) -> None:
-        nodes = [RedisNode(name, make_instance(), "127.0.0.1", 6379) for name in self.node_names]
+        is_ec2 = self.redis_on == "ec2"
+        nodes = [
+            RedisNode(name, make_instance() if is_ec2 else "", "127.0.0.1" if is_ec2 else "", 6379)
+            for name in self.node_names
+        ]
         state_nodes = [RedisNode(name, make_instance(), "127.0.0.1", 6379) for name in self.state_names]
         aws, clock = self.clients, self.clock
         self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb, clock)
         self.digest = DigestTable(TABLE, aws.dynamodb)
         self.objects = ObjectStore(BUCKET, aws.s3)
-        servers = [self.redis, *(NodeRedis() for _ in nodes[1:])]
-        self.memories = {node.name: server for node, server in zip(nodes, servers, strict=True)}
-        self.stores = {node.name: ObjectsInProcess(node, self.memories[node.name].client) for node in nodes}
-        self.store = self.stores[NODE]
-        self.memories |= {node.name: NodeRedis() for node in state_nodes}
-        self.instances = Instances({node.name: node.instance_id for node in [*nodes, *state_nodes]}, aws.ec2)
+        self.memories = {node.name: NodeRedis() for node in [*nodes, *state_nodes]}
+        self._nodes, self._store_of = nodes, NodeStores(tuple(nodes), self.nodes, self._make_store)
+        self.instances = Instances(instance_ids((*nodes, *state_nodes)), aws.ec2)
+        self.ecs = MemoryEcs(clock, deliver=self.task_changed)
+        place = TaskPlace(self.redis_on, CLUSTER, "node", ("subnet-1", "subnet-2"), ("sg-1",), "ENABLED")
+        self.tasks = None if is_ec2 else Tasks(place, self.ecs, clock)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb, clock), _Bus()
         self.pauses = PauseSwitch(TABLE, aws.dynamodb, clock)
         self.control = RedisControl(
@@ -187,10 +200,11 @@ class Functions(Machines):
             digest=self.digest,
             executions=self.executions,
             instances=self.instances,
+            tasks=self.tasks,
             pauses=self.pauses,
             objects=self.objects,
             relay=self.relay if self.has_relay else RelayRequests(RelayAccess(""), Secrets(aws.secrets), clock),
-            store=self.stores.__getitem__,
+            store=self._store_of,
             machine_arn=self.node_machine,
             max_object_bytes=MAX_OBJECT_BYTES,
             policy=self.policy,
@@ -226,6 +240,7 @@ class Functions(Machines):
             nodes=self.nodes,
             executions=self.executions,
             instances=self.instances,
+            tasks=self.tasks,
             pauses=self.pauses,
             key_lifecycle_arn=self.key_machine,
             redis_node_arn=self.node_machine,
@@ -273,6 +288,28 @@ class Functions(Machines):
         self.reader = self.new_reader()
 
     @property
+    def redis(self) -> NodeRedis:
+        """The Redis of the first node. A node that runs as a task has another one in each run."""
+        return self.memories[NODE] if self.tasks is None else self.servers[self.nodes.read(NODE).host]
+
+    @property
+    def store(self) -> RedisObjects:
+        """The objects in the Redis of the first node."""
+        return self._store_of(NODE)
+
+    def _store_at(self, route: Route) -> RedisObjects:
+        if not route.host:
+            return self._store_of(route.node)
+        return self._make_store(node_named(route.node, tuple(self._nodes), host=route.host))
+
+    def _make_store(self, node: RedisNode) -> RedisObjects:
+        if not node.is_task:
+            return ObjectsInProcess(node, self.memories[node.name].client)
+        if not node.host:
+            return RedisObjects(node, NO_SECRETS, RedisAccess())  # each operation raises RedisDownError
+        return ObjectsInProcess(node, self.servers[node.host].client)
+
+    @property
     def report_scheduler(self) -> ReportScheduler:
         """The scheduler of the scheduler function."""
         runs = NodeRuns(self.nodes, self.executions, self.node_machine, self.clock, peers=self.node_names)
@@ -317,7 +354,7 @@ class Functions(Machines):
 
     def _tier(self, route: Route, digest: DigestReader) -> Tier:
         if route.tier == "redis":
-            store = self.stores[route.node]
+            store = self._store_at(route)
             return RedisGuestTier(store, MAX_OBJECT_BYTES) if route.is_guest else RedisNodeTier(store)
         return LambdaTier(self.relay, fence_us=lambda: digest.fence_us)  # type: ignore[arg-type]
 
@@ -397,6 +434,33 @@ class Functions(Machines):
         check("lambda", "Invoke", {"FunctionName": "redis_control"})
         return self.invoke("redis_control", dict(payload))
 
+    # the ECS service
+
+    def task_changed(self, detail: dict[str, Any]) -> Any:
+        """Notify Redis control of a task's change, as ECS's event does."""
+        event = {"source": "aws.ecs", "detail-type": "ECS Task State Change", "detail": detail}
+        return self.invoke("redis_control", event)
+
+    def end_task(self, task: Task) -> Any:
+        """End a task together with its Redis."""
+        self.servers[task.host].kill()
+        return self.ecs.end(task)
+
+    def _task_boots(self, task: Task) -> None:
+        def boot() -> None:
+            self.clock.sleep(BOOT_S)
+            if task.shown["desiredStatus"] == "RUNNING":
+                self.ecs.run(task)
+
+        self._lives.append(self.clock.start(boot))
+
+    def _task_ends(self, task: Task) -> None:
+        def end() -> None:
+            self.clock.sleep(END_S)
+            self.end_task(task)
+
+        self._lives.append(self.clock.start(end))
+
     # the EC2 service
 
     def _later(self, then: Callable[[str], None], parsed: dict[str, Any], **_: object) -> None:
@@ -425,12 +489,18 @@ class Functions(Machines):
         self.memories[node].empty()
         self.stopped(node)
 
+    def machine_state(self, node: str = NODE) -> str:
+        """Return the state of the machine that a node runs on."""
+        return self.control.machines_of(node).state(self.nodes.read(node))
+
     def announce(self, node: str = NODE) -> None:
         """Complete the boot task, as the instance does."""
         self.executions.succeed(self.nodes.read(node).boot_token, {})
 
     def stopped(self, node: str = NODE) -> Any:
-        """Notify Redis control that the instance has stopped, as EC2's event does."""
+        """Notify Redis control that the machine has stopped, as the event of EC2 or ECS does."""
+        if self.tasks is not None:
+            return self.end_task(self.ecs.tasks[-1])
         detail = {"instance-id": self.instances.instance_ids[node], "state": "stopped"}
         return self.invoke("redis_control", {"source": "aws.ec2", "detail": detail})
 

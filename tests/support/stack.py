@@ -128,7 +128,7 @@ class Stack(World):
             and self.node().phase == "stopped"
             and not self.executions_of(self.key_machine)
             and not self.executions_of(self.node_machine)
-            and self.instances.has_stopped(NODE)  # the most expensive check, so the last
+            and self.instances.has_stopped(self.nodes.read(NODE))  # the most expensive check, so the last
         )
 
     # steps of AWS

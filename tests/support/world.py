@@ -139,10 +139,11 @@ class World(Functions):
         return self.node_step("check_node", part=self.node().part, check_at_us=str(at_us), checks=0)
 
     def boot(self) -> Any:
-        """Start the node's run."""
+        """Start the node's run. The event of a task that runs ends the token, with which the execution would end."""
         row = self.node()
         name = row.execution_name
-        return self.node_step("boot_node", part=row.part, token=self.token(name), execution=name)
+        token = self.token(name if self.tasks is None else f"boot-{row.generation}")
+        return self.node_step("boot_node", part=row.part, token=token, execution=name)
 
     def ready(self) -> Any:
         """Report that the node's Redis is ready."""
@@ -168,6 +169,8 @@ class World(Functions):
         waiter = self.joined(key)
         if self.node().phase == "booting":
             self.boot()
+            if self.tasks is not None:
+                self.ecs.run(self.ecs.tasks[-1])
             self.ready()
         generation = self.node().generation
         assert self.outcome(waiter) == {"generation": generation}

@@ -82,6 +82,7 @@ VALUES = {
     "POLICY": "hazard",
     "HIT_VALUE_USD_PER_MILLION": "10",
     "REDIS_INSTANCE_TYPE": "t4g.micro",
+    "REDIS_ON": "fargate-spot",
     "POLICY_RATE": "9",
     "POLICY_SENSITIVITY": "4",
     "POLICY_OVERRIDES": "",
@@ -111,7 +112,7 @@ def test_every_handler_module_is_a_function(functions: Resources, root: Path) ->
 
     named = {properties["Handler"].removesuffix(".handler") for properties in functions.values()}
 
-    assert named == {*modules, "custom_resources.credentials"}
+    assert named == {*modules, "custom_resources.credentials", "custom_resources.redis_tasks"}
 
 
 def test_one_word_names_function_handler_and_service(functions: Resources, template: dict[str, Any]) -> None:
@@ -189,7 +190,7 @@ def test_every_function_of_a_stack_without_a_tier_accepts_what_is_empty_then(
 
     for name in SETTINGS.keys() & resources.keys():
         given = resources[name]["Properties"]["Environment"]["Variables"]
-        empty = {variable: "" for variable, value in given.items() if value == ""}
+        empty = {variable: "" for variable, value in given.items() if value == ""} | {"REDIS_ON": "ec2"}
         SETTINGS[name].read(environment_of(template, template["Resources"][name]["Properties"]) | empty)
 
 

@@ -60,6 +60,7 @@ def test_every_step_of_the_machines_is_an_operation_and_every_other_one_is_for_p
         "ping",
         "stop_cache",
         "instance_stopped",
+        "attend_node",
         "follow_write",
         "hub",
         "round",

@@ -170,7 +170,9 @@ def _place_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
     yield "state", explanation.state + (", past its deadline" if explanation.is_expired else "")
     yield "execution", explanation.execution_name
     yield "size", f"{explanation.size_bytes:,} bytes" if explanation.size_bytes else "unknown"
-    yield "node", f"{explanation.node}, {explanation.node_phase}" if explanation.node else "none"
+    kind = f" on {explanation.node_task}" if explanation.node_task else ""
+    yield "node", f"{explanation.node}, {explanation.node_phase}{kind}" if explanation.node else "none"
+    yield "", f"its newest trouble: {explanation.node_notice}" if explanation.node_notice else ""
     yield "without", f"{_TIERS[explanation.below]} would serve it" if explanation.below == "express" else ""
 
 

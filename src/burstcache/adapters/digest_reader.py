@@ -82,7 +82,11 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
         elif name.startswith(SHOWN_NODE_PREFIX):
             columns = to_plain(item)
             nodes[name.removeprefix(SHOWN_NODE_PREFIX)] = RunningNode(
-                columns["life"], columns["phase_rank"], bool(columns["is_running"]), tuple(columns.get("peers", ()))
+                columns["life"],
+                columns["phase_rank"],
+                bool(columns["is_running"]),
+                tuple(columns.get("peers", ())),
+                columns.get("host", ""),
             )
     return Digest(sequence, [change.hex() for change in changes], routes, nodes, fence_us, late)
 

@@ -136,7 +136,7 @@ class DigestTable:
 
     def show_node(self, row: NodeRow) -> bool:
         """Publish a node's state. Return False if the digest already has a later run or phase."""
-        columns = DigestColumns(is_running=int(row.phase == "running"), peers=list(row.peers))
+        columns = DigestColumns(is_running=int(row.phase == "running"), peers=list(row.peers), host=row.host)
         return self._show(shown_node_item(row.node), row.generation, NODE_PHASE_RANK[row.phase], columns)
 
     def remove_key(self, hash_: str, seen: RoutedKey) -> None:

@@ -65,6 +65,9 @@ class NodeTable:
             values |= {":seen_phase": seen.phase, ":seen_generation": seen.generation, ":seen_part": seen.part}
         else:
             condition = table.IS_NEW_NODE
+        if changes.get("task"):  # two steps may run tasks for one boot
+            condition += f" AND {table.IS_TASK_AS_SEEN}"
+            values[":seen_task"] = seen.task
         if no_join_since and seen.joins:
             condition += f" AND {table.HAS_NO_NEW_JOIN}"
             values[":seen_joins"] = seen.joins

@@ -41,6 +41,7 @@ _CHECK_AFTER_IDLE_S = 10  # a connection idle for longer is pinged first, since 
 LEASE_S = 5  # one S3 read with retries. If the loader dies, another can take the lease after this time
 _CONTROL_LEASE_S = 90  # timeout of Redis control, the only loader of a key with a life
 GUEST_S = 24 * 3600  # bounds staleness after a lost write event, even on a node that never stops
+ATTENDED = "attended"  # channel of the task's dead-man switch (`instance/redis_task.sh`)
 _HITS = "hits"  # hits of all guests, newest first: `time:size` [us, bytes]
 _LEFT_OUT = "left-out"  # recently seen objects skipped by the boot's bulk load: size by object key [bytes]
 _BATCH_SIZE = 1_000
@@ -170,6 +171,11 @@ class RedisObjects:
         """Return once Redis has responded to a PING."""
         with self._connected() as client:
             client.ping()
+
+    def attend(self) -> None:
+        """Publish a sign of the control plane, without which a task ends itself after half an hour."""
+        with self._connected() as client:
+            client.publish(ATTENDED, "1")
 
     def read(self, hash_: str, *, at_us: int) -> Entry | None:
         """Return the cached entry or None, and record a request at `at_us`, in one round trip.
@@ -438,6 +444,8 @@ class RedisObjects:
         It retries once, immediately, since a connection lost while the environment was frozen fails on its next use.
         Timeouts are not retried.
         """
+        if not self._node.host:
+            raise RedisDownError(f"{self._node.name} has no address: its task has not started")
         return connect(
             self._node.host,
             self._node.port,

@@ -16,12 +16,14 @@ from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.machines import Machines
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pause_switch import PauseSwitch
+from burstcache.adapters.tasks import Tasks
 from burstcache.core.digest import RoutedKey, RunningNode
 from burstcache.core.errors import CleaningFailedError
 from burstcache.core.keys import node_execution_name
-from burstcache.core.messages.operations import InstanceStopped, Leave, Operation, Release
+from burstcache.core.messages.operations import AttendNode, InstanceStopped, Leave, Operation, Release
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK
 from burstcache.core.rows import KeyRow, NodeRow
@@ -65,7 +67,7 @@ class _Failures:
 
 @dataclass(frozen=True, slots=True)
 class Janitor:
-    """A janitor that compares rows, executions and instances."""
+    """A janitor that compares rows, executions, instances and tasks."""
 
     keys: KeyTable
     digest: DigestTable
@@ -79,6 +81,7 @@ class Janitor:
     always_on: Sequence[str]  # nodes that never stop
     redis_control: Callable[[Operation], object]
     clock: Clock
+    tasks: Tasks | None = None  # of the nodes without an instance
 
     def clean(self) -> Cleaned:
         """Move unowned keys back to S3, stop unowned nodes, and return the names of both.
@@ -136,7 +139,10 @@ class Janitor:
         return unowned
 
     def _unowned_nodes(self, names: Iterable[str], failures: _Failures) -> list[NodeRow]:
-        """Return the nodes without an owner. Renew `attended_at_us` of the others, so that their instances stay on."""
+        """Return the nodes without an owner. Renew `attended_at_us` of the others, so that their instances stay on.
+
+        A task cannot read the row, so Redis control attends to it. That also makes up for a lost event of ECS.
+        """
         unowned = []
         for name in names:
             with failures.recorded(name):
@@ -145,6 +151,8 @@ class Janitor:
                     unowned.append(row)
                 elif row.phase in ("booting", "running"):
                     self.nodes.change(row, attended_at_us=self.clock.now_us())
+                    if self._machines_of(name) is self.tasks:
+                        self.redis_control(AttendNode(op="attend_node", node=name))
         return unowned
 
     def _return_keys(self, suspects: Sequence[KeyRow], failures: _Failures) -> list[str]:
@@ -184,7 +192,7 @@ class Janitor:
 
     def _release(self, row: NodeRow) -> None:
         is_over = row.phase in ("stopping", "stopped") or self._has_execution(row)
-        if is_over and self.instances.has_stopped(row.node):  # EC2's event was lost, or the node is always on
+        if is_over and self._machines_of(row.node).has_stopped(row):  # the event was lost, or the node is always on
             self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))
         else:
             put((OVERDUE_NODES, 1))  # counted even if the stop fails
@@ -204,7 +212,7 @@ class Janitor:
         execution must be running. A stopping node needs no execution while its instance is stopping, until the stop is
         late.
         """
-        state, started_at_us = self.instances.state_since(row.node)
+        state, started_at_us = self._machines_of(row.node).state_since(row)
         age_us = self.clock.now_us() - started_at_us
         if row.phase == "stopped":
             if state in ("pending", "running"):
@@ -215,6 +223,9 @@ class Janitor:
         if (row.phase, state) == ("stopping", "stopping"):
             return not row.is_late_to_stop(self.clock.now_us())
         return self._has_execution(row)
+
+    def _machines_of(self, node: str) -> Machines:
+        return self.instances if self.tasks is None or node in self.instances.instance_ids else self.tasks
 
     def _has_execution(self, row: NodeRow) -> bool:
         return any(

@@ -27,12 +27,15 @@ class Meter:
 
     prices: TierPrices
 
-    def node_ran(self, since_us: int, until_us: int) -> None:
-        """Count the running time of a node's instance. A start of 0 means unknown, and nothing is counted."""
+    def node_ran(self, since_us: int, until_us: int, task_kind: str = "") -> None:
+        """Count the running time of a node. A start of 0 means unknown, and nothing is counted.
+
+        A task that runs on demand, since Spot had no capacity, costs the price on demand.
+        """
         if 0 < since_us < until_us:
             ran_s = (until_us - since_us) / US_PER_S
             put((NODE_SECONDS, ran_s))
-            put((COST_USD, ran_s * float(self.prices.redis_usd_per_s)), Tier="redis")
+            put((COST_USD, ran_s * float(self.prices.node_usd_per_s(task_kind))), Tier="redis")
 
     def cache_ran(self, end: str, ran_us: int) -> None:
         """Count a run of the cache function, and its life's outcome unless the life was handed over."""

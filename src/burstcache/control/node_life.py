@@ -1,7 +1,8 @@
 """The lifecycle of a Redis node, in the steps of `redis_node.asl.json`. Every step is idempotent.
 
-No step waits for a boot or a stop. The instance itself completes the task of `BootNode` when its Redis answers, and
-EC2's event about the stopped instance completes the stop.
+No step waits for a boot or a stop. An instance itself completes the token of `BootNode` when its Redis answers, and
+EC2's event about the stopped instance completes the stop. A node on Fargate runs as an ECS task, which calls no AWS
+API: ECS's events about the task complete the token, and end the run (`follow_task`).
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from dataclasses import dataclass
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
-from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.machines import Machines
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pause_switch import PauseSwitch
+from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.adapters.tasks import Tasks, TaskState
 from burstcache.control.meter import Meter
 from burstcache.control.node_runs import NodeRuns
 from burstcache.control.node_utilisation import UtilisationCheck
+from burstcache.control.retry import retry_until_answered
 from burstcache.core.deadlines import BOOT_S, SAVE_S, STOP_S
+from burstcache.core.digest import FORGOTTEN_S
 from burstcache.core.errors import (
     BurstcacheError,
     ContendedRowTransientError,
@@ -46,6 +51,7 @@ from burstcache.core.table import NodeColumns
 from burstcache.logs import logger
 
 _ATTEMPTS = 10
+_ANSWERS_WITHIN_S = 10.0  # Redis in a task that has just started
 
 
 class _NodeUnused(Exception):
@@ -69,11 +75,13 @@ class NodeLife:
     keys: KeyTable
     digest: DigestTable
     executions: Executions
-    instances: Instances
+    machines: Machines
     pauses: PauseSwitch
     utilisation: UtilisationCheck
     clock: Clock
     meter: Meter
+    store: Callable[[], RedisObjects]  # raises NodeAbsentError
+    tasks: Tasks | None = None  # set if the node runs as a task
     load: Callable[[NodeRow], None] = nothing_to_load
     hours_per_day: int = DAY_HOURS  # limit of running hours per day
     is_always_on: bool = False  # boots again after every stop
@@ -92,18 +100,40 @@ class NodeLife:
             raise SupersededError(f"execution {execution} was started by hand: {row.execution_name} is the run's own")
         if row.phase == "running":
             self.executions.succeed(token, Done())
-        elif not self._expect_boot(row, token):
+        elif (booting := self._expect_boot(row, token)) is None:
             raise ContendedRowTransientError(f"node {self.node} changed before its boot")
+        elif booting.task:
+            self.attend()  # an earlier attempt of this step has run the task, whose event may have come in between
         else:
-            self.instances.start(self.node)
+            if booting.host:
+                self.digest.show_node(booting)  # a former task may still run: from now on no reader asks it
+            self._start(booting)
         return Done()
 
-    def _expect_boot(self, row: NodeRow, token: str) -> bool:
-        """Record the token and the deadline of a boot. Return False if the row has changed."""
+    def _expect_boot(self, row: NodeRow, token: str) -> NodeRow | None:
+        """Record the token and the deadline of a boot. Return None if the row has changed."""
         now_us = self.clock.now_us()
         deadline_us = now_us + BOOT_S * US_PER_S
-        booting = self.nodes.change(row, boot_token=token, metered_at_us=now_us, deadline_at_us=deadline_us)
-        return booting is not None
+        return self.nodes.change(row, boot_token=token, metered_at_us=now_us, deadline_at_us=deadline_us)
+
+    def _start(self, row: NodeRow, *, ended: str = "") -> None:
+        """Start the machine, and record the task that was run, if any. Stop the task if it is not needed any more.
+
+        Raises:
+            NodeFailedError: The machine cannot start.
+        """
+        try:
+            started = self.machines.start(row, ended=ended)
+        except NodeFailedError as error:
+            if self.tasks is not None:
+                self.nodes.change(row, notice=str(error))
+            raise
+        if self.tasks is None or self.nodes.change(row, **started) is not None:
+            return
+        now = self.nodes.read(self.node)
+        is_in_run = now.generation == row.generation and now.phase in ("booting", "running")
+        if not (is_in_run and now.task == started["task"]):
+            self.tasks.stop_task(started["task"])
 
     def ready(self, generation: int, part: int) -> NodePlan:
         """Run NodeReady: mark the node running, warm it up, add it to the digest, and complete waiting keys' tasks.
@@ -197,21 +227,21 @@ class NodeLife:
             **stopped,
             booted_at=iso(row.booted_at_us),
             ran_s=ran_s,
-            estimated_usd=round(float(self.meter.prices.node_usd(ran_s * US_PER_S)), 9),
+            estimated_usd=round(float(self.meter.prices.node_usd(ran_s * US_PER_S, row.task_kind)), 9),
             estimate_covers=NODE_RUN,
         )
 
-    def abandon(self, generation: int, *, force: bool = False) -> NodeStopped:
+    def abandon(self, generation: int, *, force: bool = False, waits: bool = True) -> NodeStopped:
         """Run AbandonNode: after a failure, fail the waiting keys, release the others, and stop the instance.
 
-        A failed boot starts a cool-down, which bars the next boot.
+        A failed boot starts a cool-down, which bars the next boot. `waits` is as for `_switch_off`.
         """
         row = self._row(generation)
         if row.phase in ("booting", "running"):
             row = self._mark_stopping(row, bars=row.phase == "booting") or self._row(generation)
         self.digest.show_node(row)
         self._release_all(NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
-        return self._switch_off(row, force=force)
+        return self._switch_off(row, force=force, waits=waits)
 
     def stop_by_hand(self) -> NodeStopped:
         """Stop a node and end its execution, for a person or the janitor.
@@ -220,10 +250,10 @@ class NodeLife:
         """
         row = self.nodes.read(self.node)
         if row.phase == "stopped":
-            self.instances.stop(self.node)  # a person may have started it outside Burstcache
+            self.machines.stop(row)  # a person may have started it outside Burstcache
             return NodeStopped(phase="stopped")
         self.executions.stop(self.runs.machine_arn, row.execution_name, cause="the node is stopped by hand")
-        hangs = row.is_late_to_stop(self.clock.now_us()) and self.instances.state(self.node) == "stopping"
+        hangs = row.is_late_to_stop(self.clock.now_us()) and self.machines.state(row) == "stopping"
         return self.abandon(row.generation, force=hangs)
 
     def lose(self, seen: NodeRow) -> NodeRow:
@@ -242,7 +272,7 @@ class NodeLife:
             logger().warning("a node did not drop a copy, so it stops", node=self.node)
             try:
                 self.executions.stop(self.runs.machine_arn, row.execution_name, cause="Redis does not answer a write")
-                self.abandon(row.generation)
+                self.abandon(row.generation, waits=False)  # the caller waits until no reader asks the node
             except BurstcacheError:
                 logger().exception("the node is left to the janitor", node=self.node)
         return row
@@ -251,24 +281,118 @@ class NodeLife:
         """Handle EC2's event that the instance has stopped. Delivery is at-least-once and may be late.
 
         A stopping node is now stopped. A booting node is started again, because its instance was still stopping at the
-        first attempt, or was in its first boot, which ends in a shutdown. A running node is lost.
+        first attempt, or was in its first boot, which ends in a shutdown. A running node is lost. For a task, the
+        janitor requests this after a lost event.
 
         Raises:
             NodeFailedError: The instance of an always-on node no longer exists. Its keys are released.
         """
         row = self.nodes.read(self.node)
-        if (row.phase == "stopped" and not self.is_always_on) or not self.instances.has_stopped(self.node):
+        if (row.phase == "stopped" and not self.is_always_on) or not self.machines.has_stopped(row):
             return NodeStopped(phase=row.phase)
         if row.phase == "booting":
-            self.instances.start(self.node)
-            return NodeStopped(phase="booting", generation=row.generation)
+            return self._boot_again(row, None if self.tasks is None else self.tasks.describe(row))
         if row.phase == "running":
             row = self._release_lost(row)
+        return self._stopped(row)
+
+    def follow_task(self, task: TaskState) -> NodeStopped:
+        """Handle ECS's event about a task of this node. Delivery is at-least-once, late, and in any order.
+
+        A running task completes the boot once its Redis answers. A task that ends before its node stops is lost at the
+        first notice, up to two minutes before its end. During a boot another one replaces it if AWS took its capacity
+        back. Otherwise the boot fails.
+
+        Raises:
+            RedisDownError: The task runs, but its Redis does not answer. The event is delivered again.
+        """
+        row = self.nodes.read(self.node)
+        is_of_run = row.generation == task.generation and row.task in ("", task.task)
+        if is_of_run and task.is_ending:
+            if row.phase == "running":
+                return self._lose_task(row, task)
+            if row.phase == "booting":
+                return self._boot_again(row, task)
+            if row.phase == "stopping" and task.is_over:
+                return self._stopped(row)
+        elif is_of_run and task.is_running and row.phase == "booting" and task.host:
+            return self._complete_boot(row, task)
+        return NodeStopped(phase=row.phase)
+
+    def attend(self) -> NodeStopped:
+        """Handle the present state of the node's task as its event, which may be lost. Then reset its dead-man switch.
+
+        A task ends itself half an hour after the last message from the control plane.
+        """
+        row = self.nodes.read(self.node)
+        if self.tasks is None or row.phase not in ("booting", "running"):
+            return NodeStopped(phase=row.phase)
+        task = self.tasks.describe(row)
+        if task is not None and (task.is_ending or row.phase == "booting"):
+            return self.follow_task(task)
+        if row.phase == "running":
+            self.store().attend()
+        return NodeStopped(phase=row.phase)
+
+    def _complete_boot(self, row: NodeRow, task: TaskState) -> NodeStopped:
+        """Record the address of a running task, and complete the token of BootNode when its Redis answers."""
+        booting = self.nodes.change(row, task=task.task, task_kind=task.kind, host=task.host)
+        if booting is None:
+            return NodeStopped(phase=self._row(row.generation).phase)
+        store = self.store()
+        if not retry_until_answered(store.ping, RedisDownError, self.clock, for_s=_ANSWERS_WITHIN_S):
+            raise RedisDownError(f"{self.node} at {task.host}: the task runs, but its Redis does not answer")
+        self.executions.succeed(booting.boot_token, Done())
+        return NodeStopped(phase="booting", generation=row.generation)
+
+    def _boot_again(self, row: NodeRow, task: TaskState | None) -> NodeStopped:
+        """Start a booting node's instance again, or replace its interrupted task. Otherwise fail the boot."""
+        if self.tasks is None:
+            self._start(row)
+            return NodeStopped(phase="booting", generation=row.generation)
+        reason = "ECS does not know its task" if task is None else task.reason
+        failure = NodeFailedError(f"the task of {self.node} has ended: {reason}")
+        if task is not None and task.is_interrupted and not row.host:
+            logger().warning("a task was interrupted during its boot", node=self.node, reason=reason)
+            try:
+                self._start(row if row.task else self._known(row, task), ended=task.task)
+            except NodeFailedError as error:
+                failure = error
+            else:
+                return NodeStopped(phase="booting", generation=row.generation)
+        self.nodes.change(row, notice=str(failure))
+        if not self.executions.fail(row.boot_token, failure) and row.host and task is not None:
+            return self._lose_task(row, task)  # the boot is complete, and NodeReady at work
+        return NodeStopped(phase="booting", generation=row.generation)
+
+    def _known(self, row: NodeRow, task: TaskState) -> NodeRow:
+        """Record a task whose event came before its row was written. A repeated event then finds it replaced."""
+        return self.nodes.change(row, task=task.task, task_kind=task.kind) or self._row(row.generation)
+
+    def _lose_task(self, row: NodeRow, task: TaskState) -> NodeStopped:
+        """Release a running node whose task ends. Its next run is on another task, so it may boot at once.
+
+        Until its end the task goes on answering readers with an older digest, so writes have to reach it for that long.
+        """
+        logger().warning("the node is lost: its task ends", node=self.node, reason=task.reason)
+        row = self._release_lost(row)
+        row = self.nodes.change(row, notice=task.reason) or self._row(row.generation)
+        if not task.is_over:
+            self.clock.sleep(FORGOTTEN_S)
+        self.machines.stop(row)
+        return self._stopped(row)
+
+    def _stopped(self, row: NodeRow) -> NodeStopped:
+        """Mark a node without a machine as stopped, or boot it again if it is needed or always on.
+
+        Raises:
+            NodeFailedError: The instance of an always-on node no longer exists. Its keys are released.
+        """
         has_failed = row.phase == "stopping" and self.clock.now_us() < row.not_before_us  # the janitor tries again
         if not self.is_always_on or has_failed or self.pauses.read():
             return self._stopped_or_boot(row)
         try:
-            self.instances.ensure_exists(self.node)
+            self.machines.ensure_exists(row)
         except NodeFailedError:
             self._stopped_or_boot(row)
             raise
@@ -326,7 +450,7 @@ class NodeLife:
         part, now_us = row.part + check.is_in_successor, self.clock.now_us()
         planned = self.nodes.change(row, part=part, deadline_at_us=check.deadline_us, metered_at_us=now_us)
         if planned is not None:
-            self.meter.node_ran(row.metered_at_us, now_us)
+            self.meter.node_ran(row.metered_at_us, now_us, row.task_kind)
         if planned is not None and check.is_in_successor:
             self.runs.start(planned)
             raise SupersededError(
@@ -362,7 +486,7 @@ class NodeLife:
             changes["not_before_us"] = max(now_us + cool_down_us(row.failures), changes.get("not_before_us", 0))
         stopping = self.nodes.change(row, no_join_since=no_join_since, **changes)
         if stopping is not None:
-            self.meter.node_ran(row.metered_at_us, now_us)
+            self.meter.node_ran(row.metered_at_us, now_us, row.task_kind)
         return stopping
 
     def _release_lost(self, row: NodeRow) -> NodeRow:
@@ -383,9 +507,16 @@ class NodeLife:
                 self.executions.succeed(lease.running, RedisOver(outcome="node_lost"))
             self.nodes.drop(lease)
 
-    def _switch_off(self, row: NodeRow, *, force: bool = False) -> NodeStopped:
-        """Stop the instance. If it is off already, EC2 sends no event, so complete the stop here."""
-        if self.instances.stop(self.node, force=force):
+    def _switch_off(self, row: NodeRow, *, force: bool = False, waits: bool = True) -> NodeStopped:
+        """Stop the machine. If it is off already, no event follows, so complete the stop here.
+
+        The next run of a task is another task. So this waits until no reader asks the present one, because writes reach
+        it only while the row says `stopping`. Without `waits`, ECS's event about the task's end completes the stop.
+        """
+        has_readers = self.machines.is_off_at_once and row.ready_at_us >= row.booted_at_us
+        if has_readers and waits:
+            self.clock.sleep(FORGOTTEN_S)
+        if self.machines.stop(row, force=force) and (waits or not has_readers):
             return self._stopped_or_boot(row)
         return NodeStopped(phase="stopping")
 

@@ -14,6 +14,7 @@ from burstcache.core.keys import next_number
 from burstcache.core.messages.executions import node_execution_input
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.rows import NodeRow
+from burstcache.core.table import NodeColumns
 
 _ATTEMPTS = 5
 
@@ -69,14 +70,18 @@ class NodeRuns:
         runs.
         """
         now_us = self.clock.now_us()
-        row = self.nodes.change(
-            seen,
+        changes = NodeColumns(
             phase="booting",
             generation=next_number(seen.generation, now_us=now_us),
             part=1,
             deadline_at_us=now_us + BOOT_S * US_PER_S,
             peers=list(self.peers),
         )
+        if seen.task or seen.host or seen.notice:
+            # A run whose execution died may still be asked at its address, so writes go there until BootNode hides it.
+            host = seen.host if seen.phase == "running" else ""
+            changes |= NodeColumns(task="", task_kind="", host=host, notice="")
+        row = self.nodes.change(seen, **changes)
         if row is not None:
             try:
                 self.start(row)

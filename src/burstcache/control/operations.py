@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.machines import Machines
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.adapters.tasks import Tasks, TaskState
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.key_on_node import KeyOnNode, LifeOnNode
 from burstcache.control.meter import Meter
@@ -81,6 +83,7 @@ class RedisControl:
     policy: LivePolicy
     clock: Clock
     meter: Meter
+    tasks: Tasks | None = None  # of the nodes without an instance
     hours_per_day: int = DAY_HOURS  # limit of a node's running hours per day, unless it never stops
 
     def run(self, operation: Operation) -> Answer:
@@ -121,6 +124,8 @@ class RedisControl:
                 return self.node(operation["node"]).abandon(operation["generation"])
             case "instance_stopped":
                 return self.node(operation["node"]).instance_stopped()
+            case "attend_node":
+                return self.node(operation["node"]).attend()
             case "follow_write":
                 return self.tier_copies.apply_write(operation["key"])
             case "hold":
@@ -146,6 +151,21 @@ class RedisControl:
         node = self.instances.node_of(instance_id)
         return Done() if node is None else self.node(node).instance_stopped()
 
+    def follow_task(self, detail: Mapping[str, Any]) -> Answer:
+        """Handle ECS's event about a task. Ignore tasks that belong to no node."""
+        task = TaskState.of(detail)
+        if task is None or task.node not in self.node_names:
+            return Done()
+        return self.node(task.node).follow_task(task)
+
+    def tasks_of(self, node: str) -> Tasks | None:
+        """Return the tasks of a node that runs as a task, or None for one on an instance."""
+        return None if self.tasks is None or node in self.instances.instance_ids else self.tasks
+
+    def machines_of(self, node: str) -> Machines:
+        """Return the machines that a node runs on."""
+        return self.tasks_of(node) or self.instances
+
     def node(self, name: str) -> NodeLife:
         """Return the lifecycle of a node."""
         return NodeLife(
@@ -155,7 +175,9 @@ class RedisControl:
             keys=self.keys,
             digest=self.digest,
             executions=self.executions,
-            instances=self.instances,
+            machines=self.machines_of(name),
+            tasks=self.tasks_of(name),
+            store=partial(self.store, name),
             pauses=self.pauses,
             utilisation=self._utilisation(name),
             clock=self.clock,
@@ -252,7 +274,8 @@ class RedisControl:
 
     def ping(self, node: str) -> Pong:
         """Ping a node's Redis. Return whether it answers, and the state of the node's instance."""
-        instance, phase = self.instances.state(node), self.nodes.read(node).phase
+        row = self.nodes.read(node)
+        instance, phase = self.machines_of(node).state(row), row.phase
         try:
             self.store(node).ping()
         except RedisDownError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from burstcache.access import RedisAccess, RedisNode, RelayAccess, instance_ids
+from burstcache.access import RedisAccess, RedisNode, RelayAccess, TaskPlace, instance_ids, node_named
 from burstcache.adapters import health_probes
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock
@@ -23,6 +23,7 @@ from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay_listener import RelayListener, Respond
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
+from burstcache.adapters.tasks import Tasks
 from burstcache.control.health_checks import Check
 from burstcache.core.digest import RunningNode
 from burstcache.core.errors import (
@@ -36,7 +37,7 @@ from burstcache.core.errors import (
 from burstcache.core.messages.events import RequestsServed
 from burstcache.core.messages.relay import control_subject, get_subject
 from burstcache.core.messages.self_test import SELF_TEST, hash_of_run
-from burstcache.core.rows import Lease
+from burstcache.core.rows import Lease, NodeRow
 from burstcache.core.table import key_item
 
 # Two functions that start cold reach each other over the relay within this time. The proxy has this time left even if
@@ -172,12 +173,23 @@ class PartChecks:
 
         def attempt() -> None:
             for node, id_ in ids.items():
-                if (state := instances.state(node)) in ("shutting-down", "terminated"):
+                if (state := instances.state(NodeRow(node))) in ("shutting-down", "terminated"):
                     raise NodeFailedError(f"instance {id_} of {node} is {state}")
                 if switches:
                     health_probes.switch(ec2, id_)
 
         return Check("instances", health_probes.endpoint_of(ec2), attempt, _INSTANCES)
+
+    def tasks(self, place: TaskPlace) -> Check:
+        """Describe and stop a task that does not exist, and list those of no node. ECS has no dry run of a start."""
+        ecs = self.clients.make("ecs")
+        return Check("tasks of ECS", health_probes.endpoint_of(ecs), Tasks(place, ecs, self.clock).check_permissions)
+
+    def task_states(self, place: TaskPlace) -> Check:
+        """Describe a task that does not exist."""
+        ecs = self.clients.make("ecs")
+        tasks = Tasks(place, ecs, self.clock)
+        return Check("tasks of ECS", health_probes.endpoint_of(ecs), tasks.check_reading)
 
     def parameter(self, name: str) -> Check:
         """Read a Systems Manager parameter."""
@@ -219,8 +231,9 @@ class PartChecks:
                 shown = read_digest(self.clients.dynamodb, table_name).nodes
             for node in nodes:
                 if node.name in shown and shown[node.name].is_running:
-                    pinged.append(f"{node.host}:{node.port}")
-                    RedisObjects(node, Secrets(self.clients.secrets), access).ping()
+                    reached = node_named(node.name, nodes, host=shown[node.name].host)
+                    pinged.append(f"{reached.host}:{reached.port}")
+                    RedisObjects(reached, Secrets(self.clients.secrets), access).ping()
 
         yield Check("nodes that run", lambda: ", ".join(pinged) or "none", attempt, _NODES)
 

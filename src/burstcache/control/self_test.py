@@ -1,7 +1,8 @@
 """Each function's self-test, which checks every part that the function depends on, with the function's own clients.
 
 A self-test changes nothing. It reads a missing object from S3, writes to DynamoDB under a false condition, completes a
-task that does not exist in Step Functions, makes dry runs in EC2, and sends an event without a key.
+task that does not exist in Step Functions, makes dry runs in EC2, stops a task that does not exist in ECS, and sends an
+event without a key.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from burstcache.access import names_of
+from burstcache.access import instance_ids, names_of
 from burstcache.adapters import health_probes
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock
@@ -126,7 +127,11 @@ def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Cl
     yield parts.tokens()
     if settings.redis_nodes:
         yield parts.machine("redis_node", settings.redis_node_arn)
-        yield parts.instances(settings.redis_nodes + settings.state_nodes, switches=True)
+        nodes = settings.redis_nodes + settings.state_nodes
+        if instance_ids(nodes):
+            yield parts.instances(nodes, switches=True)
+        if settings.tasks is not None:
+            yield parts.tasks(settings.tasks)
     yield from parts.requests_over_relay(settings.relay, control_subject(hash_of_run(run)))
     yield from parts.redis(settings.redis_nodes, settings.redis, settings.table_name)
 
@@ -138,7 +143,11 @@ def of_janitor(settings: JanitorSettings, clients: Clients, clock: Clock, run: s
     yield parts.executions(settings.key_lifecycle_arn)
     yield parts.function(settings.redis_control_function_name)
     if settings.redis_nodes:
-        yield parts.instances(settings.redis_nodes + settings.state_nodes, switches=False)
+        nodes = settings.redis_nodes + settings.state_nodes
+        if instance_ids(nodes):
+            yield parts.instances(nodes, switches=False)
+        if settings.tasks is not None:
+            yield parts.task_states(settings.tasks)
 
 
 def of_origin(settings: OriginSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:

@@ -28,11 +28,15 @@ KEPT_CHANGES = 64
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The tier that serves a key: "lambda", or "redis" and the node's name. A guest is a read-through entry."""
+    """The tier that serves a key: "lambda", or "redis" and the node's name. A guest is a read-through entry.
+
+    `host` is the address of a node that runs as a task. Other nodes have a fixed address.
+    """
 
     tier: str
     node: str = ""
     is_guest: bool = False
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,14 @@ class RunningNode:
     """A node in the digest: its run and phase, and whether Redis serves.
 
     `peers` are the nodes over which keys are distributed during the run. A node without peers holds no read-through
-    entries.
+    entries. `host` is the address of a node that runs as a task.
     """
 
     generation: int
     phase_rank: int
     is_running: bool
     peers: tuple[str, ...] = ()
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +94,9 @@ class Digest:
         if routed.tier != "redis":
             return Route(routed.tier)
         node = self.nodes.get(routed.node)
-        serves = node is not None and node.is_running and node.generation == routed.generation
-        return Route(routed.tier, routed.node) if serves else None
+        if node is None or not node.is_running or node.generation != routed.generation:
+            return None
+        return Route(routed.tier, routed.node, host=node.host)
 
     def home(self, hash_: str, *, now_us: int) -> Route | None:
         """Return the route to the running home node of the key with this hash, or None.
@@ -104,13 +110,13 @@ class Digest:
         for name, node in self.nodes.items():
             if node.is_running and node.generation > generation and is_home(name, hash_, node.peers):
                 home, generation = name, node.generation
-        return Route("redis", home, is_guest=True) if home else None
+        return Route("redis", home, is_guest=True, host=self.nodes[home].host) if home else None
 
     def places(self, *, now_us: int) -> set[Route]:
         """Return all valid routes, including the routes to nodes with read-through entries."""
         served = {route for hash_ in self.routes if (route := self.route(hash_, now_us=now_us)) is not None}
-        homes = (name for name, node in self.nodes.items() if node.is_running and node.peers)
-        return served | {Route("redis", name, is_guest=True) for name in homes}
+        homes = ((name, node.host) for name, node in self.nodes.items() if node.is_running and node.peers)
+        return served | {Route("redis", name, is_guest=True, host=host) for name, host in homes}
 
     def changed_since(self, sequence: int) -> Sequence[str] | None:
         """Return the prefixes of the changes after number `sequence`, or None if any key may have changed."""

@@ -66,6 +66,11 @@ def node_kind(name: str) -> NodeKind:
     )
 
 
+def fallback_name(name: str) -> str:
+    """Return the node that runs where Spot has no capacity, or an empty text. Raises `InvalidSettingError`."""
+    return f"fargate:{name.partition(':')[2]}" if node_kind(name) == "fargate-spot" else ""
+
+
 def node_items(name: str) -> tuple[tuple[str, Fraction], ...]:
     """Return the price items of a node, and the units of each that an hour uses. Raises `InvalidSettingError`."""
     kind = node_kind(name)

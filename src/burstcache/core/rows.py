@@ -107,6 +107,10 @@ class NodeRow:
     not_before_us: int = 0  # only a person may boot the node before this time, after failures or without hours left
     day: int = 0  # day of the last stop, counted from the epoch …
     day_used_us: int = 0  # … and the node's running time on that day until the stop
+    task: str = ""  # ARN of the run's latest task; empty before, and on EC2
+    task_kind: str = ""  # fargate or fargate-spot: what the task really runs on
+    host: str = ""  # address of the run's task, once it runs
+    notice: str = ""  # what went wrong with the newest task, in ECS's words; empty after a boot without trouble
     unasked_in: int = 0  # the generation that readers no longer send requests to; 0 if none
 
     @classmethod

@@ -100,6 +100,10 @@ class NodeColumns(TypedDict, total=False):
     peers: list[str]
     boot_token: str
     save_token: str
+    task: str
+    task_kind: str
+    host: str
+    notice: str
 
 
 class LeaseColumns(TypedDict, total=False):
@@ -158,6 +162,7 @@ class DigestColumns(TypedDict, total=False):
     generation: int
     deadline_at_us: int
     is_running: int
+    host: str  # of a node that runs as a task
     peers: list[str]
     sequence: int
     changes: list[bytes]
@@ -239,6 +244,7 @@ IS_FORMER_LIFE = "epoch = :former"
 IS_COLD = "(attribute_not_exists(phase) OR phase = :s3 OR deadline_at_us < :now)"
 IS_NEW_NODE = "attribute_not_exists(generation)"
 IS_NODE_AS_SEEN = "phase = :seen_phase AND generation = :seen_generation AND #part = :seen_part"
+IS_TASK_AS_SEEN = "(attribute_not_exists(#task) OR #task = :seen_task OR #task = :task)"
 HAS_NO_NEW_JOIN, HAS_NO_JOIN = "joins = :seen_joins", "attribute_not_exists(joins)"
 IS_PAUSED_FOR_A_TIME_OR_NOT = "attribute_not_exists(pk) OR attribute_exists(until_us)"
 IS_HELD = "held_until_us > :now"  # an expired lease may be dropped at any time, so it is never renewed

@@ -11,7 +11,7 @@ from typing import Literal
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.core.latency import FIRST_BYTE_MS, Tier
-from burstcache.core.node_kinds import node_items
+from burstcache.core.node_kinds import fallback_name, node_items
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB, SHEETS, PriceSheet, price_sheet
 
@@ -48,10 +48,16 @@ class TierPrices:
     has_express: bool = False
     express_get_usd: Fraction = Fraction(0)
     express_usd_per_byte: Fraction = Fraction(0)
+    on_demand_usd_per_s: Fraction = Fraction(0)  # of a node that Spot refused; 0 if the stack asks for no Spot
 
-    def node_usd(self, ran_us: int) -> Fraction:
+    def node_usd_per_s(self, task_kind: str = "") -> Fraction:
+        """Return the price of a node's time [USD], by the kind of its task (`core.rows.NodeRow`)."""
+        is_fallback = task_kind == "fargate" and self.on_demand_usd_per_s
+        return self.on_demand_usd_per_s if is_fallback else self.redis_usd_per_s
+
+    def node_usd(self, ran_us: int, task_kind: str = "") -> Fraction:
         """Return the price of a node's run, including boot and stop [USD]."""
-        return self.run_usd + Fraction(ran_us, US_PER_S) * self.redis_usd_per_s
+        return self.run_usd + Fraction(ran_us, US_PER_S) * self.node_usd_per_s(task_kind)
 
     def cache_usd(self, ran_us: int) -> Fraction:
         """Return the price of a cache function's time, excluding the life's fixed price [USD]."""
@@ -148,10 +154,12 @@ def tier_prices(sheet: PriceSheet, *, node_type: str, cache_memory_mb: int, has_
         InvalidSettingError: The node's kind or size is unknown.
         PriceMissingError: No sheet has a price for the node type.
     """
+    on_demand = fallback_name(node_type)
     transition_usd = _usd(sheet, "transition")
     return replace(
         reading_prices(sheet, has_express=has_express),
         redis_usd_per_s=node_price_usd_per_h(sheet, node_type) / 3600,
+        on_demand_usd_per_s=node_price_usd_per_h(sheet, on_demand) / 3600 if on_demand else Fraction(0),
         lambda_usd_per_s=_lambda_usd_per_gb_s(sheet) * Fraction(cache_memory_mb, _MB_PER_GB),
         life_usd=_LIFE_TRANSITIONS * transition_usd + _usd(sheet, "lambda-request"),
         run_usd=_RUN_TRANSITIONS * transition_usd,

@@ -15,6 +15,7 @@ from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pause_switch import PauseSwitch
+from burstcache.adapters.tasks import Tasks
 from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
@@ -35,6 +36,7 @@ def janitor() -> Janitor:
         nodes=NodeTable(settings.table_name, clients.dynamodb, clock),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(nodes), clients.ec2),
+        tasks=None if settings.tasks is None else Tasks(settings.tasks, clients.make("ecs"), clock),
         pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         key_lifecycle_arn=settings.key_lifecycle_arn,
         redis_node_arn=settings.redis_node_arn,

@@ -1,12 +1,11 @@
-"""The Redis control function, which runs operations on nodes and cache functions, and handles EC2's events."""
+"""The Redis control function, which runs operations on nodes and cache functions, and handles events of EC2 and ECS."""
 
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import Any, cast
 
-from burstcache.access import instance_ids, names_of, node_named
+from burstcache.access import RedisNode, instance_ids, names_of
 from burstcache.adapters.calls import translated_transient_errors
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
@@ -14,12 +13,14 @@ from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.node_stores import NodeStores
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
+from burstcache.adapters.tasks import Tasks
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.meter import meter_of
 from burstcache.control.operations import RedisControl
@@ -39,25 +40,27 @@ def control() -> RedisControl:
     settings, clock, clients = RedisControlSettings.read(os.environ), SystemClock(), Clients("control")
     secrets = Secrets(clients.secrets)
 
-    @cache
-    def store(node: str) -> RedisObjects:
-        return RedisObjects(node_named(node, settings.redis_nodes), secrets, settings.redis)
+    nodes = NodeTable(settings.table_name, clients.dynamodb, clock)
+
+    def make_store(node: RedisNode) -> RedisObjects:
+        return RedisObjects(node, secrets, settings.redis)
 
     return RedisControl(
         node_names=names_of(settings.redis_nodes),
         state_names=names_of(settings.state_nodes),
         saves_state=settings.state_persistence == "rdb",
         always_on=names_of(settings.redis_nodes[: settings.always_on_nodes]),
-        nodes=NodeTable(settings.table_name, clients.dynamodb, clock),
+        nodes=nodes,
         keys=KeyTable(settings.table_name, clients.dynamodb, clock),
         uses=UseTable(settings.table_name, clients.dynamodb, clock),
         digest=DigestTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
         instances=Instances(instance_ids(settings.redis_nodes + settings.state_nodes), clients.ec2),
+        tasks=None if settings.tasks is None else Tasks(settings.tasks, clients.make("ecs"), clock),
         pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         objects=ObjectStore(settings.bucket_name, clients.s3),
         relay=RelayRequests(settings.relay, secrets, clock),
-        store=store,
+        store=NodeStores(settings.redis_nodes, nodes, make_store),
         machine_arn=settings.redis_node_arn,
         max_object_bytes=settings.max_object_bytes,
         policy=settings.policy,
@@ -71,12 +74,14 @@ def control() -> RedisControl:
 @logs_requests
 @answers_self_test("redis_control")
 def handler(event: dict[str, Any], context: Any) -> Answer:
-    """Run the operation named by `op`, or handle EC2's event about an instance."""
+    """Run the operation named by `op`, or handle an event of EC2 about an instance, or of ECS about a task."""
     answer: Answer
     annotate(**{name: event[name] for name in ("op", "node", "key_hash") if name in event})
     with translated_transient_errors():
         if event.get("source") == "aws.ec2":
             answer = control().follow_instance(event["detail"]["instance-id"])
+        elif event.get("source") == "aws.ecs":
+            answer = control().follow_task(event["detail"])
         else:
             answer = control().run(cast(Operation, event))
     loggable = {name: value for name, value in event.items() if name != "token"}  # whoever has a token can end its task

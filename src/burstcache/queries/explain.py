@@ -66,6 +66,8 @@ class Explanation:
     ended: EndedLife | None  # the key's newest ended lives; None if unknown
     month: Month
     exists: bool | None = None  # whether S3 has the object; None if not checked, or if access is denied
+    node_task: str = ""  # fargate or fargate-spot: what the node's newest task runs on; empty on EC2
+    node_notice: str = ""  # the trouble with the node's newest tasks, in ECS's words, such as a lack of capacity
     slices: ObjectSlices | None = None  # of an object above the limit; None otherwise, or for an older stack
     memory: StackMemory | None = None  # of the stack's nodes; None under the thesis's policy
 
@@ -184,6 +186,8 @@ def explanation(
         execution_name=view.execution_name,
         node=node.node if node else "",
         node_phase=node.phase_at(now_us) if node else "",
+        node_task=node.task_kind if node and node.phase_at(now_us) != "stopped" else "",
+        node_notice=node.notice if node else "",
         moves=transitions_of(snapshot, rules),
         costs=costs_of(snapshot, rules, steps, sharers=sharers),
         ended=ended_of([life for life in lives if life.execution_name != present], rules.worth.prices),

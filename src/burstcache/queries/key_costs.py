@@ -74,7 +74,7 @@ def costs_of(snapshot: KeySnapshot, rules: StackRules, steps: Sequence[Step], *,
         usd = float(prices.cache_usd(max(until_us - row.changed_at_us, 0)) + prices.life_usd)
         costs.append(Cost("cache_function", row.changed_at_us, usd, share_usd=usd))
     if node and node.phase_at(now_us) != "stopped":
-        usd = float(prices.node_usd(max(now_us - node.booted_at_us, 0)))
+        usd = float(prices.node_usd(max(now_us - node.booted_at_us, 0), node.task_kind))
         share_usd = usd / sharers if sharers and snapshot.is_served else 0.0
         costs.append(Cost("node_run", node.booted_at_us, usd, sharers, share_usd))
     return tuple(costs)

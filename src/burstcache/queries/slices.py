@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
-from burstcache.access import names_of
+from burstcache.access import names_of, node_named
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.redis_objects import RedisObjects
@@ -195,17 +195,17 @@ class SliceTiers:
 
         def home_of(row: NodeRow) -> HomeNode:
             phase = row.phase_at(now_us)
-            return HomeNode(row.node, phase, self._held_by(row.node, phase, homes[row.node], secrets))
+            return HomeNode(row.node, phase, self._held_by(row, phase, homes[row.node], secrets))
 
         with ThreadPoolExecutor(len(rows)) as threads:  # from outside the stack's network each one times out
             return tuple(threads.map(home_of, rows.values()))
 
-    def _held_by(self, name: str, phase: NodePhase, slices: Sequence[Slice], secrets: Secrets) -> StoredSlices:
+    def _held_by(self, row: NodeRow, phase: NodePhase, slices: Sequence[Slice], secrets: Secrets) -> StoredSlices:
         if phase == "stopped" or not slices:
             return StoredSlices(len(slices), 0, 0)
         if phase != "running":
             return StoredSlices(len(slices), problem=f"it is {phase}")
-        node = next(each for each in self.settings.redis_nodes if each.name == name)
+        node = node_named(row.node, self.settings.redis_nodes, host=row.host)
         objects = RedisObjects(node, secrets, self.settings.redis)
         try:
             return _held(slices, lambda: objects.stored_slices({each.name: each.size_bytes for each in slices}))

@@ -81,7 +81,7 @@ def make_reader(
             from burstcache.adapters.redis_objects import RedisObjects
             from burstcache.serve.redis_tier import RedisGuestTier, RedisNodeTier
 
-            node = node_named(route.node, settings.redis_nodes)
+            node = node_named(route.node, settings.redis_nodes, host=route.host)
             objects = RedisObjects(node, secrets(), settings.redis, adaptive_timeout=adaptive_timeout)
             return RedisGuestTier(objects, settings.max_object_bytes) if route.is_guest else RedisNodeTier(objects)
         if express is not None and route == EXPRESS:

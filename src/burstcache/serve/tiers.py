@@ -56,9 +56,17 @@ class Tiers:
 
     def find(self, route: Route) -> Tier:
         """Return the tier of a route. The first call creates it, and propagates errors."""
-        if route not in self._tiers:
-            self._tiers.setdefault(route, self._make(route))  # another thread may have been faster
-        return self._tiers[route]
+        if (tier := self._tiers.get(route)) is None:
+            tier = self._tiers.setdefault(route, self._make(route))  # another thread may have been faster
+            if route.host:
+                self._close_former(route)
+        return tier
+
+    def _close_former(self, route: Route) -> None:
+        """Close the tiers of a node's earlier runs, which were at other addresses."""
+        for former in [each for each in self._tiers.copy() if each.node == route.node and each.host != route.host]:
+            if (tier := self._tiers.pop(former, None)) is not None:
+                tier.close()
 
     def is_skipped(self, route: Route, request: Request) -> bool:
         """Return True if the breaker of the tier or the key is open, or the read's budget is exhausted."""
@@ -173,7 +181,7 @@ class Tiers:
 
     def close(self) -> None:
         """Close all tiers."""
-        for tier in self._tiers.values():
+        for tier in list(self._tiers.values()):
             tier.close()
 
 

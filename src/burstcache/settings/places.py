@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from burstcache.access import ExpressAccess, RedisAccess, RedisNode, RelayAccess, parse_nodes
-from burstcache.settings.environment import text, text_or_empty
+from burstcache.access import ExpressAccess, RedisAccess, RedisNode, RelayAccess, TaskPlace, parse_nodes
+from burstcache.core.errors import InvalidSettingError
+from burstcache.settings.environment import names, text, text_or_empty
 
 
 def relay_in(environ: Mapping[str, str]) -> RelayAccess:
@@ -49,3 +50,27 @@ def nodes_in(environ: Mapping[str, str]) -> tuple[RedisNode, ...]:
 def state_nodes_in(environ: Mapping[str, str]) -> tuple[RedisNode, ...]:
     """Return the nodes of state databases."""
     return parse_nodes(text_or_empty(environ, "STATE_NODES"), "STATE_NODES")
+
+
+def tasks_in(environ: Mapping[str, str]) -> TaskPlace | None:
+    """Return the place of nodes that run as tasks, and what starts them. None: nodes run on EC2."""
+    if (place := task_cluster_in(environ)) is None:
+        return None
+    return TaskPlace(
+        kind=place.kind,
+        cluster=place.cluster,
+        definition=text(environ, "TASK_DEFINITION"),
+        subnets=names(environ, "TASK_SUBNETS"),
+        security_groups=names(environ, "TASK_SECURITY_GROUPS"),
+        public_ip=text(environ, "TASK_PUBLIC_IP"),
+    )
+
+
+def task_cluster_in(environ: Mapping[str, str]) -> TaskPlace | None:
+    """Return the place of nodes that run as tasks, for a program that starts none. None: nodes run on EC2."""
+    kind = text(environ, "REDIS_ON")
+    if kind == "ec2":
+        return None
+    if kind not in ("fargate", "fargate-spot"):
+        raise InvalidSettingError(f"REDIS_ON: {kind!r} is none of ec2, fargate, fargate-spot")
+    return TaskPlace(kind="fargate" if kind == "fargate" else "fargate-spot", cluster=text(environ, "TASK_CLUSTER"))

@@ -124,13 +124,20 @@ class FollowWrite(TypedDict):
     key: str
 
 
-# EC2, or the janitor in its place, to Redis control -------------------------------------------------------------------
+# EC2 or ECS, or the janitor in their place, to Redis control ----------------------------------------------------------
 
 
 class InstanceStopped(TypedDict):
     """Record that a node's instance has stopped."""
 
     op: Literal["instance_stopped"]
+    node: str
+
+
+class AttendNode(TypedDict):
+    """The janitor: check the task of a booting or running node for lost events, and keep the task running."""
+
+    op: Literal["attend_node"]
     node: str
 
 
@@ -178,6 +185,7 @@ Operation = (
     | StopNode
     | AbandonNode
     | InstanceStopped
+    | AttendNode
     | Hold
     | Release
     | Ping

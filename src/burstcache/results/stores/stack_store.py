@@ -20,7 +20,7 @@ from burstcache.adapters.digest_reader import DigestReader, read_digest
 from burstcache.adapters.redis_connection import PlainConnection, TlsConnection, connection_arguments
 from burstcache.adapters.secrets import Secrets
 from burstcache.client.configuration import configure
-from burstcache.core.digest import MAX_AGE_S
+from burstcache.core.digest import MAX_AGE_S, Route
 from burstcache.core.errors import PartDownError, ResultStoreDownError
 from burstcache.core.keys import key_hash
 from burstcache.results.stores.redis_store import OPTIONS, RedisStore
@@ -38,7 +38,7 @@ class Stack(NamedTuple):
     """The parts of a stack that one process uses."""
 
     digest: DigestReader  # lists the running nodes
-    make_node: Callable[[str], LeasingStore]  # returns a node's store by the node's name; raises PartDownError
+    make_node: Callable[[Route], LeasingStore]  # returns the store of a node; raises PartDownError
     forget_secrets: Callable[[], None]  # called when a node is unreachable: its password may have been rotated
 
 
@@ -57,7 +57,7 @@ class StackStore:
         """
         self._stack = PerProcess(reach)
         self._timeout_s = timeout_s
-        self._nodes: dict[str, LeasingStore] = {}
+        self._nodes: dict[Route, LeasingStore] = {}
         self._threads = Threads(_THREADS)
 
     def get(self, key: str, *, most_bytes: int) -> bytes | None:
@@ -79,8 +79,8 @@ class StackStore:
 
     def ping(self) -> None:
         """Raise an error unless the digest is readable and all running nodes respond."""
-        for name in self._prepare_nodes():
-            self._on(name, lambda node: node.ping())
+        for route in self._prepare_nodes():
+            self._on(route, lambda node: node.ping())
 
     def close(self) -> None:
         """Close the connections. A later call opens new ones."""
@@ -104,14 +104,14 @@ class StackStore:
     def _call(self, key: str, operation: Callable[[LeasingStore], T], without_node: T) -> T:
         """Return the operation's result on the key's home node, or `without_node` if no node runs."""
         home = self._digest().home(key_hash(key))
-        return without_node if home is None else self._on(home.node, operation)
+        return without_node if home is None else self._on(home, operation)
 
-    def _prepare_nodes(self) -> list[str]:
-        """Create the stores of all running nodes, and return the nodes' names."""
-        names = [route.node for route in self._digest(PING_TIMEOUT_S).places() if route.is_guest]
-        for name in names:
-            self._node(name, PING_TIMEOUT_S)
-        return names
+    def _prepare_nodes(self) -> list[Route]:
+        """Create the stores of all running nodes, and return the routes to the nodes."""
+        routes = [route for route in self._digest(PING_TIMEOUT_S).places() if route.is_guest]
+        for route in routes:
+            self._node(route, PING_TIMEOUT_S)
+        return routes
 
     def _digest(self, at_least_s: float = 0.0) -> DigestReader:
         """Return the digest, after a refresh if it is older than `MAX_AGE_S`."""
@@ -125,21 +125,28 @@ class StackStore:
     def _reach(self, at_least_s: float = 0.0) -> Stack:
         return self._stack.existing or self._in_time(self._stack.get, at_least_s)
 
-    def _on(self, name: str, operation: Callable[[LeasingStore], T]) -> T:
-        node = self._node(name)
+    def _on(self, route: Route, operation: Callable[[LeasingStore], T]) -> T:
+        node = self._node(route)
         try:
             return operation(node)
         except ResultStoreDownError:
             with suppress(KeyError):  # another thread may have removed it
-                self._nodes.pop(name).close()
+                self._nodes.pop(route).close()
             self._reach().forget_secrets()
             raise
 
-    def _node(self, name: str, at_least_s: float = 0.0) -> LeasingStore:
-        if (node := self._nodes.get(name)) is None:
+    def _node(self, route: Route, at_least_s: float = 0.0) -> LeasingStore:
+        if (node := self._nodes.get(route)) is None:
             make_node = self._reach(at_least_s).make_node
-            node = self._nodes.setdefault(name, self._in_time(partial(make_node, name), at_least_s))
+            node = self._nodes.setdefault(route, self._in_time(partial(make_node, route), at_least_s))
+            self._close_former(route)
         return node
+
+    def _close_former(self, route: Route) -> None:
+        """Close the stores of a node's earlier runs, which were at other addresses."""
+        for former in [each for each in self._nodes.copy() if each.node == route.node and each.host != route.host]:
+            if (node := self._nodes.pop(former, None)) is not None:
+                node.close()
 
     def _in_time(self, call: Callable[[], T], at_least_s: float = 0.0) -> T:
         """Return the result of an AWS call within the timeout, which the AWS libraries cannot enforce."""
@@ -173,8 +180,10 @@ def stack_store(stack_name: str, clock: Clock, *, timeout_s: float) -> StackStor
     return store
 
 
-def _node_store(name: str, *, settings: ReaderSettings, secrets: Secrets, clock: Clock, timeout_s: float) -> RedisStore:
-    node = node_named(name, settings.redis_nodes)
+def _node_store(
+    route: Route, *, settings: ReaderSettings, secrets: Secrets, clock: Clock, timeout_s: float
+) -> RedisStore:
+    node = node_named(route.node, settings.redis_nodes, host=route.host)
     access = connection_arguments(settings.redis, secrets)
     access["connection_class"] = TlsConnection if settings.redis.ca_pem else PlainConnection
 
