@@ -442,7 +442,8 @@ def test_the_janitor_spares_a_task_that_ecs_does_not_know_yet(world: World) -> N
 
 def test_the_janitor_keeps_a_running_task_from_ending_itself(world: World) -> None:
     world.running("k")
-    channel = world.redis.client.pubsub()
+    client: Any = world.redis.client
+    channel = client.pubsub()
     channel.subscribe(ATTENDED)
 
     world.clean()
