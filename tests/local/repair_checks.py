@@ -26,7 +26,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from burstcache_local.faults import Faults
 from burstcache_local.machines.nodes import NodeAgent, NodeTimes
+from burstcache_local.machines.tasks import TaskRunner, TaskTimes
 from burstcache_local.moto import registry as moto_repairs
 from burstcache_local.moto.server import moto_server
 from burstcache_local.moto.services import REGION, Services, new_client
@@ -383,6 +385,32 @@ def unsigned_requests_may_do_everything(services: Services) -> None:
     assert services.client("s3").list_objects_v2(Bucket="open")["KeyCount"] == 0
 
 
+def tasks_pass_through_states(services: Services) -> None:
+    ecs = services.client("ecs")
+    with tempfile.TemporaryDirectory() as logs:
+        runner = TaskRunner(services, TaskTimes(0.2, 0.2, 0.2), Path(logs), Faults())
+        runner.start()
+        ecs.create_cluster(clusterName="tasks")
+        container = {"name": "c", "image": "i", "entryPoint": ["sleep", str(LIMIT_S)]}
+        definition = ecs.register_task_definition(
+            family="f", networkMode="awsvpc", cpu="256", memory="512", containerDefinitions=[container]
+        )["taskDefinition"]["taskDefinitionArn"]
+        network = {"awsvpcConfiguration": {"subnets": ["subnet-1"], "securityGroups": []}}
+        provider = [{"capacityProvider": "FARGATE_SPOT"}]
+        parts = {"capacityProviderStrategy": provider, "networkConfiguration": network, "clientToken": "t"}
+        (task,) = ecs.run_task(cluster="tasks", taskDefinition=definition, **parts)["tasks"]
+        (again,) = ecs.run_task(cluster="tasks", taskDefinition=definition, **parts)["tasks"]
+        ids = {"cluster": "tasks", "tasks": [task["taskArn"]]}
+        try:
+            assert (task["lastStatus"], task["taskArn"]) == ("PROVISIONING", again["taskArn"])
+            ecs.get_waiter("tasks_running").wait(**ids, WaiterConfig=_PATIENT)
+            ecs.stop_task(cluster="tasks", task=task["taskArn"])
+            ecs.get_waiter("tasks_stopped").wait(**ids, WaiterConfig=_PATIENT)
+            assert refusal(ecs.stop_task, cluster="tasks", task="other") == "InvalidParameterException"
+        finally:
+            runner.stop()
+
+
 def instances_pass_through_states(services: Services) -> None:
     ec2 = services.client("ec2")
     with tempfile.TemporaryDirectory() as logs:
@@ -440,7 +468,7 @@ def main() -> None:
 
 
 def import_everything() -> None:
-    for service in ("dynamodb", "ec2", "events", "s3", "sqs"):
+    for service in ("dynamodb", "ec2", "ecs", "events", "s3", "sqs"):
         new_client(service, "http://127.0.0.1:1", REGION)
         importlib.import_module(f"moto.{service}.urls")
     importlib.import_module("moto.moto_server.werkzeug_app")

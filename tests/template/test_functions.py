@@ -111,7 +111,7 @@ def test_every_handler_module_is_a_function(functions: Resources, root: Path) ->
 
     named = {properties["Handler"].removesuffix(".handler") for properties in functions.values()}
 
-    assert named == {*modules, "custom_resources.credentials"}
+    assert named == {*modules, "custom_resources.credentials", "custom_resources.redis_tasks"}
 
 
 def test_one_word_names_function_handler_and_service(functions: Resources, template: dict[str, Any]) -> None:

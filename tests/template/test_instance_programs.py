@@ -50,6 +50,7 @@ def test_the_template_has_the_text_of_every_program(resources: dict[str, Any]) -
         "burstcache_secret.py": _heredoc(resources, "burstcache-secret"),
         "burstcache_state.py": resources["StateProgram"]["Properties"]["Value"],
         "pool_hub.py": _entry_point(resources["PoolHubTask"]),
+        "redis_task.sh": _entry_point(resources["RedisTask"]),
         "relay.sh": _entry_point(resources["RelayTask"]),
         "set_up_redis.sh": _heredoc(resources, "set-up-redis"),
     }

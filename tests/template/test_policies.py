@@ -29,6 +29,11 @@ _ACTIONS = {
     "query": "dynamodb:Query",
     "transact_write_items": "dynamodb:UpdateItem",  # all it is used for
     "update_item": "dynamodb:UpdateItem",
+    "describe_tasks": "ecs:DescribeTasks",
+    "list_tasks": "ecs:ListTasks",
+    "run_task": "ecs:RunTask",
+    "stop_task": "ecs:StopTask",
+    "tasks_stopped": "ecs:DescribeTasks",
     "update_service": "ecs:UpdateService",
     "describe_instance_type_offerings": "ec2:DescribeInstanceTypeOfferings",
     "describe_instances": "ec2:DescribeInstances",
@@ -58,6 +63,8 @@ _ACTIONS = {
     "stop_execution": "states:StopExecution",
 }
 _NOT_A_CALL = {
+    "ecs:TagResource",  # RunTask copies the tags of the definition
+    "iam:PassRole",  # RunTask passes the role of the definition
     "kms:CreateGrant",  # EC2 calls it for the caller of StartInstances
     "kms:Decrypt",  # S3 calls it for the caller of GetObject
     "kms:GenerateDataKey",  # and this for that of PutObject
@@ -66,6 +73,7 @@ _NOT_A_CALL = {
 _ONLY_WILDCARD = {
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstances",
+    "ecs:ListTasks",
     "lambda:GetAccountSettings",
     "servicequotas:GetServiceQuota",
     "states:SendTaskFailure",

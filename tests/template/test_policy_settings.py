@@ -11,7 +11,7 @@ from burstcache.queries.explain import stack_rules
 from support.deployed import decided, kept
 
 Resources = dict[str, Any]
-PLAIN = ("MAX_HOT_KEYS", "POLICY", "HIT_VALUE_USD_PER_MILLION", "REDIS_INSTANCE_TYPE", "CACHE_MEMORY_MB", "POLICY_RATE")
+PLAIN = ("MAX_HOT_KEYS", "POLICY", "HIT_VALUE_USD_PER_MILLION", "CACHE_MEMORY_MB", "POLICY_RATE")
 
 
 def settings_of(template: Resources, **answers: str) -> dict[str, str]:
@@ -20,6 +20,7 @@ def settings_of(template: Resources, **answers: str) -> dict[str, str]:
     sentence, parts = outputs["PolicySettings"]["Value"]["Fn::Sub"]
     defaults = {name: parameter["Default"] for name, parameter in template["Parameters"].items()}
     texts = {name: part for name, part in parts.items() if isinstance(part, str)}
+    texts["NodeName"] = defaults[parts["NodeName"]["Ref"]]
     for name, value in {**defaults, **answers, **texts, "AWS::Region": "us-east-1"}.items():
         sentence = sentence.replace(f"${{{name}}}", str(value))
     settings: dict[str, str] = json.loads(sentence)
@@ -46,7 +47,7 @@ def test_settings_are_those_of_the_scheduler(template: Resources, functions: Res
 
     for name in (*PLAIN, "POLICY_SENSITIVITY", "POLICY_OVERRIDES"):
         assert {"Ref": settings[name][2:-1]} == scheduler[name]
-    for name in ("MAX_OBJECT_BYTES", "EXPRESS_BUCKET", "HAS_RELAY", "REDIS_NODES"):
+    for name in ("MAX_OBJECT_BYTES", "EXPRESS_BUCKET", "HAS_RELAY", "REDIS_NODES", "REDIS_INSTANCE_TYPE"):
         assert parts[settings[name][2:-1]] == scheduler[name]
 
 

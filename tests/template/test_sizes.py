@@ -7,6 +7,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from custom_resources.certificate import issue_certificate
 from support.node_machine import user_data
 
@@ -32,6 +34,9 @@ _KNOWN = {
     "RedisAlwaysOnNodes": "8",
     "RedisCertificate.CaPem": _CA_PEM,
     "RedisInstanceType": "r8g.medium",
+    "RedisOn": "fargate-spot",
+    "RedisTasks.Family": "burstcache-redis-51af3dc0",
+    "RedisTaskMemoryGb": "120",
     "RedisNodeList.Value": ",".join(f"node-{number}={_ADDRESS}" for number in range(8)),
     "RelayCertificate.CaPem": _CA_PEM,
     "RelayBalancerPort": "65535",
@@ -86,12 +91,26 @@ def longest(value: Any) -> Any:
     return {name: longest(each) for name, each in value.items()}
 
 
+def _decided(value: Any, are_tasks: bool) -> Any:
+    """Return a value of the template with the branches of the condition NodesAreTasks chosen."""
+    match value:
+        case {"Fn::If": ["NodesAreTasks", tasks, instances]}:
+            return _decided(tasks if are_tasks else instances, are_tasks)
+        case dict():
+            return {name: _decided(each, are_tasks) for name, each in value.items()}
+        case list():
+            return [_decided(each, are_tasks) for each in value]
+    return value
+
+
 def test_a_stack_may_have_a_name_as_long_as_cloudformation_takes(resources: dict[str, Any]) -> None:
     names = {
         (logical_id, (resource["Type"], name)): longest(value)
         for logical_id, resource in resources.items()
         for name, value in resource.get("Properties", {}).items()
-        if re.search("(?<!Dns)Name$|^Family$", name) and re.search("AWS::Stack(Name|Id)", json.dumps(value))
+        if resource["Type"].startswith("AWS::")
+        and re.search("(?<!Dns)Name$|^Family$", name)
+        and re.search("AWS::Stack(Name|Id)", json.dumps(value))
     }
 
     assert {kind for _, kind in names} == {*_NAMES}
@@ -129,13 +148,16 @@ def test_the_program_of_a_database_fits_into_a_parameter(resources: dict[str, An
     assert "{{" not in program["Value"]  # Systems Manager takes it for the name of another parameter
 
 
+@pytest.mark.parametrize("are_tasks", [False, True])
 def test_the_environment_of_a_function_fits_into_what_lambda_takes(
-    template: dict[str, Any], functions: dict[str, Any]
+    template: dict[str, Any], functions: dict[str, Any], are_tasks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = template["Globals"]["Function"]["Environment"]["Variables"]
+    if are_tasks:  # the list of nodes has neither instances nor addresses
+        monkeypatch.setitem(_KNOWN, "RedisNodeList.Value", ",".join(f"node-{number}=@:6379" for number in range(8)))
 
     sizes = {
-        name: size(longest({**shared, **properties["Environment"]["Variables"]}))
+        name: size(longest(_decided({**shared, **properties["Environment"]["Variables"]}, are_tasks)))
         for name, properties in functions.items()
     }
 

@@ -32,6 +32,7 @@ from burstcache_local.loop import LoopThread
 from burstcache_local.machines.network import LoopbackBlock
 from burstcache_local.machines.nodes import NodeAgent, NodeTimes
 from burstcache_local.machines.relay import TaskAgent
+from burstcache_local.machines.tasks import TaskRunner, TaskTimes
 from burstcache_local.moto import execution_events
 from burstcache_local.moto.server import MotoServer
 from burstcache_local.moto.services import Services
@@ -63,6 +64,8 @@ class LocalOptions:
     endpoint_port: int = 0
     boot_s: float = 1.0  # boot time of an EC2 instance
     stop_s: float = 0.5  # shutdown time of an EC2 instance
+    task_times: TaskTimes = field(default_factory=TaskTimes)  # of nodes on Fargate
+    task_environment: Mapping[str, str] = field(default_factory=dict)  # additional variables of their tasks
     environment: Mapping[str, str] = field(default_factory=dict)  # additional variables of every function
     limits: LambdaLimits = field(default_factory=LambdaLimits)
     reclaims: ReclaimPattern | None = None  # for tenants' environments (None: environments end only when idle)
@@ -215,6 +218,15 @@ class LocalCloud:
 
         return self._loop.run(reclaim())
 
+    def interrupt_tasks(self, count: int | None = None, *, notice_s: float = 120.0) -> list[str]:
+        """Take Spot's capacity back from up to `count` tasks (None: all), and return their ARNs.
+
+        Args:
+            count: The most tasks.
+            notice_s: Time from the notice, which is SIGTERM and an event, to SIGKILL [s].
+        """
+        return self._tasks.interrupt(count, notice_s=notice_s)
+
     def deploy(self, template: Path, stack_name: str, parameters: Mapping[str, str] | None = None) -> Stack:
         """Deploy an application's stack next to the system's own stack. The application's HTTP API is not served.
 
@@ -290,6 +302,11 @@ class LocalCloud:
         nodes = NodeAgent(self._services, NodeTimes(options.boot_s, options.stop_s), self.run_dir, self.faults)
         nodes.start()
         self._closers.callback(nodes.stop)
+        self._tasks = TaskRunner(
+            self._services, options.task_times, self.run_dir, self.faults, options.task_environment
+        )
+        self._tasks.start()
+        self._closers.callback(self._tasks.stop)
         tasks = TaskAgent(self._services, self.run_dir, self._task_variables())
         self._create_stack(template)
         tasks.start()

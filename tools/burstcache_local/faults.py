@@ -51,7 +51,9 @@ class Faults:
     """One cloud's faults. Initially, no fault is active."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()  # injected faults of "calls", "events", "clocks", "nodes" and "volumes"
+        self.counts: Counter[str] = (
+            Counter()
+        )  # injected faults of "calls", "events", "clocks", "nodes", "tasks" and "volumes"
         self._counting = threading.Lock()
         self._calls: tuple[CallFault, ...] = ()
         self._clocks_s: Iterator[float] | None = None
@@ -59,6 +61,9 @@ class Faults:
         self.nodes_answer = threading.Event()  # booting instances start their servers only while this is set
         self.nodes_answer.set()
         self.has_full_volumes = False  # programs started by an instance cannot write to their logs
+        self._refused_providers: tuple[str, ...] = ()  # capacity providers that start no task
+        self._has_images = True
+        self.boot_delay_s = 0.0  # additional boot time of tasks [s]
         self.more_threads: Callable[[int], AbstractContextManager[None]] = lambda count: nullcontext()  # the endpoint's
 
     @contextmanager
@@ -111,6 +116,47 @@ class Faults:
             yield
         finally:
             self.has_full_volumes = False
+
+    @contextmanager
+    def refuse_tasks(self, *providers: str) -> Iterator[None]:
+        """Leave these capacity providers, such as `FARGATE_SPOT`, without capacity for the duration of a `with`."""
+        usual, self._refused_providers = self._refused_providers, providers
+        try:
+            yield
+        finally:
+            self._refused_providers = usual
+
+    @contextmanager
+    def remove_images(self) -> Iterator[None]:
+        """Have tasks find no container image for the duration of a `with`."""
+        self._has_images = False
+        try:
+            yield
+        finally:
+            self._has_images = True
+
+    @contextmanager
+    def delay_tasks(self, delay_s: float) -> Iterator[None]:
+        """Delay the start of tasks' containers [s] for the duration of a `with`."""
+        usual, self.boot_delay_s = self.boot_delay_s, delay_s
+        try:
+            yield
+        finally:
+            self.boot_delay_s = usual
+
+    def task_refusal(self, provider: str) -> str:
+        """Return ECS's reason why a capacity provider starts no task now, or an empty text. Count the refusal."""
+        if provider not in self._refused_providers:
+            return ""
+        self._count("tasks")
+        return "Capacity is unavailable at this time. Please try again later or in a different availability zone"
+
+    def lacks_image(self) -> bool:
+        """Return whether a task finds no image now. If so, count the injected fault."""
+        if self._has_images:
+            return False
+        self._count("tasks")
+        return True
 
     def deliveries(self) -> Sequence[float]:
         """Return one delay per delivery of the next event [s]. An empty sequence loses the event."""

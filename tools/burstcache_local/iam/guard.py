@@ -48,7 +48,7 @@ class Guard:
 
     def __init__(self, region: str, documents: Callable[[str], Sequence[Mapping[str, Any]]] | None = None) -> None:
         self._region, self._documents = region, documents or _documents
-        self._place = Place(region, self._tags, self._key)
+        self._place = Place(region, self._tags, self._key, self._roles)
         self.used: set[tuple[str, Grant]] = set()  # role names with grants
         self._cache: dict[tuple[object, ...], tuple[Sequence[Mapping[str, Any]], Grant | None]] = {}
 
@@ -178,6 +178,13 @@ class Guard:
         except InvalidInstanceIdError:
             return {}
         return {tag["key"]: tag["value"] for tag in instance.get_tags()}
+
+    def _roles(self, definition: str) -> list[str]:
+        """Return the ARNs of the roles that a task definition passes to ECS."""
+        from moto.ecs.models import ecs_backends
+
+        found = ecs_backends[ACCOUNT][self._region].describe_task_definition(definition)
+        return [role for name in ("execution_role_arn", "task_role_arn") if (role := getattr(found, name, ""))]
 
     def _key(self, id_: str) -> str:
         """Return the ARN of the KMS key that encrypts a bucket or an instance's volumes, or an empty string.

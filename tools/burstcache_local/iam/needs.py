@@ -26,6 +26,8 @@ _KMS_BY_S3 = {"GetObject": "kms:Decrypt", "PutObject": "kms:GenerateDataKey"}
 # Writes with If-Match need permission to read the object. The S3 User Guide documents this for deletions in "Enforce
 # conditional deletes on Amazon S3 buckets".
 _COMPARED = ("DeleteObject", "PutObject")
+_NEWEST = "1"  # revision of a family, which policies leave open
+_NEW_TASK = "0" * 32
 _SERVICE_ROLES = {"ecs.amazonaws.com": "AWSServiceRoleForECS"}
 
 
@@ -36,6 +38,7 @@ class Place:
     region: str
     tags: Callable[[str], Mapping[str, str]] = lambda instance_id: {}  # of an EC2 instance
     key: Callable[[str], str] = lambda id_: ""  # KMS key ARN of a bucket or an instance's volumes
+    roles: Callable[[str], Iterable[str]] = lambda definition: ()  # ARNs in a task definition
 
     def arn(self, service: str, resource: str) -> str:
         """Return the ARN of a resource, given its name or ARN."""
@@ -142,7 +145,29 @@ def _ec2(operation: str, parameters: Parameters, place: Place) -> Iterable[Need]
 
 
 def _ecs(operation: str, parameters: Parameters, place: Place) -> Iterable[Need]:
-    yield Need(f"ecs:{operation}", place.arn("ecs", f"service/{parameters['cluster']}/{parameters['service']}"))
+    cluster = place.arn("ecs", f"cluster/{parameters['cluster'].rpartition('/')[2]}")
+    of_cluster = {"ecs:cluster": (cluster,)}
+    if operation == "RunTask":
+        name = parameters["taskDefinition"].rpartition("/")[2]
+        definition = name if ":" in name else f"{name}:{_NEWEST}"
+        yield Need("ecs:RunTask", place.arn("ecs", f"task-definition/{definition}"), of_cluster)
+        if "propagateTags" in parameters:
+            task = place.arn("ecs", f"task/{cluster.rpartition('/')[2]}/{_NEW_TASK}")
+            yield Need("ecs:TagResource", task, {"ecs:CreateAction": ("RunTask",)})
+        for role in place.roles(parameters["taskDefinition"]):
+            yield Need("iam:PassRole", role, {"iam:PassedToService": ("ecs-tasks.amazonaws.com",)})
+    elif operation == "ListTasks":
+        yield Need("ecs:ListTasks", ANY, of_cluster)
+    elif operation in ("DescribeTasks", "StopTask"):
+        for task in parameters.get("tasks") or [parameters["task"]]:
+            id_ = task.rpartition("/")[2]
+            yield Need(f"ecs:{operation}", place.arn("ecs", f"task/{cluster.rpartition('/')[2]}/{id_}"), of_cluster)
+    else:
+        yield _service_need(operation, parameters, place)
+
+
+def _service_need(operation: str, parameters: Parameters, place: Place) -> Need:
+    return Need(f"ecs:{operation}", place.arn("ecs", f"service/{parameters['cluster']}/{parameters['service']}"))
 
 
 def _lambda(operation: str, parameters: Parameters, place: Place) -> Iterable[Need]:
@@ -176,7 +201,7 @@ _NEEDS: Mapping[str, Callable[[str, Parameters, Place], Iterable[Need]]] = {
     "cloudformation": _cloudformation,
     "dynamodb": _dynamodb,
     "ec2": _ec2,
-    "ecs": _ecs,  # only operations on services
+    "ecs": _ecs,
     "events": _events,
     "iam": _iam,
     "lambda": _lambda,

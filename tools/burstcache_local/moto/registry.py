@@ -18,6 +18,7 @@ _MODULES = (
     "event_repairs",
     "memory_repairs",
     "object_repairs",
+    "task_states",
     "version_repairs",
 )
 

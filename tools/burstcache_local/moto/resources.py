@@ -10,6 +10,7 @@ from typing import Any
 from moto.cloudformation import parsing
 from moto.cloudformation.exceptions import UnformattedGetAttTemplateException
 from moto.core.common_models import CloudFormationModel
+from moto.core.utils import pascal_to_camelcase, remap_nested_keys
 
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.moto import custom_resources
@@ -76,6 +77,13 @@ def _load_balancer(name: str, properties: Properties, services: Services) -> Mad
             "CanonicalHostedZoneID": balancer["CanonicalHostedZoneId"],
         },
     )
+
+
+def _task_definition(name: str, properties: Properties, services: Services) -> Made:
+    """Register all properties. moto's own class leaves out roles and the network mode."""
+    definition = remap_nested_keys(dict(properties), pascal_to_camelcase)
+    arn = services.client("ecs").register_task_definition(**definition)["taskDefinition"]["taskDefinitionArn"]
+    return Made(arn, {"TaskDefinitionArn": arn})
 
 
 def _target_group(name: str, properties: Properties, services: Services) -> Made:
@@ -175,6 +183,7 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::CloudFormation::CustomResource": ("", _custom_resource),
     "AWS::EC2::EgressOnlyInternetGateway": ("", _egress_gateway),
     "AWS::EC2::LaunchTemplate": ("LaunchTemplateName", _launch_template),
+    "AWS::ECS::TaskDefinition": ("", _task_definition),
     "AWS::ElasticLoadBalancingV2::Listener": ("", _listener),
     "AWS::ElasticLoadBalancingV2::LoadBalancer": ("Name", _load_balancer),
     "AWS::ElasticLoadBalancingV2::TargetGroup": ("Name", _target_group),

@@ -39,6 +39,18 @@ class Agent(Protocol):
     def enter(self, instance: Any, state: str) -> None: ...
 
 
+class TaskAgent(Protocol):
+    """The agent that manages tasks started by RunTask."""
+
+    def address(self) -> str: ...
+
+    def refusal(self, provider: str) -> str: ...
+
+    def created(self, task: Any) -> None: ...
+
+    def end(self, task: Any, code: str, reason: str) -> None: ...
+
+
 class Services:
     """The services of one local cloud in moto.
 
@@ -55,6 +67,7 @@ class Services:
         self.front_url = ""  # URL of the HTTP API or load balancer
         self.relay_address = "127.0.0.1"  # used as the network load balancer's DNS name
         self.instances: Agent | None = None  # None: moto manages the instances
+        self.tasks: TaskAgent | None = None  # None: moto manages the tasks
         self.deliver: Sink | None = None  # receives events for functions in moto's threads, and must not block
         self.answers = Answers()  # from custom resources' functions
         self.errors: deque[BaseException] = deque(maxlen=1)  # last unexpected error in moto; clients get a 500
