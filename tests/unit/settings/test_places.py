@@ -26,7 +26,9 @@ def test_a_place_has_all_that_a_task_is_run_with() -> None:
 
 
 def test_nodes_on_ec2_have_no_place() -> None:
-    assert tasks_in({"REDIS_ON": "ec2"}) is task_cluster_in({"REDIS_ON": "ec2"}) is None
+    empty = dict.fromkeys(_ENVIRONMENT, "") | {"REDIS_ON": "ec2"}
+
+    assert tasks_in(empty) is task_cluster_in(empty) is None
 
 
 @pytest.mark.parametrize("missing", [name for name in _ENVIRONMENT if name != "REDIS_ON"])
