@@ -45,11 +45,10 @@ class Ecs:
         self.cluster = self.variables["TASK_CLUSTER"]
         self.client = _client_of(cloud, "ecs", cloud.physical_ids["RedisControlFunction"])
         sqs, events = cloud.client("sqs"), cloud.client("events")
-        self._sqs, self._queue = sqs, sqs.create_queue(QueueName=f"events-{time.monotonic_ns()}")["QueueUrl"]
+        self._sqs, self._queue = sqs, sqs.create_queue(QueueName="events")["QueueUrl"]
         arn = sqs.get_queue_attributes(QueueUrl=self._queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-        rule = f"watch-{time.monotonic_ns()}"
-        events.put_rule(Name=rule, EventPattern=json.dumps({"source": ["aws.ecs"]}))
-        events.put_targets(Rule=rule, Targets=[{"Id": "queue", "Arn": arn}])
+        events.put_rule(Name="watch", EventPattern=json.dumps({"source": ["aws.ecs"]}))
+        events.put_targets(Rule="watch", Targets=[{"Id": "queue", "Arn": arn}])
         self._events: list[dict[str, Any]] = []
 
     def run(self, provider: str = "FARGATE_SPOT", **more: Any) -> dict[str, Any]:
@@ -97,9 +96,14 @@ def _client_of(cloud: LocalCloud, service: str, role: str) -> Any:
     return session.client(service, endpoint_url=cloud.endpoint_url)
 
 
+@pytest.fixture(scope="module")
+def watched(cloud: LocalCloud) -> Ecs:
+    return Ecs(cloud)
+
+
 @pytest.fixture
-def ecs(cloud: LocalCloud) -> Iterator[Ecs]:
-    ecs = Ecs(cloud)
+def ecs(watched: Ecs) -> Iterator[Ecs]:
+    ecs = watched
     yield ecs
     for task in ecs.client.list_tasks(cluster=ecs.cluster)["taskArns"]:
         ecs.stop(task)
@@ -245,3 +249,18 @@ def test_deletion_of_the_stack_ends_its_tasks_first(cloud: LocalCloud, ecs: Ecs)
     redis_tasks.end_tasks(client, {"Cluster": ecs.cluster, "Family": ecs.variables["TASK_DEFINITION"]})
 
     assert ecs.describe(task)["lastStatus"] == "STOPPED"
+
+
+def test_control_plane_boots_and_stops_a_node_as_a_task(cloud: LocalCloud, ecs: Ecs) -> None:
+    def phase() -> tuple[str, str]:
+        found = cloud.invoke("RedisControlFunction", {"op": "ping", "node": "node-1"})
+        return found["phase"], found["instance"]
+
+    cloud.invoke("RedisControlFunction", {"op": "hold", "node": "node-1", "for_s": 600})
+    until(lambda: phase() == ("running", "running"))
+    (task,) = ecs.client.list_tasks(cluster=ecs.cluster, desiredStatus="RUNNING")["taskArns"]
+
+    cloud.invoke("RedisControlFunction", {"op": "release", "node": "node-1"})
+
+    until(lambda: phase() == ("stopped", "stopped"))
+    assert ecs.await_status(task, "STOPPED")["stopCode"] == "UserInitiated"

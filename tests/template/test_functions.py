@@ -83,6 +83,7 @@ VALUES = {
     "POLICY": "hazard",
     "HIT_VALUE_USD_PER_MILLION": "10",
     "REDIS_INSTANCE_TYPE": "t4g.micro",
+    "REDIS_ON": "fargate-spot",
     "POLICY_RATE": "9",
     "POLICY_SENSITIVITY": "4",
     "POLICY_OVERRIDES": "",
@@ -190,7 +191,7 @@ def test_every_function_of_a_stack_without_a_tier_accepts_what_is_empty_then(
 
     for name in SETTINGS.keys() & resources.keys():
         given = resources[name]["Properties"]["Environment"]["Variables"]
-        empty = {variable: "" for variable, value in given.items() if value == ""}
+        empty = {variable: "" for variable, value in given.items() if value == ""} | {"REDIS_ON": "ec2"}
         SETTINGS[name].read(environment_of(template, template["Resources"][name]["Properties"]) | empty)
 
 

@@ -1,6 +1,6 @@
 """Tasks started by RunTask, run as local processes. moto has the tasks' records, a runner drives their states.
 
-A task gets a loopback address of its own. A server behind it has no TLS, because Redis wheels are built without: a front
+A task gets a loopback address of its own. Its server has no TLS, because Redis wheels are built without it, so a front
 terminates TLS on the task's port.
 """
 
