@@ -304,3 +304,12 @@ def test_name_of_a_key_cannot_speak_to_the_terminal() -> None:
     text = explanation_text(replace(explanation(), key="a\x1b[2Jb"))
 
     assert text.startswith("key         a\\x1b[2Jb\n")
+
+
+def test_a_nodes_task_and_the_trouble_with_it_are_named() -> None:
+    refused = replace(explanation(), node_phase="running", node_task="fargate", node_notice="fargate-spot: no capacity")
+
+    lines = explanation_text(refused).splitlines()
+
+    assert "node        node-1, running on fargate" in lines
+    assert "            its newest trouble: fargate-spot: no capacity" in lines
