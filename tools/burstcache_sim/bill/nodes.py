@@ -14,6 +14,7 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.node_kinds import EC2_GIB, FARGATE_SIZES, MAX_NODES, node_kind
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.cache_losses import CacheLosses, losses_of
 from burstcache_sim.bill.demand import BYTES_PER_KB
 from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.bill.market import VOLUME_GB, Market, Quote
@@ -68,9 +69,9 @@ class NodeGroup:
         """The group's name in a bill."""
         return self.type_ if self.count == 1 else f"{self.count} {self.type_}"
 
-    def misses(self, market: Market) -> Fraction:
+    def misses(self, market: Market, losses: CacheLosses | None = None) -> Fraction:
         """Return the misses in the market's period."""
-        return market.lru_misses(self.each_bytes, largest_bytes=LARGEST_VALUE_BYTES, nodes=self.count)
+        return market.lru_misses(self.each_bytes, largest_bytes=LARGEST_VALUE_BYTES, nodes=self.count, losses=losses)
 
     @property
     def largest_bytes(self) -> int:
@@ -264,7 +265,7 @@ def fargate(prefix: str, note: str) -> Callable[[Market, str], Quote]:
             f"{prefix}:{variant}",
             (f"+{prefix}-vcpu:arm", count * vcpu * market.hours, f"{tasks}, processor"),
             (f"+{prefix}-memory:arm", count * gb * market.hours, f"{tasks}, memory"),
-            misses=nodes.misses(market),
+            misses=nodes.misses(market, losses_of(market.setup, f"{prefix}:{size}")),
             note=note if count == 1 else f"{note}; {_SHARED}",
             largest_bytes=nodes.largest_bytes,
         )
