@@ -23,7 +23,7 @@ def describe(instance: str) -> dict[str, Any]:
 
 def own_volume() -> str:
     """Return the volume in this instance's tag, which CloudFormation keeps up to date."""
-    return next(tag["Value"] for tag in describe(OWN)["Tags"] if tag["Key"] == "burstcache-state-volume")
+    return str({tag["Key"]: tag["Value"] for tag in describe(OWN)["Tags"]}["burstcache-state-volume"])
 
 
 def attach(volume: str) -> str:
@@ -55,7 +55,7 @@ def mount(device: str) -> None:
     if run("mountpoint", "-q", POINT) == 0:
         return
     if is_empty(device):
-        subprocess.run(["mkfs.ext4", "-q", device], check=True)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", device], check=True)
     os.makedirs(POINT, 0o755, exist_ok=True)
     subprocess.run(["mount", "-o", "noatime,nodev,nosuid,noexec", device, POINT], check=True)
     subprocess.run(["resize2fs", device], check=True)  # a larger type of instance has a larger volume

@@ -15,7 +15,7 @@ from pathlib import Path
 _PROGRAMS = {"rdb": "program", "aof": "volume"}  # persistence → the program's name among the stack's parameters
 _COMMANDS = {
     "blkid": 'test -s "$2" || exit 2',
-    "mkfs.ext4": 'mkdir "$2.files" && echo formatted > "$2"',
+    "mkfs.ext4": 'mkdir "$4.files" && echo formatted > "$4"',
     "mount": 'rmdir "$4" && ln -s "$3.files" "$4"',
     "mountpoint": 'test -L "$2"',
     "resize2fs": "true",
