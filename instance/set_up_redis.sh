@@ -117,6 +117,8 @@ ExecStop=-+/usr/bin/timeout 80 /bin/sh -c '[ -z "$$MAINPID" ] || until $$STATE_P
 DROP_IN
 fi
 if [ "$persistence" = aof ]; then
+  dnf install -y e2fsprogs  # mkfs.ext4
+  dnf clean all
   echo vm.overcommit_memory=1 > /etc/sysctl.d/burstcache.conf  # else a large database cannot fork to rewrite its log
   cat > /etc/burstcache-volume.env <<ENVIRONMENT
 STATE_INSTANCE=$(metadata instance-id)

@@ -29,7 +29,8 @@ SECRETS = {
     "state/volume": "#!/usr/bin/python3",
 }
 _STAND_INS = {
-    "dnf": 'test "$1" = clean || test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
+    "dnf": 'test "$1" = clean || test "$*" = "install -y e2fsprogs" ||'
+    ' test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
     "burstcache-secret": 'cat "$MACHINE/secrets/$1/$2"',
     "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo "$NODE" ;;'
     ' *burstcache-state) test "$PERSISTENCE" || exit 22; echo "$PERSISTENCE" ;; *) echo token ;; esac',
