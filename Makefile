@@ -14,7 +14,8 @@ CLIENTS := tests/clients
 CLIENTS_LOCK := $(CLIENTS)/requirements.lock
 CLIENTS_VENV := .venv-clients
 CLIENTS_BUILT := build/clients
-SAM = SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(SAM_VENV)/bin:$$PATH" sam
+SAM_PATH = SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(SAM_VENV)/bin:$$PATH"
+SAM = $(SAM_PATH) sam
 # The first of these that is a Python of 3.11 or newer; looked for only when .venv is made.
 PYTHON = $(shell for python in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	$$python $(IS_PYTHON) 2>/dev/null && echo $$python && break; done)
@@ -225,14 +226,14 @@ CHOSEN = $(if $(STACK),--stack-name "$(STACK)") $(if $(REGION),--region "$(REGIO
 define SAM_DEPLOY
 	$(MAKE) --no-print-directory $(SAM_VENV)/.sam-$(SAM_VERSION)
 	$(SAM) build --config-env $(CONFIG_ENV)
-	$(SAM) deploy --config-env $(CONFIG_ENV) $(CHOSEN)
+	$(SAM_PATH) $(BIN)/burstcache deploy --config-env $(CONFIG_ENV) $(CHOSEN) $(if $(LOSE_STATE),--lose-state)
 endef
 
 deploy: setup ## deploy: ask what matters, with its price, write it to samconfig.toml and deploy; CONFIG_ENV=prod, STACK=, REGION=, PROFILE=NAME
 	$(BIN)/burstcache config --config-env $(CONFIG_ENV) $(CHOSEN)
 	$(SAM_DEPLOY)
 
-upgrade: setup ## deploy: deploy this version with the answers that samconfig.toml has; options as deploy
+upgrade: setup ## deploy: deploy this version with the answers that samconfig.toml has; options as deploy, LOSE_STATE=1 if databases may lose their state
 	$(BIN)/burstcache config --check --config-env $(CONFIG_ENV) $(CHOSEN)
 	$(SAM_DEPLOY)
 

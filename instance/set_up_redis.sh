@@ -64,8 +64,10 @@ logfile ""
 CONFIG
 users_of_$kind >> /etc/$service/burstcache.conf
 if [ $kind = state ]; then
+  folder=/var/lib/$service
+  [ "$persistence" != aof ] || folder=/var/lib/$service/volume/redis  # absent unless the volume is mounted
   cat >> /etc/$service/burstcache.conf <<CONFIG
-dir /var/lib/$service
+dir $folder
 appendonly $([ "$persistence" = aof ] && echo yes || echo no)
 appendfsync everysec
 unixsocket /var/lib/$service/state.sock
@@ -114,6 +116,33 @@ ExecStop=
 ExecStop=-+/usr/bin/timeout 80 /bin/sh -c '[ -z "$$MAINPID" ] || until $$STATE_PROGRAM save last; do sleep 5; done'
 DROP_IN
 fi
+if [ "$persistence" = aof ]; then
+  dnf install -y e2fsprogs  # mkfs.ext4
+  dnf clean all
+  echo vm.overcommit_memory=1 > /etc/sysctl.d/burstcache.conf  # else a large database cannot fork to rewrite its log
+  cat > /etc/burstcache-volume.env <<ENVIRONMENT
+STATE_INSTANCE=$(metadata instance-id)
+STATE_POINT=/var/lib/$service/volume
+ENVIRONMENT
+  burstcache-secret state volume > /usr/local/sbin/burstcache-volume
+  chmod 755 /usr/local/sbin/burstcache-volume
+  cat > /etc/systemd/system/$service.service.d/state.conf <<DROP_IN
+[Unit]
+After=var-lib-$service-volume.mount
+[Service]
+EnvironmentFile=/etc/burstcache-node.env
+EnvironmentFile=/etc/burstcache-node-name.env
+EnvironmentFile=/etc/burstcache-volume.env
+TimeoutStartSec=infinity
+ExecStartPre=+/usr/local/sbin/burstcache-volume
+DROP_IN
+fi
 systemctl daemon-reload
-systemctl enable --now $service
+if [ "$persistence" = aof ]; then
+  systemctl enable $service
+  # The first boot ends soon, without Redis: during an update the former instance may still use the volume.
+  [ -e /run/burstcache-first-boot ] || systemctl start --no-block $service
+else
+  systemctl enable --now $service
+fi
 touch /var/lib/redis-is-set-up

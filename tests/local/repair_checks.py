@@ -438,6 +438,22 @@ def instances_pass_through_states(services: Services) -> None:
             agent.stop()
 
 
+def volumes_have_tags_and_one_instance(services: Services) -> None:
+    ec2, tags = services.client("ec2"), [{"Key": "owner", "Value": "me"}]
+    properties = {"Size": 1, "AvailabilityZone": f"{services.region}a", "Tags": tags}
+    body = {"Resources": {"Volume": {"Type": "AWS::EC2::Volume", "Properties": properties}}}
+    services.client("cloudformation").create_stack(StackName="volume", TemplateBody=json.dumps(body))
+    (volume,) = ec2.describe_volumes(Filters=[{"Name": "size", "Values": ["1"]}])["Volumes"]
+    made = ec2.run_instances(ImageId="ami-12c6146b", InstanceType="t4g.nano", MinCount=2, MaxCount=2)["Instances"]
+    first, second = (each["InstanceId"] for each in made)
+    ec2.attach_volume(VolumeId=volume["VolumeId"], InstanceId=first, Device="/dev/sdf")
+
+    attached = partial(ec2.attach_volume, VolumeId=volume["VolumeId"], InstanceId=second, Device="/dev/sdf")
+
+    assert refusal(attached) == "VolumeInUse"
+    assert tags[0] in volume["Tags"]
+
+
 # ---- the run
 
 

@@ -26,9 +26,11 @@ SECRETS = {
     "state/holder": PASSWORDS["holder"],
     "state/keeper": PASSWORDS["keeper"],
     "state/program": "#!/usr/bin/python3",
+    "state/volume": "#!/usr/bin/python3",
 }
 _STAND_INS = {
-    "dnf": 'test "$1" = clean || test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
+    "dnf": 'test "$1" = clean || test "$*" = "install -y e2fsprogs" ||'
+    ' test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
     "burstcache-secret": 'cat "$MACHINE/secrets/$1/$2"',
     "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo "$NODE" ;;'
     ' *burstcache-state) test "$PERSISTENCE" || exit 22; echo "$PERSISTENCE" ;; *) echo token ;; esac',
@@ -47,7 +49,9 @@ def user_data(resources: dict[str, Any]) -> str:
     )
 
 
-def set_up(machine: Path, service: str, *, node: str = "node-3", persistence: str = "") -> None:
+def set_up(
+    machine: Path, service: str, *, node: str = "node-3", persistence: str = "", is_first_boot: bool = False
+) -> None:
     """Run the set-up twice, since an interrupted one is run again.
 
     Args:
@@ -55,16 +59,19 @@ def set_up(machine: Path, service: str, *, node: str = "node-3", persistence: st
         service: The only server package that can be installed.
         node: The name in the instance's tag. A database's begins with `state-`.
         persistence: Persistence of a database of state (none, rdb, aof). Empty: the instance cannot read it.
+        is_first_boot: Whether this is the instance's first boot.
 
     Raises:
         subprocess.CalledProcessError: The set-up failed.
     """
     folders = ("bin", "secrets/redis", "secrets/state", "usr/local/sbin", f"var/lib/{service}")
-    for folder in (*folders, f"etc/{service}", "etc/systemd/system", "etc/amazon/ssm", "etc/sysctl.d"):
+    for folder in (*folders, f"etc/{service}", "etc/systemd/system", "etc/amazon/ssm", "etc/sysctl.d", "run"):
         (machine / folder).mkdir(parents=True)
     (machine / f"etc/{service}/{service}.conf").write_text("port 6379\n")
     (machine / f"etc/{service}/{service}.conf").chmod(0o640)
     (machine / "etc/burstcache-node.env").touch()
+    if is_first_boot:
+        (machine / "run/burstcache-first-boot").touch()
     for name, secret in SECRETS.items():
         (machine / "secrets" / name).write_text(f"{secret}\n")
     for name, body in _STAND_INS.items():
@@ -85,7 +92,7 @@ def set_up(machine: Path, service: str, *, node: str = "node-3", persistence: st
 def _script(machine: Path) -> str:
     """Return the set-up script, with its paths moved into a folder."""
     script = (ROOT / "instance/set_up_redis.sh").read_text()
-    return re.sub(r"(?<![\w/])/(etc|usr/local|var)/", rf"{machine}/\1/", script)
+    return re.sub(r"(?<![\w/])/(etc|run/burstcache-first|usr/local|var)(?=[/-])", rf"{machine}/\1", script)
 
 
 @contextmanager

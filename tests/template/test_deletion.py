@@ -12,6 +12,7 @@ from support.deployed import deployed
 _HAVE_STATE = {
     "AWS::DynamoDB::Table",
     "AWS::EC2::Instance",
+    "AWS::EC2::Volume",
     "AWS::Logs::LogGroup",
     "AWS::S3::Bucket",
     "AWS::S3Express::DirectoryBucket",
@@ -21,6 +22,7 @@ _HAVE_STATE = {
     "Custom::RedisCertificate",
     "Custom::RelayCertificate",
 }
+_POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
 _BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
 
 
@@ -37,7 +39,9 @@ def test_all_that_has_state_says_what_becomes_of_it(resources: dict[str, dict[st
 def test_nothing_but_the_origin_and_snapshots_of_state_outlives_the_stack(resources: dict[str, dict[str, Any]]) -> None:
     kept = {name for name, part in resources.items() if part.get("DeletionPolicy", "Delete") != "Delete"}
 
-    assert kept == {"OriginBucket", "StateBucket"}
+    volumes = {f"StateVolume{number}" for number in range(1, 5)}
+    assert kept == {"OriginBucket", "StateBucket", *volumes}
+    assert {resources[name][policy] for name in volumes for policy in _POLICIES} == {"Snapshot"}
 
 
 @pytest.mark.parametrize("given", ["", _BOUNDARY])

@@ -63,6 +63,19 @@ def test_redis_control_may_let_ec2_open_the_volume_and_nothing_else(make: Callab
     assert starters["RedisControlFunctionRole"]["Resource"] == {"Ref": "KmsKeyArn"}
 
 
+def test_an_instance_may_have_ec2_open_the_volume_of_its_log(make: Callable[..., Resources], walk: Walk) -> None:
+    log = {"StateDatabases": "orders", "StatePersistence": "aof"}
+    resources = make(KmsKeyArn=_KEY, **log)
+
+    starters = users(resources, walk, "kms:CreateGrant")
+
+    assert starters.keys() == {"RedisControlFunctionRole", "StateInstancePolicy"}
+    assert starters["StateInstancePolicy"]["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": True}}
+    volume = resources["StateVolume1"]["Properties"]
+    assert (volume["Encrypted"], volume["KmsKeyId"]) == (True, {"Ref": "KmsKeyArn"})
+    assert "StateInstancePolicy" not in users(make(**log), walk, "kms:CreateGrant")
+
+
 def test_volumes_and_the_stacks_own_bucket_are_encrypted_with_the_key(make: Callable[..., Resources]) -> None:
     resources = make(KmsKeyArn=_KEY)
 

@@ -49,6 +49,7 @@ def test_the_template_has_the_text_of_every_program(resources: dict[str, Any]) -
         "burstcache_node.py": _heredoc(resources, "burstcache-node"),
         "burstcache_secret.py": _heredoc(resources, "burstcache-secret"),
         "burstcache_state.py": resources["StateProgram"]["Properties"]["Value"],
+        "burstcache_volume.py": resources["StateVolumeProgram"]["Properties"]["Value"],
         "pool_hub.py": _entry_point(resources["PoolHubTask"]),
         "redis_task.sh": _entry_point(resources["RedisTask"]),
         "relay.sh": _entry_point(resources["RelayTask"]),

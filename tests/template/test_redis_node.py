@@ -111,6 +111,7 @@ def test_redis_keeps_a_cache_and_nothing_on_disk(tmp_path: Path, service: str) -
 @pytest.mark.parametrize("persistence", ["none", "rdb", "aof"])
 def test_redis_of_a_database_of_state_evicts_nothing(tmp_path: Path, persistence: str) -> None:
     set_up(tmp_path, "valkey", node="state-orders", persistence=persistence)
+    (tmp_path / "var/lib/valkey/volume/redis").mkdir(parents=True)  # as on a mounted volume
 
     with (
         serving(tmp_path, "valkey") as port,
@@ -203,6 +204,42 @@ def test_user_data_is_shell(resources: dict[str, Any]) -> None:
     )
 
     assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_a_log_is_on_a_volume_that_is_mounted_before_its_server_starts(tmp_path: Path) -> None:
+    set_up(tmp_path, "valkey", node="state-orders", persistence="aof")
+
+    unit = (tmp_path / "etc/systemd/system/valkey.service.d/state.conf").read_text().splitlines()
+    environment = (tmp_path / "etc/burstcache-volume.env").read_text().splitlines()
+    program = tmp_path / "usr/local/sbin/burstcache-volume"
+    assert f"ExecStartPre=+{program}" in unit
+    assert "TimeoutStartSec=infinity" in unit  # an update's former instance may still have the volume
+    assert "After=var-lib-valkey-volume.mount" in unit  # unmounted only after the server's end
+    assert environment == ["STATE_INSTANCE=token", f"STATE_POINT={tmp_path}/var/lib/valkey/volume"]
+    assert program.stat().st_mode & 0o111
+
+
+@pytest.mark.slow
+def test_a_log_is_never_written_to_the_root_volume(tmp_path: Path) -> None:
+    set_up(tmp_path, "valkey", node="state-orders", persistence="aof")
+
+    with pytest.raises(AssertionError), serving(tmp_path, "valkey"):
+        pass
+
+    assert list((tmp_path / "var/lib/valkey").rglob("*")) == []
+
+
+def test_the_first_boot_of_a_database_with_a_log_leaves_the_volume_to_the_former_instance(
+    tmp_path: Path, resources: dict[str, Any]
+) -> None:
+    first, later = tmp_path / "first", tmp_path / "later"
+    set_up(first, "valkey", node="state-orders", persistence="aof", is_first_boot=True)
+    set_up(later, "valkey", node="state-orders", persistence="aof")
+
+    assert "start" not in (first / "systemctl.log").read_text().replace("restart", "").split()
+    assert "start --no-block valkey" in (later / "systemctl.log").read_text().splitlines()
+    mark, start = "touch /run/burstcache-first-boot\n", "systemctl start set-up-redis"
+    assert 0 < user_data(resources).index(mark) < user_data(resources).index(start)
 
 
 def test_a_database_of_state_is_restored_before_its_server_starts_and_saved_before_it_ends(tmp_path: Path) -> None:

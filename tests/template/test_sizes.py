@@ -148,6 +148,14 @@ def test_the_program_of_a_database_fits_into_a_parameter(resources: dict[str, An
     assert "{{" not in program["Value"]  # Systems Manager takes it for the name of another parameter
 
 
+def test_the_program_of_a_volume_fits_into_a_parameter_that_costs_nothing(resources: dict[str, Any]) -> None:
+    program = resources["StateVolumeProgram"]["Properties"]
+
+    assert "Tier" not in program
+    assert len(program["Value"].encode()) <= 4 * 1024
+    assert "{{" not in program["Value"]
+
+
 @pytest.mark.parametrize("are_tasks", [False, True])
 def test_the_environment_of_a_function_fits_into_what_lambda_takes(
     template: dict[str, Any], functions: dict[str, Any], are_tasks: bool, monkeypatch: pytest.MonkeyPatch

@@ -92,7 +92,7 @@ def test_an_environment_without_pip_is_made_anew(tmp_path: Path) -> None:
 def test_a_deployment_takes_build_and_deploy_from_the_same_environment_of_the_file() -> None:
     recipe = MAKEFILE.partition("define SAM_DEPLOY\n")[2].partition("endef")[0]
 
-    calls = [line for line in recipe.splitlines() if line.startswith("\t$(SAM) ")]
+    calls = [line for line in recipe.splitlines() if line.startswith(("\t$(SAM) ", "\t$(SAM_PATH) "))]
 
     assert len(calls) == 2
     assert all("--config-env $(CONFIG_ENV)" in call for call in calls)

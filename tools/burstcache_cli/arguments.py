@@ -43,6 +43,12 @@ def config(parser: argparse.ArgumentParser) -> None:
     deployment(parser)
 
 
+def deploy(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `deploy`."""
+    parser.add_argument("--lose-state", action="store_true", help="go on even if databases lose their state")
+    deployment(parser)
+
+
 def delete(parser: argparse.ArgumentParser) -> None:
     """Add the options of `delete`."""
     parser.add_argument(

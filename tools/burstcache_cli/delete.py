@@ -12,7 +12,7 @@ from burstcache.core.errors import BurstcacheError, InvalidSettingError, Service
 from burstcache_cli.account import account_of
 from burstcache_cli.operate import begin_pause
 from burstcache_cli.samconfig import read_samconfig
-from burstcache_cli.stack import Stack, absent_stack
+from burstcache_cli.stack import Stack, absent_stack, failed_resources
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import count_text, wrapped_text
 
@@ -52,6 +52,8 @@ def delete(args: argparse.Namespace) -> ExitCode:
             "Will be deleted: functions, table, nodes with the state on their volumes, network, logs, passwords."
         )
     )
+    for volume in (each.physical_id for each in stack.resources if each.type == "AWS::EC2::Volume"):
+        print(wrapped_text(f"Will be deleted, after a snapshot that stays: volume {volume}."))
     for bucket in buckets:
         print(
             wrapped_text(
@@ -124,19 +126,8 @@ def _delete_stack(stack: Stack) -> None:
     try:
         cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack.name, WaiterConfig=_WAIT)
     except WaiterError as error:
-        failures = "; ".join(dict.fromkeys(_failures(cloudformation, stack.name))) or str(error)
+        failures = "; ".join(dict.fromkeys(failed_resources(cloudformation, stack.name, "DELETE"))) or str(error)
         raise NotDeletedError(f"{stack.name} is not deleted: {failures}. Fix that and delete again") from error
-
-
-def _failures(cloudformation: Any, name: str) -> Iterator[str]:
-    """Yield the resources that the latest deletion could not delete, with reasons. Events are newest first."""
-    for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=name):
-        for each in page["StackEvents"]:
-            is_stack = each["ResourceType"] == "AWS::CloudFormation::Stack"
-            if is_stack and each["ResourceStatus"] == "DELETE_IN_PROGRESS":
-                return
-            if not is_stack and each["ResourceStatus"] == "DELETE_FAILED":
-                yield f"{each['LogicalResourceId']}: {each.get('ResourceStatusReason', 'no reason was given')}"
 
 
 def _delete_bucket(s3: Any, bucket: str) -> None:

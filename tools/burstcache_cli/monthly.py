@@ -91,6 +91,9 @@ def _items(
             yield Item("volumes of nodes and databases", prices.month("ebs-gp3", _volume_gb(properties, conditions)))
             if name.startswith("RedisInstance") and int(name[-1]) <= int(values["RedisAlwaysOnNodes"]):
                 yield Item("nodes that never stop", prices.month(f"ec2:{values['RedisInstanceType']}"))
+        case "AWS::EC2::Volume":
+            size_gb = int(conditions.value(properties["Size"]))
+            yield Item("volumes of nodes and databases", prices.month("ebs-gp3", size_gb))
         case "AWS::CloudWatch::Alarm":
             metrics = properties.get("Metrics", [{"MetricStat": {}}])
             yield Item("alarms", prices.month("alarm-metric", sum("MetricStat" in metric for metric in metrics)))

@@ -46,7 +46,7 @@ SECTIONS = {
     "decide": ("advise", "sim"),
     "use": ("gateway",),
     "try": ("local", "replay"),
-    "deploy": ("config", "doctor", "delete"),
+    "deploy": ("config", "deploy", "doctor", "delete"),
     "watch": ("dashboard", "keys", "explain", "watch", "routes", "pool"),
     "operate": ("purge", "pause", "resume", "redis", "lambda"),
     "measure": ("research",),
@@ -129,6 +129,12 @@ COMMANDS = (
         "ask for the main parameters with prices; write samconfig.toml",
         f"{_OWN}:config",
         "burstcache_cli.config:config",
+    ),
+    Command(
+        "deploy",
+        "make a change set with SAM CLI; execute it unless state is lost",
+        f"{_OWN}:deploy",
+        "burstcache_cli.deploy:deploy",
     ),
     Command(
         "delete",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -202,6 +202,23 @@ def absent_stack(stack: Stack) -> bool:
         return bool(stack.version[-1] == "DELETE_COMPLETE")
     except InvalidSettingError:
         return True
+
+
+def failed_resources(cloudformation: Any, name: str, verb: str) -> Iterator[str]:
+    """Yield the resources on which a stack's latest operation failed, with reasons. Events are newest first.
+
+    Args:
+        cloudformation: A client.
+        name: The stack.
+        verb: The operation: CREATE, UPDATE or DELETE.
+    """
+    for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=name):
+        for each in page["StackEvents"]:
+            is_stack = each["ResourceType"] == "AWS::CloudFormation::Stack"
+            if is_stack and each["ResourceStatus"] == f"{verb}_IN_PROGRESS":
+                return
+            if not is_stack and each["ResourceStatus"] in (f"{verb}_FAILED", "CREATE_FAILED"):
+                yield f"{each['LogicalResourceId']}: {each.get('ResourceStatusReason', 'no reason was given')}"
 
 
 def head_of(stack: Stack, key: str) -> ObjectHead:

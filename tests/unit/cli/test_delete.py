@@ -18,7 +18,7 @@ from moto.s3 import models
 
 from burstcache_cli import delete
 from burstcache_cli.cli import main
-from burstcache_cli.stack import Stack
+from burstcache_cli.stack import Stack, failed_resources
 from support.stack_in_moto import REGION, TEMPLATE, Aws
 
 _BUCKET = "mine-kept"
@@ -187,7 +187,7 @@ def test_only_failures_of_the_newest_deletion_are_reported() -> None:
     with Stubber(client) as stubber:
         stubber.add_response("describe_stack_events", {"StackEvents": events})
 
-        assert list(delete._failures(client, "mine")) == ["Vpc: has dependencies"]
+        assert list(failed_resources(client, "mine", "DELETE")) == ["Vpc: has dependencies"]
 
 
 def test_nothing_starts_any_more_when_cloudformation_is_asked(

@@ -169,15 +169,16 @@ class Guard:
 
         return started
 
-    def _tags(self, instance_id: str) -> Mapping[str, str]:
-        from moto.ec2.exceptions import InvalidInstanceIdError
+    def _tags(self, id_: str) -> Mapping[str, str]:
+        from moto.ec2.exceptions import InvalidInstanceIdError, InvalidVolumeIdError
         from moto.ec2.models import ec2_backends
 
+        backend = ec2_backends[ACCOUNT][self._region]
         try:
-            instance = ec2_backends[ACCOUNT][self._region].get_instance(instance_id)
-        except InvalidInstanceIdError:
+            resource = backend.get_volume(id_) if id_.startswith("vol-") else backend.get_instance(id_)
+        except (InvalidInstanceIdError, InvalidVolumeIdError):
             return {}
-        return {tag["key"]: tag["value"] for tag in instance.get_tags()}
+        return {tag["key"]: tag["value"] for tag in resource.get_tags()}
 
     def _roles(self, definition: str) -> list[str]:
         """Return the ARNs of the roles that a task definition passes to ECS."""

@@ -135,13 +135,24 @@ def _ec2(operation: str, parameters: Parameters, place: Place) -> Iterable[Need]
     if operation.startswith("Describe"):
         yield Need(f"ec2:{operation}")
         return
+    if operation in ("AttachVolume", "DetachVolume"):
+        for kind, id_ in (("instance", parameters["InstanceId"]), ("volume", parameters["VolumeId"])):
+            tags = {f"aws:ResourceTag/{name}": (value,) for name, value in place.tags(id_).items()}
+            yield Need(f"ec2:{operation}", place.arn("ec2", f"{kind}/{id_}"), tags)
+        if operation == "AttachVolume" and (kms_key := place.key(parameters["VolumeId"])):
+            yield _grant_to_ec2(kms_key, place)
+        return
     for instance in parameters["InstanceIds"]:
         tags = {f"aws:ResourceTag/{name}": (value,) for name, value in place.tags(instance).items()}
         yield Need(f"ec2:{operation}", place.arn("ec2", f"instance/{instance}"), tags)
         # On AWS, EC2 accepts the call even without this permission, but the instance stops immediately.
         if operation == "StartInstances" and (kms_key := place.key(instance)):
-            via = f"ec2.{place.region}.amazonaws.com"
-            yield Need("kms:CreateGrant", kms_key, {"kms:GrantIsForAWSResource": ("true",), "kms:ViaService": (via,)})
+            yield _grant_to_ec2(kms_key, place)
+
+
+def _grant_to_ec2(kms_key: str, place: Place) -> Need:
+    via = f"ec2.{place.region}.amazonaws.com"
+    return Need("kms:CreateGrant", kms_key, {"kms:GrantIsForAWSResource": ("true",), "kms:ViaService": (via,)})
 
 
 def _ecs(operation: str, parameters: Parameters, place: Place) -> Iterable[Need]:

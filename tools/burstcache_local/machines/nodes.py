@@ -111,10 +111,10 @@ class NodeAgent:
         if volume:
             command += volume.server_options()
             volume.boot()
-            if volume.is_saved:
+            if volume.program:
                 secret = partial(_secret, instance, self._services, "state")
-                volume.install(secret("program"), keeper_password=secret("keeper"))
-            while volume.is_saved and self._run(instance, volume, "restore") not in (0, None):
+                volume.install(secret(volume.program), keeper_password=secret("keeper"))
+            while volume.program and self._prepare(instance, volume) not in (0, None):
                 self._closing.wait(_RESTART_S)
         while process := self._launch(instance, "redis-server", command, {}):
             _await_listener(instance.private_ip, port, process)
@@ -179,9 +179,9 @@ class NodeAgent:
             self._volumes[instance.id] = StateVolume(instance.id, tags, self._logs)
         return self._volumes[instance.id]
 
-    def _run(self, instance: Any, volume: StateVolume, *arguments: str) -> int | None:
-        """Run the program that restores and saves. Return the exit status, or None if the instance is stopping."""
-        process = self._launch(instance, f"state {arguments[0]}", volume.command(*arguments), self._variables(instance))
+    def _prepare(self, instance: Any, volume: StateVolume) -> int | None:
+        """Prepare the volume for the server. Return the exit status, or None if the instance is stopping."""
+        process = self._launch(instance, "prepare state", volume.preparation, self._variables(instance))
         return process.wait() if process else None
 
     def _launch(
@@ -205,7 +205,7 @@ class NodeAgent:
 
     def _halt(self, instance: Any, final: str) -> None:
         """Drain the server or save its state. Then stop the server and enter the final state."""
-        for program in ("announce", "state restore"):
+        for program in ("announce", "prepare state"):
             self._end(instance, program)
         if (instance.id, "redis-server") in self._processes:
             volume = self._volume(instance)

@@ -15,7 +15,11 @@ _CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "s
 
 
 def set_state(instance: Any, name: str) -> None:
-    """Set the state of an instance."""
+    """Set the state of an instance. A terminated instance loses its volumes."""
+    if name == "terminated":
+        for volume in instance.ec2_backend.volumes.values():
+            if volume.attachment and volume.attachment.instance is instance:
+                volume.attachment = None
     instance._state.name, instance._state.code = name, _CODES[name]
 
 
@@ -51,6 +55,31 @@ def instances_pass_through_states() -> None:
     _pass_through(Instance, "start", "pending", refused_in={"stopping", "shutting-down", "terminated"})
     _pass_through(Instance, "stop", "stopping", refused_in={"pending", "shutting-down", "terminated"})
     _pass_through(Instance, "terminate", "shutting-down", refused_in=set())
+
+
+@repair
+def volumes_have_tags_and_one_instance() -> None:
+    """Add tags and keys of a stack's volumes, which moto ignores. moto attaches a volume to any number of instances."""
+    from moto.ec2.exceptions import EC2ClientError
+    from moto.ec2.models.elastic_block_store import EBSBackend, Volume
+
+    make, attach = Volume.create_from_cloudformation_json, EBSBackend.attach_volume
+
+    def create(cls: Any, resource_name: str, cloudformation_json: Any, *args: Any, **kwargs: Any) -> Any:
+        volume = make(resource_name, cloudformation_json, *args, **kwargs)
+        properties = cloudformation_json["Properties"]
+        volume.kms_key_id = properties.get("KmsKeyId")
+        for tag in properties.get("Tags", []):
+            volume.add_tag(tag["Key"], tag["Value"])
+        return volume
+
+    def attach_volume(self: Any, volume_id: str, *args: Any, **kwargs: Any) -> Any:
+        if self.get_volume(volume_id).attachment:
+            raise EC2ClientError("VolumeInUse", f"{volume_id} is already attached to an instance")
+        return attach(self, volume_id, *args, **kwargs)
+
+    Volume.create_from_cloudformation_json = classmethod(create)
+    EBSBackend.attach_volume = attach_volume
 
 
 def _pass_through(model: Any, name: str, transient: str, *, refused_in: set[str]) -> None:
