@@ -123,7 +123,7 @@ def _unquoted(program: str) -> str:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ({"RedisNodeCount": "0", "RedisOn": "fargate"}, "need RedisNodeCount 1 or more"),
+        ({**_TASKS, "RedisNodeCount": "0"}, "need RedisNodeCount 1 or more"),
         ({"RedisOn": "fargate", "VpcId": "vpc-1", "SubnetIds": "subnet-1", "Relay": "none"}, "and RedisOn ec2"),
         (
             {
