@@ -64,6 +64,7 @@ SHORT = {
     "large_files": Short("--small --programs pandas pyarrow ranges --systems bare memory disk"),
     "load": Short("--seconds 0.2"),
     "log_reading": Short("--lines 2000 --keys 100 --files 4"),
+    "node_kinds": Short("--only one-timers"),
     "picture": Short(_IMAGE),
     "policy_cost": Short("--seeds 1"),
     "pool": Short("--rounds 2"),

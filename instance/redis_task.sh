@@ -40,7 +40,7 @@ user reader on #$(digest_of "$REDIS_READER_PASSWORD") resetchannels \
 +ping +eval +evalsha +hget +hmget +hstrlen +hset +hdel +get +getrange +set +del +expire +lpush +lpushx +ltrim
 user control on #$(digest_of "$REDIS_CONTROL_PASSWORD") resetchannels &attended \
 ~object:* ~recent:* ~load:* ~hits ~left-out +publish \
-+ping +eval +evalsha +hset +hdel +get +set +exists +expire +del +unlink +lrange +ltrim +rpush +config|get
++ping +eval +evalsha +hset +hdel +get +set +exists +expire +del +unlink +lrange +ltrim +rpush +config|get +info
 CONFIG
 [ "$port" != 0 ] || tls >> "$dir/redis.conf"
 unset REDIS_READER_PASSWORD REDIS_CONTROL_PASSWORD REDIS_TLS_PEM

@@ -31,7 +31,7 @@ users_of_redis() {
 user reader on #$reader ~object:* ~recent:* ~load:* ~hits ~left-out ~result:* \
   +ping +eval +evalsha +hget +hmget +hstrlen +hset +hdel +get +getrange +set +del +expire +lpush +lpushx +ltrim
 user control on #$control ~object:* ~recent:* ~load:* ~hits ~left-out \
-  +ping +eval +evalsha +hset +hdel +get +set +exists +expire +del +unlink +lrange +ltrim +rpush +config|get
+  +ping +eval +evalsha +hset +hdel +get +set +exists +expire +del +unlink +lrange +ltrim +rpush +config|get +info
 USERS
 }
 users_of_state() {

@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 
+from burstcache.core.node_kinds import NODE_KINDS, NodeKind
 from chaos.code import code_of
 from consistency.bounds import Violation, violations
 from consistency.history import Event, Operation, overlapping, write_events, write_history
@@ -61,7 +62,9 @@ def main(arguments: Sequence[str]) -> int:
             break
         if any(piece["piece"] == number for piece in pieces):
             continue
-        piece, problem = run_piece(number, options.each, options.folder, options.checker, options.only_ill)
+        piece, problem = run_piece(
+            number, options.each, options.folder, options.checker, options.only_ill, options.redis_on
+        )
         print(json.dumps(piece), flush=True)
         if problem:
             print(problem)
@@ -97,12 +100,12 @@ def states() -> Iterator[str]:
 
 
 def run_piece(
-    number: int, operations: int, folder: Path, checker: Path | None, only_ill: str = ""
+    number: int, operations: int, folder: Path, checker: Path | None, only_ill: str = "", redis_on: NodeKind = "ec2"
 ) -> tuple[dict[str, object], str]:
     """Record a history and check it; return its summary, and its problem or an empty text."""
     setting = SETTINGS[number % len(SETTINGS)]
     faulthandler.dump_traceback_later(_HANGS_AFTER_S, exit=True)
-    history, passed, events = record(setting, seed=number, operations=operations, only_ill=only_ill)
+    history, passed, events = record(setting, seed=number, operations=operations, only_ill=only_ill, redis_on=redis_on)
     faulthandler.cancel_dump_traceback_later()
     reads = Counter(each.tier for each in history if each.kind == "read" and each.is_known)
     piece = {
@@ -133,7 +136,7 @@ def run_piece(
 
 
 def record(
-    setting: Setting, *, seed: int, operations: int, only_ill: str = ""
+    setting: Setting, *, seed: int, operations: int, only_ill: str = "", redis_on: NodeKind = "ec2"
 ) -> tuple[list[Operation], Counter[str], list[Event]]:
     """Return the history of a stack's clients, counts of entered states, and the stack's events."""
     with pytest.MonkeyPatch.context() as patch, mocked_aws():
@@ -144,6 +147,7 @@ def record(
             has_express=setting.has_express,
             has_faults=setting.has_faults,
             only_ill=only_ill,
+            redis_on=redis_on,
         )
         try:
             clients = Clients(stage, KEYS, operations=operations, way=setting.way)
@@ -231,6 +235,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--checker", type=Path, help="program that checks API writes (default: bounds only)")
     parser.add_argument("--first", type=int, default=0, help="number of the first piece, also its seed")
     parser.add_argument("--only-ill", choices=ILL, default="", help="the only part that fails (default: all parts)")
+    parser.add_argument(
+        "--redis-on", choices=NODE_KINDS, default="ec2", help="what the nodes run on (default: %(default)s)"
+    )
     parser.add_argument("--step", type=int, default=1, help="2: every other piece, for two parallel runs")
     return parser.parse_args(arguments)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import io
 import json
 import os
 import random
@@ -66,12 +65,6 @@ class _SlowS3:
                 self.faults["refused"] += 1
                 start_response("503 Slow Down", [("content-type", "application/xml")])
                 return [b"<Error><Code>SlowDown</Code></Error>"]
-            if length_bytes := int(environ.get("CONTENT_LENGTH") or 0):
-                body = environ["wsgi.input"].read(length_bytes)
-                if len(body) < length_bytes:  # moto would store what has come, and S3 stores nothing
-                    self.faults["cut short"] += 1
-                    raise ConnectionResetError
-                environ["wsgi.input"] = io.BytesIO(body)
             answer = application(environ, start_response)
             if 0.02 <= fault < 0.025:  # the write has taken effect, but its response is lost
                 self.faults["broken off"] += 1

@@ -14,7 +14,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -35,6 +35,7 @@ from burstcache.core.errors import BurstcacheError, FunctionFailedError, RedisDo
 from burstcache.core.express import express_rule
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.operations import FollowWrite
+from burstcache.core.node_kinds import NodeKind
 from burstcache.core.policies import LivePolicy
 from burstcache.core.prices import price_sheet
 from burstcache.core.rows import KeyRow, NodeRow
@@ -49,6 +50,7 @@ from consistency.programs import LARGE_ABOVE_BYTES, Program, open_disk, shrink
 from support.aws import session
 from support.express import URLS, make_copies
 from support.functions import STOP_S
+from support.memory_ecs import Task
 from support.memory_relay import MemoryListener, MemoryRelay
 from support.redis_in_process import ObjectsInProcess
 from support.roles import acting, check
@@ -71,6 +73,7 @@ _ORDERS = "orders"  # writers alone do not reach the relay
 _CACHE = "cache function"  # one is killed
 _TWINS = "twins"  # a person starts running executions again
 ILL = (_RELAY, _ORDERS, _CACHE, _TWINS)  # faults other than those of nodes
+_TASK = "task"  # AWS interrupts one
 _EC2 = "EC2"  # it refuses to start an instance
 _REFUSED_SHARE = 0.15  # of node boots
 _DIGEST_WRITES = ("announce", "mark_late", "remove_mark", "raise_fence", "show_key", "show_node", "remove_key")
@@ -163,6 +166,7 @@ class Stage(World):
         has_express: bool,
         has_faults: bool = False,
         only_ill: str = "",
+        redis_on: NodeKind = "ec2",
     ) -> None:
         """Start with an empty bucket and both nodes off.
 
@@ -173,6 +177,7 @@ class Stage(World):
             has_express: Whether readers copy objects to a directory bucket.
             has_faults: Whether faults are injected.
             only_ill: The only fault of `ILL` to inject; empty: all of them, and nodes.
+            redis_on: What the nodes run on. Tasks on Fargate are interrupted, too.
         """
         self._has_faults, self._only_ill = has_faults, only_ill
         self._ill: set[str] = set()
@@ -185,7 +190,9 @@ class Stage(World):
         patch.setattr("support.functions.BOOT_S", _BOOT_S)
         shrink(patch)
         self._folder = tempfile.mkdtemp()
-        super().__init__(patch, policy=policy, runs_machines=True, nodes=2)
+        super().__init__(patch, policy=policy, runs_machines=True, nodes=2, redis_on=redis_on)
+        if self.tasks is not None:
+            self.ecs.deliver = self._tell_of_task
         locks = SimpleNamespace(
             Lock=lambda: _Turns(self.clock), Thread=threading.Thread, main_thread=threading.main_thread
         )
@@ -225,7 +232,10 @@ class Stage(World):
         self.clients.s3.meta.events.register("after-call.s3.GetObject", self._stall, unique_id="stage stalls")
 
     def _make_store(self, node: RedisNode) -> RedisObjects:
-        return _SlowObjects(node, self.memories[node.name].client, self._taking, self._answers)
+        if node.is_task and not node.host:
+            return super()._make_store(node)
+        server = self.servers[node.host] if node.is_task else self.memories[node.name]
+        return _SlowObjects(node, server.client, self._taking, self._answers)
 
     def _register(self, client: Any) -> None:
         for moment in ("before-call", "after-call"):
@@ -259,10 +269,12 @@ class Stage(World):
         at_once: dict[str, Callable[[], object]] = {
             _CACHE: partial(self.kill_cache, which=slice(1)),
             _TWINS: self._start_twins,
+            _TASK: self._interrupt_task,
         }
+        also = [] if self.tasks is None else [_TASK] * 3
         while self._is_open:
             self.clock.sleep(self.draw.uniform(*_SOUND_S))
-            part = self.draw.choice([self._only_ill] if self._only_ill else [*ILL, *self.node_names])
+            part = self.draw.choice([self._only_ill] if self._only_ill else [*ILL, *self.node_names, *also])
             self._note(f"fault: {part}")
             if part in at_once:
                 at_once[part]()
@@ -343,6 +355,43 @@ class Stage(World):
         self.memories[node].kill()
         self.clock.sleep(STOP_S - _REDIS_ANSWERS_S)
         self.stopped(node)
+
+    def _interrupt_task(self) -> None:
+        """Give notice of a task's end, which comes soon."""
+        if running := [task for task in self.ecs.running() if task.shown["lastStatus"] == "RUNNING"]:
+            task = self.draw.choice(running)
+            self.ecs.interrupt(task)
+            self._task_ends(task)
+
+    def _task_boots(self, task: Task) -> None:
+        def boot() -> None:
+            self.clock.sleep(_BOOT_S)
+            if task.shown["desiredStatus"] == "RUNNING":
+                self.ecs.run(task)
+
+        self._lives.append(self.clock.start(boot))
+
+    def _task_ends(self, task: Task) -> None:
+        def end() -> None:
+            self.clock.sleep(_REDIS_ANSWERS_S)
+            self.servers[task.host].kill()
+            self.clock.sleep(STOP_S - _REDIS_ANSWERS_S)
+            self.ecs.end(task)
+
+        self._lives.append(self.clock.start(end))
+
+    def _tell_of_task(self, detail: dict[str, Any]) -> None:
+        """Deliver ECS's event at least once, now and then twice, and again if it fails."""
+
+        def follow() -> None:
+            for again_after_s in (60, 120, 0):  # as Lambda does
+                with suppress(BurstcacheError):
+                    self.task_changed(detail)
+                    return
+                self.clock.sleep(again_after_s)
+
+        for _ in range(1 + (self.draw.random() < 0.2)):
+            self._after_a_while(follow, most_s=_EVENT_S[1])
 
     def _clean_regularly(self) -> None:
         while self._is_open:

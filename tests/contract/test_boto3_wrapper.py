@@ -131,6 +131,24 @@ def test_a_body_on_its_way_into_the_cache_is_read_as_boto3s(plain: Any, known: d
         assert outcome(loading, _WHOLE, BUCKET, known, read) == outcome(plain, _WHOLE, BUCKET, known, read)
 
 
+def test_every_404_of_a_deleted_version_names_its_delete_marker(plain: Any) -> None:
+    bucket = f"{BUCKET}-with-versions"
+    plain.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+    plain.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    plain.put_object(Bucket=bucket, Key="key", Body=b"text")
+    plain.delete_object(Bucket=bucket, Key="key")
+
+    markers = []
+    with Client(bucket=bucket, s3=plain, freshness="immutable") as client:
+        wrapped = burstcache.wrap(plain, client=client)
+        for _ in range(3):
+            with pytest.raises(ClientError) as raised:
+                wrapped.head_object(Bucket=bucket, Key="key")
+            markers.append(raised.value.response["ResponseMetadata"]["HTTPHeaders"].get("x-amz-delete-marker"))
+
+    assert markers == ["true"] * 3
+
+
 def _of_the_object(seen: dict[str, Any]) -> dict[str, Any]:
     """Return the description of the object and the outcome of the call."""
     response = seen.get("response") or seen

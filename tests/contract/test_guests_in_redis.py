@@ -13,6 +13,7 @@ from burstcache.adapters.redis_objects import GUEST_S, LEASE_S, Hit, RedisObject
 from burstcache.core.errors import RedisDownError
 from burstcache.core.node_use import MAX_HITS
 from burstcache.web.entry import Entry
+from support.read_path import entry_of
 from support.redis_in_process import NO_SECRETS
 from support.servers import RedisServer
 from support.waiting import LIMIT_S
@@ -180,3 +181,21 @@ def test_what_is_no_entry_at_all_is_a_failure_of_the_node(objects: RedisObjects,
 
     with pytest.raises(RedisDownError):
         objects.read_guest(HASH, at_us=1, leases=True)
+
+
+def test_a_full_server_tells_its_evictions() -> None:
+    with RedisServer(options=("--maxmemory", "12mb", "--maxmemory-policy", "allkeys-lru")) as server:
+        objects = RedisObjects(
+            RedisNode("node-1", "i-1", "127.0.0.1", server.port), NO_SECRETS, RedisAccess(), timeout_s=LIMIT_S
+        )
+        empty = objects.memory_sample()
+        for number in range(40):  # 20 MB
+            objects.put(str(number), entry_of(bytes(500_000)), objects.take_lease(str(number)))
+        full = objects.memory_sample()
+        objects.close()
+
+    assert empty is not None
+    assert full is not None
+    assert (empty.limit_bytes, empty.evicted) == (12 << 20, 0)
+    assert empty.used_bytes < full.used_bytes <= 13 << 20
+    assert 15 < full.evicted < 90  # objects, and leases of those that are gone

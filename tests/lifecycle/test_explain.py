@@ -34,6 +34,8 @@ def rules_of(world: World, policy_name: str) -> StackRules:
         policy_name=policy_name,
         policy=world.policy,
         redis_nodes=tuple(RedisNode(name, "", "127.0.0.1", 6379) for name in world.node_names),
+        node_type="t4g.micro",
+        region="us-east-1",
         always_on_nodes=0,
         max_hot_keys=MAX_HOT_KEYS,
         has_relay=world.has_relay,

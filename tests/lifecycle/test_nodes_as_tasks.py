@@ -401,11 +401,13 @@ def test_the_janitor_makes_up_for_a_lost_event_of_an_interruption(world: World) 
     name = world.running("k")
     world.ecs.deliver = None
     world.ecs.interrupt(_task(world))
+    began_s = world.clock.monotonic_s()
 
     assert world.clean()["nodes"] == [NODE]
 
     assert world.outcome(name) == {"outcome": "node_lost"}
     assert world.node().phase == "stopped"
+    assert world.clock.monotonic_s() - began_s >= 5 + FORGOTTEN_S  # two looks, then until no reader asks the task
 
 
 def test_the_janitor_stops_a_task_whose_execution_died(world: World) -> None:
@@ -442,7 +444,8 @@ def test_the_janitor_spares_a_task_that_ecs_does_not_know_yet(world: World) -> N
 
 def test_the_janitor_keeps_a_running_task_from_ending_itself(world: World) -> None:
     world.running("k")
-    channel = world.redis.client.pubsub()
+    client: Any = world.redis.client
+    channel = client.pubsub()
     channel.subscribe(ATTENDED)
 
     world.clean()
@@ -450,6 +453,29 @@ def test_the_janitor_keeps_a_running_task_from_ending_itself(world: World) -> No
     kinds = [message["type"] for message in (channel.get_message() for _ in range(2)) if message]
     assert kinds == ["subscribe", "message"]
     assert world.node().attended_at_us == world.clock.now_us()
+
+
+def test_a_redis_that_does_not_answer_keeps_nothing_else_from_being_cleaned(world: World) -> None:
+    world.running("k")
+    world.redis.kill()
+
+    assert world.clean() == {"keys": [], "nodes": [], "paused": []}
+
+    assert world.node().phase == "running"  # its next check ends the run
+
+
+def test_an_always_on_node_that_found_no_capacity_boots_again_by_the_janitor(world: World) -> None:
+    world.control = replace(world.control, always_on=[NODE])
+    world.janitor = replace(world.janitor, always_on=[NODE])
+    world.ecs.full = {"FARGATE_SPOT", "FARGATE"}
+    world.joined("k")
+    with pytest.raises(NodeFailedError):
+        world.boot()
+    assert world.node_step("abandon_node") == {"phase": "stopped"}
+
+    world.clean()
+
+    assert world.node().phase == "booting"
 
 
 # whole lives

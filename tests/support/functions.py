@@ -64,12 +64,12 @@ from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
 from support.aws import BUCKET, REGION, TABLE, is_on, make_instance
 from support.machines import Machines
-from support.memory_ecs import CLUSTER, END_S, MemoryEcs, Task
+from support.memory_ecs import END_S, MemoryEcs, Task
 from support.memory_relay import MemoryRelay
 from support.metrics import METER
 from support.pool_members import PoolMembers
 from support.redis_in_process import NO_SECRETS, NodeRedis, ObjectsInProcess
-from support.roles import acting, check
+from support.roles import CLUSTER, FAMILY, acting, check
 
 NODE = "node-1"
 MAX_OBJECT_BYTES = 4 << 20
@@ -185,7 +185,7 @@ class Functions(Machines):
         self._nodes, self._store_of = nodes, NodeStores(tuple(nodes), self.nodes, self._make_store)
         self.instances = Instances(instance_ids((*nodes, *state_nodes)), aws.ec2)
         self.ecs = MemoryEcs(clock, deliver=self.task_changed)
-        place = TaskPlace(self.redis_on, CLUSTER, "node", ("subnet-1", "subnet-2"), ("sg-1",), "ENABLED")
+        place = TaskPlace(self.redis_on, CLUSTER, FAMILY, ("subnet-1", "subnet-2"), ("sg-1",), "ENABLED")
         self.tasks = None if is_ec2 else Tasks(place, self.ecs, clock)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb, clock), _Bus()
         self.pauses = PauseSwitch(TABLE, aws.dynamodb, clock)

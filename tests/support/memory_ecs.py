@@ -12,9 +12,8 @@ from botocore.exceptions import ClientError, ParamValidationError
 from botocore.validate import ParamValidator
 
 from burstcache.adapters.clock import Clock
-from support.roles import REGION
+from support.roles import CLUSTER, REGION, check
 
-CLUSTER = "nodes"
 NO_CAPACITY = "Capacity is unavailable at this time. Please try again later or in a different availability zone"
 END_S = 5.0  # between the request to stop a task and its end
 _ARN = f"arn:aws:ecs:{REGION}:123456789012:task/{CLUSTER}"
@@ -148,8 +147,9 @@ class MemoryEcs:
         return next((task for task in self.tasks if task.arn.endswith(name)), None)
 
     def _check(self, operation: str, asked: dict[str, Any]) -> None:
-        """Check a call's parameters as boto3 does, and note it."""
+        """Check a call's parameters as boto3 does and the caller's role, and note the call."""
         assert asked["cluster"] == CLUSTER
+        check("ecs", operation, asked)
         report = ParamValidator().validate(asked, _model().operation_model(operation).input_shape)
         if report.has_errors():
             raise ParamValidationError(report=report.generate_report())

@@ -9,6 +9,7 @@ import redis
 
 from burstcache.access import RedisAccess, RedisNode
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.core.node_memory import MemorySample
 
 NO_SECRETS: Any = None  # for a Redis without a password
 
@@ -43,12 +44,19 @@ class ObjectsInProcess(RedisObjects):
         super().__init__(node, NO_SECRETS, RedisAccess())
         self._in_process = client
         self.max_bytes = 0
+        self.sample: MemorySample | None = MemorySample(used_bytes=0, limit_bytes=0, evicted=0)
 
     def memory_bytes(self) -> int:
         """Return a limit that nothing enforces, as this Redis has no configuration."""
         with self._connected() as client:
             client.ping()
         return self.max_bytes
+
+    def memory_sample(self) -> MemorySample | None:
+        """Return the sample that a test has set, as this Redis evicts nothing."""
+        with self._connected() as client:
+            client.ping()
+        return self.sample
 
     def _connect(self) -> redis.Redis:
         return self._in_process

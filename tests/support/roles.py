@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 REGION: Final = "eu-central-1"
 TABLE, BUCKET, BUS = "table", "origin", "bus"
+CLUSTER, FAMILY = "nodes", "node"  # of tasks
 # Logical ids of functions by their names in worlds.
 FUNCTIONS = {
     "cache": "CacheFunction",
@@ -93,15 +95,15 @@ def _guard() -> Guard:
 
 @cache
 def _documents() -> dict[str, list[Mapping[str, Any]]]:
-    """Return the policies of functions and machines by logical id, in a stack with a relay."""
-    parameters = parameter_values(template()["Parameters"], {"Relay": "nlb"}) | {"AWS::Region": REGION}
-    conditions = Conditions(template(), parameters)
-    policies = {
-        name: conditions.resolve(resource["Properties"]["Policies"])
-        for name, resource in template()["Resources"].items()
-        if name in {*FUNCTIONS.values(), *MACHINES}
-    }
-    return {name: walk(documents, _resolved) for name, documents in policies.items()}
+    """Return the policies of functions and machines by logical id, in stacks with a relay, on EC2 and on Fargate."""
+    documents = defaultdict[str, list[Mapping[str, Any]]](list)
+    for kind in ("ec2", "fargate-spot"):
+        parameters = parameter_values(template()["Parameters"], {"Relay": "nlb", "RedisOn": kind})
+        conditions = Conditions(template(), parameters | {"AWS::Region": REGION})
+        for name in (*FUNCTIONS.values(), *MACHINES):
+            policies = conditions.resolve(template()["Resources"][name]["Properties"]["Policies"])
+            documents[name] += walk(policies, _resolved)
+    return documents
 
 
 def _resolved(value: Any) -> Any:
@@ -129,6 +131,10 @@ _NAMES = {
     "AWS::StackName": STACK,
     "CredentialsIssue": "1",
     "OriginPrefix": "",
+    "RelayCluster": CLUSTER,
+    "RelayCluster.Arn": _PLACE.arn("ecs", f"cluster/{CLUSTER}"),
+    "RedisTaskRole.Arn": f"arn:aws:iam::{ACCOUNT}:role/node",  # that pulls the image
+    "RedisTasks.Family": FAMILY,
     "CacheTable.Arn": _PLACE.arn("dynamodb", f"table/{TABLE}"),
     "EventBus.Arn": _PLACE.arn("events", f"event-bus/{BUS}"),
     "OriginBucket.Arn": f"arn:aws:s3:::{BUCKET}",

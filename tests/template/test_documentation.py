@@ -42,7 +42,7 @@ def _positionals(command: Command) -> list[str]:
     module, _, name = command.options.partition(":")
     parser = Parser()
     getattr(import_module(module), name)(parser)
-    shapes = {None: "{}", "?": "[{}]", "+": "{}…", "A...": "{}"}
+    shapes = {None: "{}", "?": "[{}]", "*": "[{}…]", "+": "{}…", "A...": "{}"}
     return [
         shapes[action.nargs].format(action.metavar)
         for action in parser._get_positional_actions()

@@ -18,6 +18,7 @@ from burstcache.queries.lives import KeyLife
 from burstcache.queries.slices import SliceTiers
 from burstcache.queries.system import System
 from burstcache.queries.transitions import Blocker, Reason, Rule, StackRules, To, Transition
+from burstcache_cli.memory_text import memory_lines
 from burstcache_cli.slices_text import slices_lines
 from burstcache_cli.stack import Stack, head_of, stack_of
 from burstcache_terminal.exit_codes import ExitCode
@@ -141,6 +142,11 @@ def explanation_text(explanation: Explanation, *, is_wrapped: bool = True) -> st
         ("What would move it", _all_transition_lines(explanation)),
         ("Cost so far", chain(map(_cost_line, explanation.costs), _ended_lines(explanation.ended))),
         ("A month at the present rate", _month_lines(explanation)),
+        *(
+            [("More memory", memory_lines(explanation.memory))]
+            if explanation.memory and explanation.memory.full
+            else []
+        ),
     )
     wrap = partial(wrapped_text, indent=" " * _COLUMN) if is_wrapped else str
     texts = []

@@ -202,8 +202,8 @@ COMMANDS = (
     Command(
         "advise",
         "recommend for a log: the library, a stack, a rival, or S3",
-        f"{_SIM}:advise",
-        f"{_WORK}.advise:run",
+        "burstcache_cli.stack_advice_options:options",
+        "burstcache_cli.stack_advice:run",
     ),
 )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 from burstcache.core.policies import POLICIES
 from burstcache.core.prices import BYTES_PER_GB, PriceSheet
@@ -18,7 +17,7 @@ from burstcache_dashboard.source import Rows, Source
 from burstcache_sim.bill.control import ControlCounts, control_usage
 from burstcache_sim.bill.cost import Bill, Usage, add, bill
 from burstcache_sim.bill.counted import StackCounts, counted_usage
-from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.setup import Setup, deployed_setup
 from burstcache_sim.bill.usage import METERED_BYTES, idle_usage
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 
@@ -63,23 +62,6 @@ class Receipt:
     month_usd: float | None  # extrapolated (None: the period is too short)
     idle_month_usd: float  # part of `month_usd` that does not depend on requests
     note: str = ""  # sources, and costs that are not included
-
-
-def setup_of(parameters: Mapping[str, str]) -> Setup:
-    """Return the setup that determines a stack's bill, given the stack's parameters."""
-    usual, relay = Setup(), parameters.get("Relay", "nlb")
-    assert relay in ("nlb", "direct", "none"), "the template accepts no other"
-    door: Literal["alb", "http-api"] = "alb" if parameters.get("FrontDoor") == "alb" else "http-api"
-    return Setup(
-        instance_type=parameters.get("RedisInstanceType", usual.instance_type),
-        cache_memory_mb=int(parameters.get("CacheMemoryMb", usual.cache_memory_mb)),
-        front_door=door,
-        readers="internet",
-        nodes=int(parameters.get("RedisNodeCount", 1)),
-        always_on_nodes=int(parameters.get("RedisAlwaysOnNodes", 0)),
-        relay=relay,  # type: ignore[arg-type]  # as asserted
-        express=bool(parameters.get("ExpressZone")),
-    )
 
 
 def receipt_of(
@@ -252,7 +234,7 @@ def rivals_of(source: Source, rows: Rows) -> dict[str, Any]:
         requests, is_exact = _spread(rows, measured), False
     if not requests:
         return {"rivals": [], "requests": 0, "exact": is_exact}
-    trace, setup = _trace(requests), setup_of(source.parameters)
+    trace, setup = _trace(requests), deployed_setup(source.parameters)
     is_complete = len(requests) >= measured.reads
     first_us = min(at_us for at_us, _, _ in requests)
     since_us = min(first_us, measured.since_us) if is_complete else first_us

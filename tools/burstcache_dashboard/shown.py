@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from burstcache.access import names_of
+from burstcache.core.placement import node_for
+from burstcache.core.recency import is_repeat
 from burstcache.core.rows import KeyRow, Lease, NodeRow
 from burstcache.metrics import TIERS
 from burstcache.queries.keys import key_view
+from burstcache.queries.node_memory import StackMemory, memory_view, wanted_bytes_of
 from burstcache.queries.nodes import node_view
 from burstcache.queries.places import node_of
 from burstcache.queries.states import GUEST
+from burstcache.queries.transitions import StackRules
+from burstcache_cli.memory_text import change_text, node_text
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.receipt import Receipt, receipt_fields
 from burstcache_dashboard.source import Failed, Rows
@@ -32,6 +38,7 @@ def shown(
     *,
     max_object_bytes: int,
     node_bytes: Mapping[str, int] | None = None,
+    rules: StackRules | None = None,
 ) -> Sections:
     """Return all sections of the page.
 
@@ -42,10 +49,12 @@ def shown(
         failed: Failed executions and dead-lettered events.
         max_object_bytes: Maximum size of objects in faster tiers [bytes].
         node_bytes: Node capacities by name, if known [bytes].
+        rules: The stack's decision rules, if it tells them: they name the change that helps a full node.
     """
     nodes = [node for node, _ in rows.nodes]
     keys = {row.hash: _key(row, nodes, rows.at_us, max_object_bytes) for row in rows.keys}
     states = Counter(fields[1] for fields in keys.values())
+    memory = _memory(rows, rules) if rules else None
     return {
         "keys": keys,
         "status": _status(rows, states),
@@ -54,6 +63,7 @@ def shown(
             _node(row, leases, rows, keys.values()) | {"capacityBytes": (node_bytes or {}).get(row.node, 0)}
             for row, leases in rows.nodes
         ],
+        "scaling": _scaling(memory) if memory and memory.full else None,
         "figures": _figures(measured) if measured else None,
         "series": _series(measured, rows.at_us) if measured else None,
         "receipt": receipt_fields(receipt) if receipt else None,
@@ -112,6 +122,28 @@ def _node(row: NodeRow, leases: tuple[Lease, ...], rows: Rows, keys: Iterable[li
         "heldMs": view.held_until_us // 1000,
         "bar": row.bar if row.is_barred(rows.at_us) else "",
         "notBeforeMs": row.not_before_us // 1000,
+    }
+
+
+def _memory(rows: Rows, rules: StackRules) -> StackMemory | None:
+    """Return the memory of the nodes. An object that the table places nowhere counts on its home node."""
+    names = names_of(rules.settings.redis_nodes)
+    memories = {name: rows.memories[name] for name in names if name in rows.memories}
+    if not rules.settings.policy.takes_guests or not memories:
+        return None
+    sizes: defaultdict[str, list[int]] = defaultdict(list)
+    for row in rows.keys:
+        if row.window and is_repeat(row.window[-1].at_us, rows.at_us):
+            sizes[node_for(row.hash, names)].append(row.size_bytes)
+    wanted = {name: wanted_bytes_of(sizes[name]) for name, memory in memories.items() if memory.is_evicting}
+    return memory_view(memories, wanted, rules)
+
+
+def _scaling(memory: StackMemory) -> dict[str, Any]:
+    return {
+        "full": [{"node": node.node, "what": node_text(node)} for node in memory.full],
+        "pays": bool(memory.change and memory.change.pays),
+        "change": change_text(memory.change),
     }
 
 

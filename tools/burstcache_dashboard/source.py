@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from burstcache.core.keys import key_hash
+from burstcache.core.node_memory import NodeMemory
 from burstcache.core.prices import PriceSheet
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
 from burstcache.core.worth import sheet_of_region
@@ -43,6 +44,7 @@ class Rows:
     keys: tuple[KeyRow, ...]
     nodes: tuple[tuple[NodeRow, tuple[Lease, ...]], ...]
     pause: Pause | None
+    memories: Mapping[str, NodeMemory] = field(default_factory=dict)  # of the nodes, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class Source:
     def _rows(self, keys: tuple[KeyRow, ...]) -> Rows:
         system = self.system
         nodes = ((system.nodes.read(name), tuple(system.nodes.leases(name))) for name in system.node_names)
-        return Rows(system.clock.now_us(), keys, tuple(nodes), system.pauses.read())
+        memories = {name: system.uses.read(name).memory for name in system.node_names}
+        return Rows(system.clock.now_us(), keys, tuple(nodes), system.pauses.read(), memories)
 
     @cached_property
     def region(self) -> str:

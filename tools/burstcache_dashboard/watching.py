@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from burstcache_dashboard.gateways import gateways
 from burstcache_dashboard.measured import Measured
 from burstcache_dashboard.parts import Part, error_text
-from burstcache_dashboard.receipt import Receipt, receipt_of, setup_of
+from burstcache_dashboard.receipt import Receipt, receipt_of
 from burstcache_dashboard.shown import Sections, changes, event, shown
 from burstcache_dashboard.source import Failed, Rows, Source
 from burstcache_dashboard.threads import in_thread
 from burstcache_sim.bill.nodes import node_capacity_bytes
+from burstcache_sim.bill.setup import deployed_setup
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
@@ -161,7 +162,7 @@ class Watching:
                 self._node_runs.read_within(_TIMEOUT_S, source.node_runs)
             self._failed_at_s = time.monotonic()
         self._gateways.read_within(_TIMEOUT_S, gateways)
-        setup = setup_of(source.parameters)
+        setup = deployed_setup(source.parameters)
         if measured:
             policy = source.parameters.get("Policy") if source.log_dir else None
             runs = self._node_runs.value
@@ -172,6 +173,7 @@ class Watching:
             self._receipt.value,
             Failed(self._executions.value, self._events.value),
             max_object_bytes=source.max_object_bytes,
+            rules=source.rules if "PolicySettings" in source.stack.outputs else None,
             node_bytes=dict.fromkeys(source.stack.node_names, node_capacity_bytes(setup.instance_type) or 0),
         )
         sections |= {"gateways": self._gateways.value, "troubles": self._troubles()}

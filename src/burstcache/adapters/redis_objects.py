@@ -28,6 +28,7 @@ from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.redis_options import WITHOUT_SETINFO
 from burstcache.adapters.secrets import Secrets
 from burstcache.core.errors import RedisDownError
+from burstcache.core.node_memory import MemorySample
 from burstcache.core.node_use import MAX_HITS
 from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.core.slices import MISSED_AGAIN_S
@@ -348,6 +349,20 @@ class RedisObjects:
         with self._connected() as client:
             configured: Any = client.config_get("maxmemory")
         return int(configured["maxmemory"])
+
+    def memory_sample(self) -> MemorySample | None:
+        """Return Redis's memory, its limit and its evictions, in one round trip. None: the user may not ask."""
+        with self._connected() as client:
+            pipeline = client.pipeline(transaction=False)
+            pipeline.info("memory")
+            pipeline.info("stats")
+            memory, stats = pipeline.execute(raise_on_error=False)
+            for reply in (memory, stats):
+                if isinstance(reply, redis.exceptions.NoPermissionError):  # set up by an earlier version
+                    return None
+                if isinstance(reply, Exception):
+                    raise reply
+        return MemorySample(memory["used_memory"], memory["maxmemory"], stats["evicted_keys"])
 
     def note(self, times_us: Mapping[str, Sequence[int]]) -> None:
         """Record GETs served by a reader's local cache, oldest first, for keys that already have request times here."""

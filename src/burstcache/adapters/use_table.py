@@ -7,7 +7,7 @@ the item stores eight-byte idempotency keys of the latest reports.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.batches import put_items, read_items
@@ -15,6 +15,7 @@ from burstcache.adapters.calls import call_aws, translated_errors, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
+from burstcache.core.node_memory import NodeMemory, decode_memory, encode_memory
 from burstcache.core.node_use import NodeUse, decode, encode
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.recency import SEEN_WITHIN_US, is_repeat
@@ -37,6 +38,7 @@ class StoredUse:
     version: int = 0
     reports: bytes = b""
     looked_at_us: int = 0  # time of the running node's latest utilisation check
+    memory: NodeMemory = field(default_factory=NodeMemory)
 
     def has(self, report: bytes) -> bool:
         """Return True if a report has already been counted."""
@@ -59,10 +61,23 @@ class UseTable:
             return StoredUse()
         item = to_plain(response["Item"])
         return StoredUse(
-            decode(bytes(item["use"])), item["version"], bytes(item["reports"]), item.get("looked_at_us", 0)
+            decode(bytes(item["use"])),
+            item["version"],
+            bytes(item["reports"]),
+            item.get("looked_at_us", 0),
+            decode_memory(bytes(item.get("memory", b""))),
         )
 
-    def write(self, node: str, use: NodeUse, *, seen: StoredUse, report: bytes = b"", looked_at_us: int = 0) -> bool:
+    def write(
+        self,
+        node: str,
+        use: NodeUse,
+        *,
+        seen: StoredUse,
+        report: bytes = b"",
+        looked_at_us: int = 0,
+        memory: NodeMemory | None = None,
+    ) -> bool:
         """Compare-and-set a node's use. Return False if it has changed since `seen`.
 
         Args:
@@ -71,12 +86,14 @@ class UseTable:
             seen: The use as last read.
             report: Idempotency key of the counted report, eight bytes. Empty for a utilisation check.
             looked_at_us: Time of the utilisation check. 0: none [us].
+            memory: The node's memory. None: as in `seen`.
         """
         columns = UseColumns(
             use=encode(use),
             version=seen.version + 1,
             reports=(seen.reports + report)[-_REPORTS * REPORT_BYTES :],
             looked_at_us=looked_at_us or seen.looked_at_us,
+            memory=encode_memory(seen.memory if memory is None else memory),
         )
         condition: dict[str, Any] = {"ConditionExpression": table.IS_NEW_USE}
         if seen.version:

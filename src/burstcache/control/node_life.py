@@ -290,8 +290,11 @@ class NodeLife:
         row = self.nodes.read(self.node)
         if (row.phase == "stopped" and not self.is_always_on) or not self.machines.has_stopped(row):
             return NodeStopped(phase=row.phase)
+        task = None if self.tasks is None else self.tasks.describe(row)
+        if task is not None and row.phase in ("booting", "running"):
+            return self.follow_task(task)
         if row.phase == "booting":
-            return self._boot_again(row, None if self.tasks is None else self.tasks.describe(row))
+            return self._boot_again(row, None)
         if row.phase == "running":
             row = self._release_lost(row)
         return self._stopped(row)
@@ -306,7 +309,12 @@ class NodeLife:
         Raises:
             RedisDownError: The task runs, but its Redis does not answer. The event is delivered again.
         """
-        row = self.nodes.read(self.node)
+        try:
+            return self._follow_task(self.nodes.read(self.node), task)
+        except SupersededError:  # another step has ended the run meanwhile
+            return NodeStopped(phase=self.nodes.read(self.node).phase)
+
+    def _follow_task(self, row: NodeRow, task: TaskState) -> NodeStopped:
         is_of_run = row.generation == task.generation and row.task in ("", task.task)
         if is_of_run and task.is_ending:
             if row.phase == "running":
@@ -328,10 +336,13 @@ class NodeLife:
         if self.tasks is None or row.phase not in ("booting", "running"):
             return NodeStopped(phase=row.phase)
         task = self.tasks.describe(row)
-        if task is not None and (task.is_ending or row.phase == "booting"):
-            return self.follow_task(task)
-        if row.phase == "running":
-            self.store().attend()
+        try:
+            if task is not None and (task.is_ending or row.phase == "booting"):
+                return self.follow_task(task)
+            if row.phase == "running":
+                self.store().attend()
+        except RedisDownError as error:  # a check ends the run, or the time-out of BootNode
+            logger().warning("a task is not attended", node=self.node, reason=str(error))
         return NodeStopped(phase=row.phase)
 
     def _complete_boot(self, row: NodeRow, task: TaskState) -> NodeStopped:

@@ -25,6 +25,7 @@ from burstcache.core.keys import key_hash
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.events import KeyServed
 from burstcache.core.messages.operations import Serve
+from burstcache.core.node_memory import with_missed
 from burstcache.core.node_use import encode as encode_use
 from burstcache.core.node_use import use_or_first
 from burstcache.core.placement import node_for
@@ -104,6 +105,8 @@ class UseScheduler:
         repeats = _repeats(keys, seen, self.policy.worth)
         outcomes: dict[str, Outcome] = {each["key"]: "remembered" for each in keys}
         # The utilisation check of a running node counts the hits that the node itself records.
+        if phase == "running" and repeats:
+            self._count_missed(node, repeats, _report_id(keys))
         if phase != "running":
             boots = bool(repeats) and self._learn(node, repeats, _report_id(keys), now_us)
             if boots and phase == "stopped" and not row.is_barred(now_us) and not self.scheduler.pauses.read():
@@ -136,6 +139,19 @@ class UseScheduler:
                 return boots
             self.clock.sleep(self.chance() * 0.01 * 2**attempt)
         raise ContendedRowTransientError(f"the use of {node} changed under {_ATTEMPTS} attempts to count requests")
+
+    def _count_missed(self, node: str, repeats: Sequence[Repeat], report: bytes) -> None:
+        """Count repeats that a running node missed, if it evicts entries. Otherwise write nothing."""
+        rule, weight = self.policy.node, sum(weight for _, weight in repeats)
+        for attempt in range(_ATTEMPTS):
+            stored = self.uses.read(node)
+            if not stored.memory.is_evicting or stored.has(report):
+                return
+            use, memory = use_or_first(rule, stored.use), with_missed(stored.memory, weight)
+            if self.uses.write(node, use, seen=stored, report=report, memory=memory):
+                return
+            self.clock.sleep(self.chance() * 0.01 * 2**attempt)
+        logger().warning("missed requests of a full node not counted", node=node)  # a statistic, for a person alone
 
     def _observe_key(self, each: KeyServed, node: NodeRow, *, is_booting: bool) -> Outcome:
         """Count requests in a key's use, and start its cache function if the requests pay for it."""

@@ -11,6 +11,7 @@ from burstcache.adapters.redis_objects import Hit, RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.node_utilisation import Verdict, retried_once
 from burstcache.core.errors import ContendedRowTransientError
+from burstcache.core.node_memory import sampled
 from burstcache.core.node_use import FIRST_CHECK_US, MAX_HITS, NodeUse, learn_hits, use_or_first
 from burstcache.core.policies import UsePolicy
 from burstcache.core.rows import Lease, NodeRow
@@ -33,7 +34,7 @@ class UseUtilisation:
         return after_us + FIRST_CHECK_US
 
     def check_node(self, row: NodeRow, leases: Sequence[Lease], *, check_at_us: int) -> Verdict:
-        """Count the node's hits in its use. Stop the node if its use no longer pays and nobody holds it.
+        """Count the node's hits in its use, and sample its memory. Stop it if its use does not pay and nobody holds it.
 
         Release keys' leases, which date from before the stack's policy was changed.
         """
@@ -44,13 +45,17 @@ class UseUtilisation:
 
     def _next_us(self, row: NodeRow, check_at_us: int) -> int | None:
         hits = retried_once(lambda: self.store().hits(), self.clock)
+        sample = retried_once(lambda: self.store().memory_sample(), self.clock)
         for attempt in range(_ATTEMPTS):
             stored = self.uses.read(row.node)
             use = use_or_first(self.policy.node, stored.use)
             since_us = max(stored.looked_at_us, row.ready_at_us)
             if since_us < check_at_us:
                 use = self._learned(use, hits, since_us=since_us, until_us=check_at_us)
-                if not self.uses.write(row.node, use, seen=stored, looked_at_us=check_at_us):
+                memory, is_same_run = stored.memory, stored.looked_at_us >= row.ready_at_us
+                if sample is not None:
+                    memory = sampled(memory, sample, ran_us=check_at_us - since_us, is_same_run=is_same_run)
+                if not self.uses.write(row.node, use, seen=stored, looked_at_us=check_at_us, memory=memory):
                     self.clock.sleep(self.chance() * 0.01 * 2**attempt)
                     continue
             return self.policy.node.next_check_us(use, since_us=row.ready_at_us, at_us=check_at_us)

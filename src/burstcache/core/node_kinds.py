@@ -17,6 +17,22 @@ from burstcache.core.prices.sheet import PriceSheet
 
 NodeKind = Literal["ec2", "fargate", "fargate-spot"]
 NODE_KINDS: tuple[NodeKind, ...] = ("ec2", "fargate", "fargate-spot")
+# The EC2 types that the template allows, and their memory [GiB]. Recalled from AWS's pages, not verified.
+EC2_GIB = {
+    "t4g.nano": 0.5,
+    "t4g.micro": 1.0,
+    "t4g.small": 2.0,
+    "t4g.medium": 4.0,
+    "t4g.large": 8.0,
+    "m7g.medium": 4.0,
+    "m7g.large": 8.0,
+    "r7g.medium": 8.0,
+    "r7g.large": 16.0,
+    "r8g.medium": 8.0,
+    "r8g.large": 16.0,
+}
+NODE_TYPES = tuple(EC2_GIB)
+MAX_NODES = 8  # of a stack
 # Fargate tasks by memory size: the fewest vCPUs that AWS allows for the size, and the memory [GB].
 FARGATE_SIZES = {
     "0.5GB": (Fraction(1, 4), Fraction(1, 2)),

@@ -124,6 +124,7 @@ class UseColumns(TypedDict, total=False):
     version: int  # number of writes
     reports: bytes  # idempotency keys of the newest reports counted, 8 bytes each
     looked_at_us: int  # time of the last check while the node runs
+    memory: bytes  # `core.node_memory.encode_memory`
 
 
 class SeenColumns(TypedDict, total=False):

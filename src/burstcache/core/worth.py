@@ -158,13 +158,18 @@ def tier_prices(sheet: PriceSheet, *, node_type: str, cache_memory_mb: int, has_
     transition_usd = _usd(sheet, "transition")
     return replace(
         reading_prices(sheet, has_express=has_express),
-        redis_usd_per_s=_node_usd_per_s(sheet, node_type),
-        on_demand_usd_per_s=_node_usd_per_s(sheet, on_demand) if on_demand else Fraction(0),
+        redis_usd_per_s=node_price_usd_per_h(sheet, node_type) / 3600,
+        on_demand_usd_per_s=node_price_usd_per_h(sheet, on_demand) / 3600 if on_demand else Fraction(0),
         lambda_usd_per_s=_lambda_usd_per_gb_s(sheet) * Fraction(cache_memory_mb, _MB_PER_GB),
         life_usd=_LIFE_TRANSITIONS * transition_usd + _usd(sheet, "lambda-request"),
         run_usd=_RUN_TRANSITIONS * transition_usd,
         check_usd=_CHECK_TRANSITIONS * transition_usd,
     )
+
+
+def node_price_usd_per_h(sheet: PriceSheet, node_type: str) -> Fraction:
+    """Return the price of an hour of a node [USD]. Arguments and errors as of `tier_prices`."""
+    return sum((units * _usd(sheet, item) for item, units in node_items(node_type)), Fraction(0))
 
 
 def reading_prices(sheet: PriceSheet, *, has_express: bool) -> TierPrices:
@@ -180,10 +185,6 @@ def reading_prices(sheet: PriceSheet, *, has_express: bool) -> TierPrices:
         express_get_usd=_usd(sheet, "s3-express-get") if has_express else Fraction(0),
         express_usd_per_byte=_usd(sheet, "s3-express-retrieval") / BYTES_PER_GB if has_express else Fraction(0),
     )
-
-
-def _node_usd_per_s(sheet: PriceSheet, name: str) -> Fraction:
-    return sum((units * _usd(sheet, item) for item, units in node_items(name)), Fraction(0)) / 3600
 
 
 def _lambda_usd_per_gb_s(sheet: PriceSheet) -> Fraction:

@@ -23,6 +23,7 @@ from burstcache.queries.history import Step
 from burstcache.queries.key_costs import Cost, EndedLife, Month, costs_of, ended_of, month_of
 from burstcache.queries.keys import key_view
 from burstcache.queries.lives import KeyLife, lives_of
+from burstcache.queries.node_memory import StackMemory, stack_memory
 from burstcache.queries.places import Place, node_of, place_of
 from burstcache.queries.slices import ObjectHead, ObjectSlices, SliceTiers
 from burstcache.queries.system import System
@@ -68,6 +69,7 @@ class Explanation:
     node_task: str = ""  # fargate or fargate-spot: what the node's newest task runs on; empty on EC2
     node_notice: str = ""  # the trouble with the node's newest tasks, in ECS's words, such as a lack of capacity
     slices: ObjectSlices | None = None  # of an object above the limit; None otherwise, or for an older stack
+    memory: StackMemory | None = None  # of the stack's nodes; None under the thesis's policy
 
 
 def stack_rules(variables: Mapping[str, str]) -> StackRules:
@@ -142,7 +144,7 @@ def explain(
     slices = None
     if slice_tiers is not None and head.exists and head.size_bytes > settings.max_object_bytes:
         slices = slice_tiers.slices_of(key, head, nodes, now_us)
-    return replace(explained, exists=head.exists, slices=slices)
+    return replace(explained, exists=head.exists, slices=slices, memory=stack_memory(system, rules))
 
 
 def explanation(

@@ -19,6 +19,8 @@ class PolicySettings(Settings):
     policy_name: Annotated[str, text, "POLICY"]
     policy: Annotated[LivePolicy, policy_in]
     redis_nodes: Annotated[tuple[RedisNode, ...], nodes_in]
+    node_type: Annotated[str, text, "REDIS_INSTANCE_TYPE"]
+    region: Annotated[str, text, "AWS_REGION"]
     always_on_nodes: Annotated[int, whole_number, "REDIS_ALWAYS_ON_NODES"]
     max_hot_keys: Annotated[int, whole_number, "MAX_HOT_KEYS"]
     has_relay: Annotated[bool, is_true, "HAS_RELAY"]

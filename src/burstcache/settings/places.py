@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from burstcache.access import ExpressAccess, RedisAccess, RedisNode, RelayAccess, TaskPlace, parse_nodes
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings.environment import names, text, text_or_empty
+from burstcache.settings.environment import text, text_or_empty
 
 
 def relay_in(environ: Mapping[str, str]) -> RelayAccess:
@@ -54,15 +55,18 @@ def state_nodes_in(environ: Mapping[str, str]) -> tuple[RedisNode, ...]:
 
 def tasks_in(environ: Mapping[str, str]) -> TaskPlace | None:
     """Return the place of nodes that run as tasks, and what starts them. None: nodes run on EC2."""
-    if (place := task_cluster_in(environ)) is None:
+    place = task_cluster_in(environ)
+    read = text_or_empty if place is None else text  # a stack with nodes on EC2 leaves them empty
+    definition, public_ip = read(environ, "TASK_DEFINITION"), read(environ, "TASK_PUBLIC_IP")
+    subnets, groups = read(environ, "TASK_SUBNETS"), read(environ, "TASK_SECURITY_GROUPS")
+    if place is None:
         return None
-    return TaskPlace(
-        kind=place.kind,
-        cluster=place.cluster,
-        definition=text(environ, "TASK_DEFINITION"),
-        subnets=names(environ, "TASK_SUBNETS"),
-        security_groups=names(environ, "TASK_SECURITY_GROUPS"),
-        public_ip=text(environ, "TASK_PUBLIC_IP"),
+    return replace(
+        place,
+        definition=definition,
+        subnets=tuple(subnets.split(",")),
+        security_groups=tuple(groups.split(",")),
+        public_ip=public_ip,
     )
 
 
@@ -70,6 +74,7 @@ def task_cluster_in(environ: Mapping[str, str]) -> TaskPlace | None:
     """Return the place of nodes that run as tasks, for a program that starts none. None: nodes run on EC2."""
     kind = text(environ, "REDIS_ON")
     if kind == "ec2":
+        text_or_empty(environ, "TASK_CLUSTER")
         return None
     if kind not in ("fargate", "fargate-spot"):
         raise InvalidSettingError(f"REDIS_ON: {kind!r} is none of ec2, fargate, fargate-spot")

@@ -104,6 +104,18 @@ def test_a_key_is_shown_where_its_row_has_it_while_its_node_runs(digest: DigestT
     assert digest.read().route(_ROW.hash, now_us=0) is None
 
 
+def test_a_task_is_found_at_the_address_of_its_present_run(digest: DigestTable) -> None:
+    digest.show_key(_ROW)
+    hosts = []
+    for host in ("10.0.0.1", ""):  # the next run may be on an instance
+        digest.show_node(NodeRow("n", "running", 3, peers=("n",), host=host))
+        seen = digest.read()
+        routes = [seen.route(_ROW.hash, now_us=0), seen.home(_HASHES[1], now_us=0), *seen.places(now_us=0)]
+        hosts.append({route.host for route in routes if route is not None})
+
+    assert hosts == [{"10.0.0.1"}, {""}]
+
+
 def test_a_route_past_its_deadline_is_none(digest: DigestTable) -> None:
     digest.show_key(replace(_ROW, phase="lambda", tier="lambda", deadline_at_us=1000))
 

@@ -257,6 +257,28 @@ def test_a_task_that_was_asked_to_stop_counts_as_stopped(
     assert _tasks(client).state_since(_row(task=_ARN)) == (state, 0)
 
 
+def test_a_self_test_tries_what_can_be_tried_on_a_task_that_does_not_exist(stubbed: tuple[Any, Stubber]) -> None:
+    client, stubber = stubbed
+    stubber.add_response("describe_tasks", {"tasks": [], "failures": [{"reason": "MISSING"}]})
+    stubber.add_response("list_tasks", {"taskArns": []})
+    stubber.add_client_error("stop_task", "InvalidParameterException", "The referenced task was not found.")
+
+    _tasks(client).check_permissions()
+
+
+@pytest.mark.parametrize("operation", ["describe_tasks", "list_tasks", "stop_task"])
+def test_a_self_test_names_the_call_that_is_refused(stubbed: tuple[Any, Stubber], operation: str) -> None:
+    client, stubber = stubbed
+    for each in ("describe_tasks", "list_tasks", "stop_task"):
+        if each == operation:
+            stubber.add_client_error(each, "AccessDeniedException", "not authorized")
+            break
+        stubber.add_response(each, {"tasks": []} if each == "describe_tasks" else {"taskArns": []})
+
+    with pytest.raises(ServiceError, match=operation.title().replace("_", "")):
+        _tasks(client).check_permissions()
+
+
 # events
 
 

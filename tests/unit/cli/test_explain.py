@@ -10,9 +10,11 @@ from typing import Any, get_args
 import pytest
 
 from burstcache.core.comparison import Comparison, Measure
+from burstcache.core.node_scaling import Scaling
 from burstcache.core.worth import Below
 from burstcache.queries.explain import Explanation, ServedBy
 from burstcache.queries.key_costs import Cost, EndedLife, Month
+from burstcache.queries.node_memory import NodeFullness, StackMemory
 from burstcache.queries.slices import HomeNode, ObjectSlices, SlicesInExpress, SlicesOnNodes, StoredSlices
 from burstcache.queries.transitions import Blocker, Reason, Rule, Transition
 from burstcache.serve.slice_memory import LEAST_MEMORY_BYTES
@@ -87,6 +89,46 @@ key         its rate is not known: fewer than two of its requests are noted
 node        6.1 USD if it ran all the time; it pays above 13.7 requests a minute
 function    8.8 USD if it ran all the time; it pays above 19.6 requests a minute"""
     )
+
+
+def full_nodes(change: Scaling | None) -> StackMemory:
+    nodes = (
+        NodeFullness("node-1", True, 400 * 2**20, 402 * 2**20, 700 * 2**20, evicted_per_h=1_234.5, lost_per_h=800.0),
+        NodeFullness("node-2", False, 2**20, 402 * 2**20, 0, evicted_per_h=0.0, lost_per_h=0.0),
+    )
+    return StackMemory(nodes, change)
+
+
+def memory_text(change: Scaling | None) -> str:
+    text = explanation_text(replace(explanation(), memory=full_nodes(change)))
+    return text.partition("More memory\n")[2]
+
+
+def test_a_full_node_is_named_with_the_parameter_to_change() -> None:
+    change = Scaling("RedisInstanceType", "t4g.nano", "t4g.micro", 0.009, 0.008, 0.0042)
+
+    assert (
+        memory_text(change)
+        == """\
+node-1      full: 400 MB of 402 MB used, objects of 700 MB requested within a
+            day. In an hour of running it evicts 1,234 entries and loses at most
+            800 hits by that
+change      RedisInstanceType=t4g.micro (now t4g.nano) earns at most 0.008 USD
+            in an hour in which all nodes run, and costs 0.0042 more"""
+    )
+
+
+def test_a_change_that_does_not_pay_is_not_recommended() -> None:
+    change = Scaling("RedisNodeCount", "1", "2", 0.001, 0.001, 0.0042)
+
+    assert "none pays; of all, RedisNodeCount=2 (now 1) comes closest" in " ".join(memory_text(change).split())
+    assert "none: the template has no larger size" in memory_text(None)
+
+
+def test_nodes_with_room_are_not_mentioned() -> None:
+    with_room = StackMemory(full_nodes(None).nodes[1:], None)
+
+    assert "More memory" not in explanation_text(replace(explanation(), memory=with_room))
 
 
 def test_key_of_a_cache_function_says_when_that_ends_and_what_it_has_cost() -> None:
@@ -262,3 +304,12 @@ def test_name_of_a_key_cannot_speak_to_the_terminal() -> None:
     text = explanation_text(replace(explanation(), key="a\x1b[2Jb"))
 
     assert text.startswith("key         a\\x1b[2Jb\n")
+
+
+def test_a_nodes_task_and_the_trouble_with_it_are_named() -> None:
+    refused = replace(explanation(), node_phase="running", node_task="fargate", node_notice="fargate-spot: no capacity")
+
+    lines = explanation_text(refused).splitlines()
+
+    assert "node        node-1, running on fargate" in lines
+    assert "            its newest trouble: fargate-spot: no capacity" in lines

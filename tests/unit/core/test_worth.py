@@ -89,3 +89,14 @@ def test_what_a_regions_sheet_leaves_out_is_taken_from_northern_virginia() -> No
 def test_a_node_type_without_a_price_is_an_error_that_names_it() -> None:
     with pytest.raises(PriceMissingError, match="ec2:c9g.huge"):
         tier_prices(EAST, node_type="c9g.huge", cache_memory_mb=256)
+
+
+def test_a_node_that_spot_refused_costs_the_price_on_demand() -> None:
+    prices = tier_prices(EAST, node_type="fargate-spot:2GB", cache_memory_mb=256)
+    on_demand = tier_prices(EAST, node_type="fargate:2GB", cache_memory_mb=256)
+
+    assert prices.node_usd_per_s("fargate-spot") == prices.node_usd_per_s() == prices.redis_usd_per_s
+    assert prices.node_usd_per_s("fargate") == on_demand.redis_usd_per_s > prices.redis_usd_per_s
+    assert prices.node_usd(1_000_000, "fargate") == prices.run_usd + on_demand.redis_usd_per_s
+    assert on_demand.node_usd_per_s("fargate") == on_demand.redis_usd_per_s
+    assert NANO.node_usd_per_s("") == NANO.redis_usd_per_s

@@ -14,8 +14,9 @@ from burstcache.core.worth import sheet_of_region
 from burstcache_cli.service_use import ServiceUse
 from burstcache_dashboard import receipt as receipts
 from burstcache_dashboard.measured import FunctionUse, Measured, TierUse
-from burstcache_dashboard.receipt import Receipt, receipt_of, rivals_of, setup_of
+from burstcache_dashboard.receipt import Receipt, receipt_of, rivals_of
 from burstcache_dashboard.source import Rows
+from burstcache_sim.bill.setup import deployed_setup
 from burstcache_sim.units import US_PER_H
 
 PRICES = sheet_of_region("us-east-1")
@@ -33,7 +34,7 @@ def receipt(
     **parameters: str,
 ) -> Receipt:
     rows = Rows(SINCE_US + round(hours * US_PER_H), (), ((node, ()),) if node else (), None)
-    return receipt_of(measured, rows, setup_of(parameters), PRICES, policy=policy, node_runs=node_runs)
+    return receipt_of(measured, rows, deployed_setup(parameters), PRICES, policy=policy, node_runs=node_runs)
 
 
 def usd_of(receipt: Receipt, text: str) -> float:
@@ -94,8 +95,8 @@ def test_node_whose_price_a_region_lacks_is_billed_at_another_regions_and_the_no
     frankfurt = replace(whole, rows=tuple(row for row in whole.rows if row.item != "ec2:r7g.medium"))
     rows = Rows(SINCE_US + US_PER_H, (), (), None)
 
-    lent = receipt_of(ran, rows, setup_of({"RedisInstanceType": "r7g.medium"}), frankfurt)
-    own = receipt_of(ran, rows, setup_of({"RedisInstanceType": "t4g.micro"}), frankfurt)
+    lent = receipt_of(ran, rows, deployed_setup({"RedisInstanceType": "r7g.medium"}), frankfurt)
+    own = receipt_of(ran, rows, deployed_setup({"RedisInstanceType": "t4g.micro"}), frankfurt)
 
     assert usd_of(lent, "Redis node r7g.medium") == pytest.approx(float(PRICES.usd("ec2:r7g.medium")))
     assert lent.note.endswith(

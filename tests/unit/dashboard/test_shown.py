@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
+from burstcache.core.node_memory import NodeMemory
+from burstcache.core.node_scaling import ENTRY_BYTES
 from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
+from burstcache.core.worth import MICRO
+from burstcache.queries.explain import stack_rules
 from burstcache_dashboard.measured import FunctionUse, Measured
 from burstcache_dashboard.shown import changes, shown
 from burstcache_dashboard.source import Failed, Rows
+from support.policies import DECIDES_BY
 
 NOW_US = 1_785_542_400_000_000
 HASH = "0123456789abcdef0123456789abcdef"
@@ -41,6 +46,39 @@ def test_node_is_shown_with_what_it_holds_as_far_as_that_is_known() -> None:
     nodes = page(nodes=((RUNNING, ()), (replace(RUNNING, node="database"), ())), node_bytes={"node-1": 400})["nodes"]
 
     assert {node["node"]: node["capacityBytes"] for node in nodes} == {"node-1": 400, "database": 0}
+
+
+def full(*, missed: int, **changes: str) -> dict[str, Any]:
+    """Return the section of a stack whose only node has evicted as many entries as fit."""
+    memory = NodeMemory(2_000, 2_000, 5_000, True, 3_600_000_000, 5_000, missed * MICRO)
+    key = KeyRow(HASH, "k", window=(RecordedRequest(NOW_US, "a"),), size_bytes=3_000)
+    past = KeyRow(HASH[::-1], "p", window=(RecordedRequest(NOW_US - 90_000_000_000, "a"),), size_bytes=9_000)
+    rows = Rows(NOW_US, (key, past), ((RUNNING, ()),), None, {"node-1": memory, "state-a": NodeMemory()})
+    rules = stack_rules(DECIDES_BY | changes)
+    return dict(shown(rows, NOTHING, None, Failed(), max_object_bytes=1 << 20, rules=rules))
+
+
+def test_a_full_node_is_shown_with_the_parameter_to_change() -> None:
+    scaling = full(missed=4_000)["scaling"]
+
+    assert scaling["pays"]
+    assert scaling["change"].startswith("RedisInstanceType=t4g.small (now t4g.micro) earns at most")
+    ((node, text),) = ((each["node"], each["what"]) for each in scaling["full"])
+    assert node == "node-1"
+    assert f"objects of {(3_000 + ENTRY_BYTES) / 2**20:.4g} MB requested within a day".replace("e-0", "") in text
+    assert "loses at most 4,000 hits" in text
+
+
+def test_a_full_node_that_loses_little_is_shown_without_a_recommendation() -> None:
+    scaling = full(missed=1)["scaling"]
+
+    assert not scaling["pays"]
+    assert scaling["change"].startswith("none pays")
+
+
+def test_nodes_with_room_and_those_of_the_thesiss_policy_show_no_change() -> None:
+    assert page(nodes=((RUNNING, ()),), rules=stack_rules(DECIDES_BY))["scaling"] is None
+    assert full(missed=4_000, POLICY="thesis")["scaling"] is None
 
 
 @pytest.mark.parametrize(

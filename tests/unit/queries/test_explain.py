@@ -264,3 +264,21 @@ def test_expired_life_is_one_of_s3() -> None:
     found = explanation(known(row), rules())
 
     assert (found.tier, found.is_expired, found.moves[0].rule) == ("s3", True, "is_hot")
+
+
+def test_a_run_on_demand_in_place_of_spot_is_named_and_costs_its_own_price() -> None:
+    spot = rules(REDIS_INSTANCE_TYPE="fargate-spot:2GB")
+    node = running(task_kind="fargate", notice="fargate-spot: Capacity is unavailable")
+
+    found = explanation(known(node=node), spot)
+
+    (cost,) = found.costs
+    assert (found.node_task, found.node_notice) == ("fargate", "fargate-spot: Capacity is unavailable")
+    assert cost.usd == pytest.approx(float(spot.worth.prices.node_usd(61 * S, "fargate")))
+    assert cost.usd > float(spot.worth.prices.node_usd(61 * S))
+
+
+def test_a_stopped_node_runs_on_nothing_and_says_why_it_ended() -> None:
+    found = explanation(known(node=NodeRow(NODE, task_kind="fargate-spot", notice="SpotInterruption")), rules())
+
+    assert (found.node_task, found.node_notice) == ("", "SpotInterruption")

@@ -98,3 +98,28 @@ def test_more_kinds_never_make_a_cell_of_the_map_dearer() -> None:
     assert after.ours.usd <= before.ours.usd
     assert "fargate-spot" in after.ours.note
     assert before.any_rival == after.any_rival
+
+
+def test_the_map_interrupts_nodes_on_spot_of_both_sides_at_the_rate_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load all day, for which both have a task that is always on. Caches that are emptied lose hits."""
+    load, written = Load(1.0, 1.0, 1.0), []
+    monkeypatch.setattr("burstcache_sim.commands.map.all_loads", lambda: [load])
+    monkeypatch.setattr("burstcache_sim.commands.map.VALUES_USD_PER_MILLION", (100.0,))
+    monkeypatch.setattr("burstcache_sim.commands.map.write_map", lambda every, _: written.extend(every) or [])
+
+    def cell(*options: str) -> Any:
+        assert main(["research", "map", "--node-kinds", "fargate-spot", *options]) == 0
+        return written.pop()
+
+    never, usual, other = cell("--interruptions-per-hour", "0"), cell(), cell("--interruption-seed", "2")
+    often = cell("--interruptions-per-hour", "0.1")
+
+    assert "fargate-spot" in never.ours.note
+    assert "fargate-spot" in never.any_rival.name
+    for buyer in ("ours", "any_rival"):
+        of_never, of_usual, of_often, of_other = (getattr(one, buyer).usd for one in (never, usual, often, other))
+        assert of_never < of_usual <= of_often
+        assert of_other == pytest.approx(of_usual, rel=0.1)
+    assert usual.ours.usd < often.ours.usd
+    assert other.ours.usd != usual.ours.usd
+    assert usual.coherent == never.coherent

@@ -5,7 +5,7 @@ import { Chart } from "./chart.js";
 import { Diagram } from "./diagram.js";
 import { showKey } from "./key.js";
 import { Keys } from "./keys.js";
-import { showBill, showFailures, showFigures, showGateways, showNodes, showRivals, showStatus, showTiers, showTroubles } from "./panels.js";
+import { showBill, showFailures, showFigures, showGateways, showNodes, showRivals, showScaling, showStatus, showTiers, showTroubles } from "./panels.js";
 import { asked, clock } from "./text.js";
 import { showTrace } from "./trace.js";
 
@@ -41,6 +41,7 @@ function show(news) {
   if (news.series) chart.show(news.series);
   if (news.failures || news.troubles) showFailures(at("failed"), state.failures, state.troubles.failed.length > 0);
   if (news.nodes) showNodes(at("nodes"), news.nodes);
+  if ("scaling" in news) showScaling(at("scaling"), news.scaling);
   if (news.gateways) {
     at("gateways-section").hidden = news.gateways.length === 0;
     showGateways(at("gateways"), news.gateways);

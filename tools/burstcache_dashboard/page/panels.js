@@ -79,6 +79,13 @@ export function showNodes(parent, nodes) {
   fill(parent, table("Nodes", columns, rows), element("p", { class: "note" }, note));
 }
 
+// Full nodes, and the parameter whose change gives them more memory. Nothing while every node has room.
+export function showScaling(parent, scaling) {
+  if (!scaling) return fill(parent);
+  const lines = [...scaling.full.map(({ node, what }) => [node, what]), [scaling.pays ? "Change" : "More memory", scaling.change]];
+  fill(parent, ...lines.map(([name, what]) => element("p", {}, element("strong", {}, `${name}: `), what)));
+}
+
 // Gateways of any bucket: they need no stack. A gateway that does not answer has its problem in place of figures.
 export function showGateways(parent, gateways) {
   const columns = [

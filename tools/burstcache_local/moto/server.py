@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 import os
 import socket
@@ -56,7 +57,8 @@ class MotoServer:
         Raises:
             PortTakenError: The port is in use.
         """
-        application = _for_this_machine(_with_raw_paths(self._before_moto(_application(self._services))))
+        inner = _with_whole_bodies(_application(self._services))
+        application = _for_this_machine(_with_raw_paths(self._before_moto(inner)))
         address = ("127.0.0.1", self._port)
         self._server = _Server(address, application, numthreads=self._threads, request_queue_size=1024)
         self._server.timeout = _KEEP_ALIVE_S
@@ -174,6 +176,20 @@ def _for_this_machine(application: WSGIApplication) -> WSGIApplication:
             return application(environ, start_response)
         start_response("403 Forbidden", [("Content-Type", "text/plain")])
         return [f"{host!r} does not name this machine; accepted: localhost, 127.0.0.1\n".encode()]
+
+    return serve
+
+
+def _with_whole_bodies(application: WSGIApplication) -> WSGIApplication:
+    """Drop requests whose client leaves before the end of the body, because moto would store the part that came."""
+
+    def serve(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if length_bytes := int(environ.get("CONTENT_LENGTH") or 0):
+            body = environ["wsgi.input"].read(length_bytes)
+            if len(body) < length_bytes:
+                raise ConnectionResetError
+            environ["wsgi.input"] = io.BytesIO(body)
+        return application(environ, start_response)
 
     return serve
 

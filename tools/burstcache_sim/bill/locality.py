@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from burstcache_sim.bill.cache_losses import CacheLosses
     from burstcache_sim.traces.trace import Trace
 
 _MAX_TOTAL_BYTES = 2**58  # of all objects (288 petabytes), so that sums over two repetitions with overheads fit 64 bits
@@ -58,7 +59,9 @@ class Locality:
     whole_bytes: NDArray[np.int64] | None = None  # by id: size of a range's whole object (None: `sizes_bytes`)
     object_ids: NDArray[np.int64] | None = None  # by id: number of a range's object (None: each id is an object)
     starts_bytes: NDArray[np.int64] | None = None  # by id: offset of a range, -1 if unknown (None: no ranges)
-    _curves: dict[tuple[int, int], HitCurve] = field(default_factory=dict, repr=False, compare=False)
+    _curves: dict[tuple[int, int, CacheLosses | None], HitCurve] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @property
     def requests(self) -> Fraction:
@@ -118,7 +121,13 @@ class Locality:
         )
 
     def misses(
-        self, memory_bytes: int, *, repeats: Fraction, largest_bytes: int | None = None, nodes: int = 1
+        self,
+        memory_bytes: int,
+        *,
+        repeats: Fraction,
+        largest_bytes: int | None = None,
+        nodes: int = 1,
+        losses: CacheLosses | None = None,
     ) -> Fraction:
         """Return the mean misses per repetition under LRU.
 
@@ -129,12 +138,14 @@ class Locality:
             repeats: Number of repetitions. The cache stays warm between repetitions.
             largest_bytes: The largest object that the cache accepts [bytes]. If None, up to its memory.
             nodes: Number of nodes that shard the objects. Each object has one home node.
+            losses: Interruptions of the nodes.
         """
         limit = memory_bytes if largest_bytes is None else min(memory_bytes, largest_bytes)
         fitting = int((self.sizes_bytes <= limit).sum())
-        if (fitting, nodes) not in self._curves:
-            self._curves[fitting, nodes] = self._curve(limit, nodes)
-        first, again = self._curves[fitting, nodes].misses(int(memory_bytes * self.rate))
+        of = fitting, nodes, losses
+        if of not in self._curves:
+            self._curves[of] = self._curve(limit, nodes, losses)
+        first, again = self._curves[of].misses(int(memory_bytes * self.rate))
         return mean(first, again, repeats) / self.rate
 
     def of_nodes(self, nodes: int) -> list[Locality]:
@@ -168,18 +179,29 @@ class Locality:
         """Return the requests selected by a mask."""
         return _dense(replace(self, times_us=self.times_us[is_kept], ids=self.ids[is_kept], _curves={}))
 
-    def _curve(self, limit_bytes: int, nodes: int) -> HitCurve:
+    def _curve(self, limit_bytes: int, nodes: int, losses: CacheLosses | None) -> HitCurve:
         import numpy as np
-
-        from burstcache_sim.engine.stack_distance import stack_distances
 
         is_small = (self.sizes_bytes <= limit_bytes)[self.ids]
         kept = self if is_small.all() else self.part(is_small)
-        by_node = [stack_distances(one.ids, one.sizes_bytes, one.is_renewed) for one in kept.of_nodes(nodes)]
+        by_node = [one.distances(losses) for one in kept.of_nodes(nodes)]
         nothing = np.zeros(0, np.int64)
         within_bytes = np.concatenate([nothing, *(distances[distances >= 0] for distances, _ in by_node)])
         again_bytes = np.concatenate([nothing, *(again[again >= 0] for _, again in by_node)])
         return HitCurve(len(self.ids), np.sort(within_bytes), np.sort(again_bytes))
+
+    def distances(self, losses: CacheLosses | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the stack distances on one node (`engine.stack_distance`). Lost reads have none."""
+        import numpy as np
+
+        from burstcache_sim.engine.stack_distance import NEVER, stack_distances
+
+        distances, again = stack_distances(self.ids, self.sizes_bytes, self.is_renewed)
+        if losses is not None:
+            lost, lost_again = np.split(losses.lost(self, np.ones(2 * len(self.ids), np.bool_)), 2)
+            again[lost_again[distances == NEVER]] = NEVER
+            distances[lost] = NEVER
+        return distances, again
 
 
 def locality_of(trace: Trace, *, object_bytes: int, period_us: int) -> Locality:

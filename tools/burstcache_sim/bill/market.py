@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Literal
 
 from burstcache.core.prices import BYTES_PER_GB, PriceSheet
+from burstcache_sim.bill.cache_losses import CacheLosses
 from burstcache_sim.bill.cost import Amount, Bill, BillLine, bill, bill_line
 from burstcache_sim.bill.demand import Demand
 from burstcache_sim.bill.locality import Locality
@@ -70,9 +71,18 @@ class Market:
         sent_bytes = self.demand.body_bytes * len(self.locality.ids)
         return min(Fraction(1), Fraction(sent_bytes, requested_bytes)) if requested_bytes else Fraction(1)
 
-    def lru_misses(self, memory_bytes: int, *, largest_bytes: int | None = None, nodes: int = 1) -> Fraction:
+    def lru_misses(
+        self,
+        memory_bytes: int,
+        *,
+        largest_bytes: int | None = None,
+        nodes: int = 1,
+        losses: CacheLosses | None = None,
+    ) -> Fraction:
         """Return the mean misses per period of LRU nodes with this memory each (`Locality.misses`)."""
-        return self.locality.misses(memory_bytes, repeats=self.repeats, largest_bytes=largest_bytes, nodes=nodes)
+        return self.locality.misses(
+            memory_bytes, repeats=self.repeats, largest_bytes=largest_bytes, nodes=nodes, losses=losses
+        )
 
     def quote(
         self,

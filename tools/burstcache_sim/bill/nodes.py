@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.node_kinds import FARGATE_SIZES, node_kind
+from burstcache.core.node_kinds import EC2_GIB, FARGATE_SIZES, MAX_NODES, node_kind
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import PriceSheet
+from burstcache_sim.bill.cache_losses import CacheLosses, losses_of
 from burstcache_sim.bill.demand import BYTES_PER_KB
 from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.bill.market import VOLUME_GB, Market, Quote
@@ -29,20 +30,10 @@ _MEMORY_GIB = {
     "t2.micro": 1.0,
     "t3.micro": 1.0,
     "t3a.micro": 1.0,
-    "t4g.nano": 0.5,
-    "t4g.micro": 1.0,
-    "t4g.small": 2.0,
-    "t4g.medium": 4.0,
-    "t4g.large": 8.0,
-    "m7g.medium": 4.0,
-    "m7g.large": 8.0,
-    "r7g.medium": 8.0,
-    "r7g.large": 16.0,
+    **EC2_GIB,
     "r7g.xlarge": 32.0,
     "r7g.2xlarge": 64.0,
     "r7g.4xlarge": 128.0,
-    "r8g.medium": 8.0,
-    "r8g.large": 16.0,
 }
 _USUAL_TYPES = ("t4g.micro", "t4g.small", "r7g.large")  # by ascending memory, starting with the template's default
 _CACHE_NODE_GIB = {
@@ -62,7 +53,6 @@ _FARGATE_GIB = {size: float(gb) for size, (_, gb) in FARGATE_SIZES.items()}
 _SERVERLESS_MIN_GB = {"valkey": Fraction(1, 10), "redis": Fraction(1)}
 SERVERLESS_SIZES_GB = (1, 2, 4, 8, 16, 32, 64, 128)  # candidates for the memory limit
 _SHARED = "keys shared by hash"
-MAX_NODES = 8  # per group: the template's limit, also applied to competitors
 _MIN_GROWTH = Fraction(6, 5)  # growth of memory between candidates; closer candidates have nearly the same hits
 
 
@@ -79,9 +69,9 @@ class NodeGroup:
         """The group's name in a bill."""
         return self.type_ if self.count == 1 else f"{self.count} {self.type_}"
 
-    def misses(self, market: Market) -> Fraction:
+    def misses(self, market: Market, losses: CacheLosses | None = None) -> Fraction:
         """Return the misses in the market's period."""
-        return market.lru_misses(self.each_bytes, largest_bytes=LARGEST_VALUE_BYTES, nodes=self.count)
+        return market.lru_misses(self.each_bytes, largest_bytes=LARGEST_VALUE_BYTES, nodes=self.count, losses=losses)
 
     @property
     def largest_bytes(self) -> int:
@@ -275,7 +265,7 @@ def fargate(prefix: str, note: str) -> Callable[[Market, str], Quote]:
             f"{prefix}:{variant}",
             (f"+{prefix}-vcpu:arm", count * vcpu * market.hours, f"{tasks}, processor"),
             (f"+{prefix}-memory:arm", count * gb * market.hours, f"{tasks}, memory"),
-            misses=nodes.misses(market),
+            misses=nodes.misses(market, losses_of(market.setup, f"{prefix}:{size}")),
             note=note if count == 1 else f"{note}; {_SHARED}",
             largest_bytes=nodes.largest_bytes,
         )

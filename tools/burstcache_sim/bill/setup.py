@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -52,3 +53,28 @@ class Setup:
     def decides(self) -> bool:
         """Whether demand starts and stops any resources: cache functions, or nodes that are not always on."""
         return self.relay != "none" or self.nodes > self.always_on_nodes
+
+
+def deployed_setup(parameters: Mapping[str, str]) -> Setup:
+    """Return the setup that determines a stack's bill, given the stack's parameters."""
+    usual, relay = Setup(), parameters.get("Relay", "nlb")
+    assert relay in ("nlb", "direct", "none"), "the template accepts no other"
+    door: Literal["alb", "http-api"] = "alb" if parameters.get("FrontDoor") == "alb" else "http-api"
+    return Setup(
+        instance_type=_deployed_node(parameters, usual.instance_type),
+        cache_memory_mb=int(parameters.get("CacheMemoryMb", usual.cache_memory_mb)),
+        front_door=door,
+        readers="internet",
+        nodes=int(parameters.get("RedisNodeCount", 1)),
+        always_on_nodes=int(parameters.get("RedisAlwaysOnNodes", 0)),
+        relay=relay,  # type: ignore[arg-type]  # as asserted
+        express=bool(parameters.get("ExpressZone")),
+    )
+
+
+def _deployed_node(parameters: Mapping[str, str], usual: str) -> str:
+    """Return the name of a stack's nodes."""
+    kind = parameters.get("RedisOn", "ec2")
+    if kind == "ec2":
+        return parameters.get("RedisInstanceType", usual)
+    return f"{kind}:{parameters['RedisTaskMemoryGb']}GB"

@@ -20,6 +20,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.recency import SEEN_AGAIN_US
 from burstcache.core.slice_worth import slice_pays
 from burstcache.core.slices import SLICE_BYTES
+from burstcache_sim.bill.cache_losses import CacheLosses, losses_of
 from burstcache_sim.bill.express import price_rule, totals
 from burstcache_sim.bill.locality import Locality, mean
 from burstcache_sim.bill.market import Market
@@ -111,7 +112,8 @@ def _reads_past_nodes(reads: Reads, setup: Setup, *, has_slices: bool) -> ReadMa
         return reaching
     node_bytes = node_capacity_bytes(setup.instance_type) or 0
     largest_bytes = min(LARGEST_OBJECT_BYTES[setup.front_door], node_bytes)
-    distances = _node_distances(reads, reaching, largest_bytes, setup.always_on_nodes, has_slices)
+    losses = losses_of(setup, setup.instance_type)
+    distances = _node_distances(reads, reaching, largest_bytes, setup.always_on_nodes, has_slices, losses)
     return distances.misses(reaching, int(node_bytes * reads.requests.rate))
 
 
@@ -307,13 +309,13 @@ def _memory_misses(
 
 @lru_cache(maxsize=2)  # 16 bytes per request; consecutive calls often share the memory and node count
 def _node_distances(
-    reads: Reads, reaching: ReadMask, largest_bytes: int, nodes: int, has_slices: bool
+    reads: Reads, reaching: ReadMask, largest_bytes: int, nodes: int, has_slices: bool, losses: CacheLosses | None
 ) -> _StackDistances:
     read = reads.cached
     is_kept = read.objects_bytes <= largest_bytes
     if reads.touches is not None and not has_slices:
         is_kept &= ~reads.touches.is_slice
-    return _distances(read, reaching, read.sizes_bytes, is_kept, nodes)
+    return _distances(read, reaching, read.sizes_bytes, is_kept, nodes, losses)
 
 
 def _distances(
@@ -322,6 +324,7 @@ def _distances(
     sizes_bytes: NDArray[np.int64],
     is_small: NDArray[np.bool_],
     nodes: int = 1,
+    losses: CacheLosses | None = None,
 ) -> _StackDistances:
     """Return the reads' stack distances at their nodes. Each node is an LRU cache that larger objects bypass."""
     import numpy as np
@@ -335,4 +338,6 @@ def _distances(
     for node in range(nodes):
         at_node = enter & (homes[ids] == node)
         both[at_node], _ = stack_distances(ids[at_node], sizes_bytes, is_renewed)
+    if losses is not None:
+        both[losses.lost(locality, enter)] = NEVER
     return _StackDistances(both)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.advice import advise
+from burstcache_sim.choose.advise.deployed import DeployedStack, against_deployed, deployed_fields, deployed_lines
 from burstcache_sim.choose.advise.fields import advice_fields
 from burstcache_sim.choose.advise.samconfig import check_deployable
 from burstcache_sim.choose.advise.systems import check_without
@@ -26,6 +27,7 @@ from burstcache_sim.commands.inputs import clock_of, period_us_of, trace_of
 from burstcache_sim.output import check_target
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.options import whole
+from burstcache_terminal.text import wrapped_text
 
 Answer = TypeVar("Answer")
 
@@ -36,8 +38,14 @@ _QUESTION = (
 _READERS_QUESTION = "How many processes read, each with its own memory?\n(such as 8; Enter for one long-lived process) "
 
 
-def run(args: argparse.Namespace) -> ExitCode:
-    """Read the log, prompt for a missing hit value and number of readers, search, and print the advice."""
+def run(args: argparse.Namespace, deployed: DeployedStack | None = None, notes: Sequence[str] = ()) -> ExitCode:
+    """Read the log, prompt for a missing hit value and number of readers, search, and print the advice.
+
+    Args:
+        args: The command's options.
+        deployed: A stack to compare with. Its value of a hit replaces a missing one.
+        notes: Lines about the stack that follow the comparison.
+    """
     prices = price_sheet(args.prices)
     if args.out:
         check_target("--out", args.out)
@@ -50,6 +58,8 @@ def run(args: argparse.Namespace) -> ExitCode:
             print(f"note: {args.out} is not written, as there is no verdict", file=sys.stderr)
         return ExitCode.SUCCESS
     value = Value(args.hit_value_usd or 0.0, args.ms_value_usd or 0.0)
+    if deployed and not value.is_known:
+        value = Value(usd_per_hit=deployed.hit_value_usd)
     if _is_interactive(args) and not value.is_known:
         value = Value(usd_per_hit=_prompt(_QUESTION, POSITIVE_USD) or 0.0)
     if _is_interactive(args) and args.reader_processes is None:
@@ -69,8 +79,14 @@ def run(args: argparse.Namespace) -> ExitCode:
         from burstcache_sim.choose.advise.page import write_page
 
         write_page(args.out, advice)
+    comparison: dict[str, Any] = {}
+    if deployed:
+        against = against_deployed(advice, deployed)
+        comparison = {"deployed": deployed_fields(against), "notes": list(notes)}
+        if not args.json:
+            print("\n".join(map(wrapped_text, [*deployed_lines(against), *notes])) + "\n")
     if args.json:
-        print(json.dumps(advice_fields(advice)))
+        print(json.dumps(advice_fields(advice) | comparison))
     else:
         print(advice_text(advice, is_long=args.long))
     return ExitCode.SUCCESS

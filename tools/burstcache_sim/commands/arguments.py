@@ -214,11 +214,12 @@ def map_(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="build/map", metavar="DIR", help="folder (default: build/map)")
     _add_prices(parser, _TODAY)
     _add_node_kinds(parser)
+    _add_interruptions(parser)
 
 
 def advise(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `advise`."""
-    add_log(parser)
+    """Add the options of `advise`. Its log may be that of a stack."""
+    add_log(parser, is_optional=True)
     add = parser.add_argument
     worth = parser.add_mutually_exclusive_group()
     hit, ms = "value of a request answered from memory", "value of a millisecond saved"
@@ -289,7 +290,7 @@ def _add_node_kinds(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:
-    """Add the options of boots, stops and interruptions."""
+    """Add the options of boots and stops, and those of interruptions."""
     add, every = parser.add_argument, get_args(NodeTimes)
     kinds = "boots and stops by the node's kind, as in two runs of the thesis, or slow"
     add(
@@ -299,7 +300,12 @@ def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"{kinds}: {_one_of(every, every[0])}",
     )
-    rate = f"interruptions of a node on Spot by policy (default: {float(ASSUMED_PER_H):g}, assumed: AWS publishes none)"
+    _add_interruptions(parser)
+
+
+def _add_interruptions(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    rate = f"interruptions of a node on Spot (default: {float(ASSUMED_PER_H):g}, assumed: AWS publishes none)"
     most = decimal(least=0, most=MAX_PER_H, noun="a rate")
     add("--interruptions-per-hour", type=most, default=ASSUMED_PER_H, metavar="N", help=rate)
     add("--interruption-seed", type=whole(least=0), default=1, metavar="N", help="seed of interruptions (default: 1)")

@@ -17,10 +17,15 @@ _COUNT = whole(least=1)
 _SHARE = number(above=0, most=1, noun="a share of the keys", example="0.1")
 
 
-def add_log(parser: argparse.ArgumentParser) -> None:
+def add_log(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:
     """Add a log's options to a command."""
     add = parser.add_argument
-    add("traces", nargs="+", metavar="TRACE", help="trace or access log: files, folders, globs, s3://bucket/prefix")
+    add(
+        "traces",
+        nargs="*" if is_optional else "+",
+        metavar="TRACE",
+        help="trace or access log: files, folders, globs, s3://bucket/prefix",
+    )
     add("--format", type=choice(FORMATS), default="auto", metavar="NAME", help=f"{', '.join(FORMATS)} (default: auto)")
     add("--rank", type=_COUNT, metavar="R", help="only the R-th most requested object (default: all)")
     add("--skip-bad-rows", action="store_true", help="skip unreadable lines and the rest of broken files")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
 from functools import partial
 
 from burstcache.core.node_kinds import NodeKind
@@ -14,6 +15,7 @@ from burstcache_sim.choose.map.draw import summary_lines, write_map
 from burstcache_sim.choose.map.loads import Load
 from burstcache_sim.output import made_folder
 from burstcache_sim.progress import hide_progress, progress
+from burstcache_sim.world.interruptions import Interruptions
 from burstcache_terminal.exit_codes import ExitCode
 
 
@@ -22,12 +24,15 @@ def run(args: argparse.Namespace) -> ExitCode:
     folder, prices = made_folder("--out", args.out), price_sheet(args.prices)
     loads = all_loads()
     with ProcessPoolExecutor(os.cpu_count() or 1, initializer=hide_progress) as processes:
-        by_load = processes.map(partial(_cells, prices, tuple(args.node_kinds)), loads)
+        interruptions = Interruptions(Fraction(args.interruptions_per_hour), args.interruption_seed)
+        by_load = processes.map(partial(_cells, prices, tuple(args.node_kinds), interruptions), loads)
         every = [cell for of_load in progress(by_load, total=len(loads), text="loads") for cell in of_load]
     for line in [*summary_lines(every), *(f"wrote {path}" for path in write_map(every, folder))]:
         print(line)
     return ExitCode.SUCCESS
 
 
-def _cells(prices: PriceSheet, node_kinds: tuple[NodeKind, ...], load: Load) -> list[Cell]:
-    return list(cells(prices, [load], VALUES_USD_PER_MILLION, node_kinds))
+def _cells(
+    prices: PriceSheet, node_kinds: tuple[NodeKind, ...], interruptions: Interruptions, load: Load
+) -> list[Cell]:
+    return list(cells(prices, [load], VALUES_USD_PER_MILLION, node_kinds, interruptions))

@@ -86,7 +86,9 @@ class _KeyMemory:
 
 
 @dataclass(slots=True)
-class _NodeMemory:
+class NodeMemory:
+    """A node's use, and the hits and keys that it learns from."""
+
     use: NodeUse
     hits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_HITS))  # time [us], weight
     seen: dict[int, Key] = field(default_factory=dict)  # keys in the order in which they were recorded as seen
@@ -193,11 +195,14 @@ class _NodeUsePolicy(WorthPolicy):
         else:
             key.memory.missed_us = at_us
 
-    def _memory_of(self, node: Node) -> _NodeMemory:
+    def _memory_of(self, node: Node) -> NodeMemory:
         if node.memory is None:
-            node.memory = _NodeMemory(self._node_rule.first())
-        memory: _NodeMemory = node.memory
+            node.memory = self._first_memory()
+        memory: NodeMemory = node.memory
         return memory
+
+    def _first_memory(self) -> NodeMemory:
+        return NodeMemory(self._node_rule.first())
 
     def _is_loaded(self, key: Key, at_us: int, run_us: int) -> bool:
         seen_us = key.memory.seen_us

@@ -270,7 +270,7 @@ def advise(
         latency=clock.with_burstcache(ours.result),
         latency_without=clock.without(ours.result.n),
         hot_keys=_hot_keys(workload, ours),
-        template=_template(weighing, ours),
+        template=parameters_of(weighing, ours),
         large=large_objects(workload, weighing.usd_per_hit, clock, usd_per_ms=value.usd_per_ms),
         confidence=confidence_of(weighing, _memory_bytes(winner, ours)),
     )
@@ -360,7 +360,8 @@ def _break_even(ours: list[Yield], others: list[Yield], *, is_per_ms: bool) -> B
     return BreakEvenValue(min(break_even_usd, default=None), pays(ours, others, amount))
 
 
-def _template(weighing: Weighing, ours: Choice) -> dict[str, str]:
+def parameters_of(weighing: Weighing, ours: Choice) -> dict[str, str]:
+    """Return the template's parameters for a deployment. Empty for nodes on Fargate."""
     if ours.is_on_fargate:
         return {}  # the template has no such parameter
     workload = weighing.workload

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.node_kinds import NODE_TYPES
 from burstcache.core.parameters import US_PER_S, Parameters, live_parameters
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.setup import Setup
@@ -20,11 +22,7 @@ if TYPE_CHECKING:
     from burstcache_sim.traces.trace import Trace
     from burstcache_sim.world.result import RunResult
 
-# The instance types that the template allows. A test compares both lists.
-INSTANCE_TYPES = (
-    *("t4g.nano", "t4g.micro", "t4g.small", "t4g.medium", "t4g.large"),
-    *("m7g.medium", "m7g.large", "r7g.medium", "r7g.large", "r8g.medium", "r8g.large"),
-)
+INSTANCE_TYPES = NODE_TYPES  # the instance types that the template allows; a test compares both lists
 MEMORY_MB = range(128, 10_241)
 # One zone with S3 Express for each region with S3 Express in its price sheet.
 EXPRESS_ZONES = {"us-east-1": "use1-az4"}
@@ -98,6 +96,26 @@ def setup_parameters(
     if setup.express:
         values["ExpressZone"] = EXPRESS_ZONES[prices.region]
     return _bucket(setup) | values | _throttle(setup, per_s)
+
+
+def template_of(setup: Setup, values: dict[str, str], deployed: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters that turn a deployed stack into a setup.
+
+    Args:
+        setup: The deployment.
+        values: Its parameters in a new stack. Empty for nodes on Fargate.
+        deployed: The stack's present parameters.
+    """
+    values = dict(values)
+    if not setup.express and deployed.get("ExpressZone"):
+        values["ExpressZone"] = ""
+    if setup.nodes and setup.has_tasks:
+        kind, _, size = setup.instance_type.partition(":")
+        tasks = {"RedisOn": kind, "RedisTaskMemoryGb": size.removesuffix("GB")}
+        return values | tasks | {"RedisNodeCount": str(setup.nodes), "RedisAlwaysOnNodes": str(setup.always_on_nodes)}
+    if setup.nodes and deployed.get("RedisOn", "ec2") != "ec2":
+        values["RedisOn"] = "ec2"
+    return values
 
 
 def _bucket(setup: Setup) -> dict[str, str]:

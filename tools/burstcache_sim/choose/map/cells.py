@@ -23,6 +23,7 @@ from burstcache_sim.choose.advise.worth import Value
 from burstcache_sim.choose.map.loads import DAY_US, OBJECT_BYTES, Load, trace_of
 from burstcache_sim.choose.tune.workload import workload_of
 from burstcache_sim.policies.registry import WORTH_POLICIES
+from burstcache_sim.world.interruptions import ASSUMED_PER_H, Interruptions
 
 Outcome = Literal["wins", "ties", "loses"]
 WORKING_SETS_GB = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -35,6 +36,7 @@ VALUES_USD_PER_MILLION = (0.0, 1.0, 10.0, 100.0)
 READERS, MEMORY_MB = 4, 256  # number of readers and each reader's memory, the same for all systems
 _TIMES, _MORE_USD = 1.1, 0.5
 _POLICY = "breakeven"
+_USUAL = Interruptions(ASSUMED_PER_H)
 _MEMORIES = ("reader-memory", "reader-memory-confirmed", "range-memory")
 
 
@@ -66,7 +68,11 @@ class Cell:
 
 
 def cells(
-    prices: PriceSheet, loads: Sequence[Load], values: Sequence[float], node_kinds: tuple[NodeKind, ...] = ("ec2",)
+    prices: PriceSheet,
+    loads: Sequence[Load],
+    values: Sequence[float],
+    node_kinds: tuple[NodeKind, ...] = ("ec2",),
+    interruptions: Interruptions = _USUAL,
 ) -> Iterator[Cell]:
     """Yield the cells of a map, load by load.
 
@@ -75,8 +81,10 @@ def cells(
         loads: Loads of the map.
         values: Hit values, per million saved waits [USD].
         node_kinds: Kinds of Burstcache's own nodes.
+        interruptions: Interruptions of nodes on Spot, Burstcache's and rivals'.
     """
     setup = Setup(relay="direct", nodes=0, reader_processes=READERS)
+    setup = replace(setup, interruptions_per_h=interruptions.per_h, interruption_seed=interruptions.seed)
     for load in loads:
         # Loads are drawn from a fixed set of objects. An object absent from one half is absent by chance, not new.
         workload = replace(workload_of(trace_of(load), prices, setup, period_us=DAY_US), same_objects=True)
