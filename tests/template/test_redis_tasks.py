@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def test_sizes_are_those_that_are_priced(template: dict[str, Any]) -> None:
     assert set(sizes) == set(template["Parameters"]["RedisTaskMemoryGb"]["AllowedValues"])
     for name, size in sizes.items():
         vcpu, gb = FARGATE_SIZES[f"{name}GB"]
-        assert (int(size["Cpu"]), int(size["Memory"])) == (vcpu * 1024, gb * 1024)
+        assert [Fraction(size["Cpu"]), Fraction(size["Memory"])] == [vcpu * 1024, gb * 1024]
         assert int(size["MaxMemoryMb"]) == gb * 1024 * 3 / 4
 
 

@@ -50,7 +50,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def _handle(kind: str, ecs: _Ecs, monkeypatch: pytest.MonkeyPatch, cluster: str = "cluster-1") -> None:
-    monkeypatch.setattr(redis_tasks.boto3, "client", lambda service, config: ecs)
+    monkeypatch.setattr("boto3.client", lambda service, config: ecs)
     former = {} if kind == "Create" else {"PhysicalResourceId": "cluster-1"}
     redis_tasks.handler({"RequestType": kind, "ResourceProperties": _PROPERTIES | {"Cluster": cluster}, **former}, None)
 
