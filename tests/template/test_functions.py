@@ -82,7 +82,6 @@ VALUES = {
     "POLICY": "hazard",
     "HIT_VALUE_USD_PER_MILLION": "10",
     "REDIS_INSTANCE_TYPE": "t4g.micro",
-    "REDIS_ON": "fargate-spot",
     "POLICY_RATE": "9",
     "POLICY_SENSITIVITY": "4",
     "POLICY_OVERRIDES": "",
