@@ -166,7 +166,7 @@ def test_task_is_a_redis_for_its_users_until_it_is_stopped(cloud: LocalCloud, ec
 
 
 def test_task_that_nobody_attends_ends_itself(cloud: LocalCloud, ecs: Ecs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(cloud.options.task_environment, "UNATTENDED_S", str(_UNATTENDED_S))  # type: ignore[arg-type]
+    monkeypatch.setitem(cloud.options.task_environment, "UNATTENDED_S", str(_UNATTENDED_S))
     task = ecs.start()
     ecs.await_status(task, "RUNNING")
 

@@ -49,6 +49,8 @@ _TIERS = [
     *({"Relay": relay, "RedisNodeCount": nodes} for relay, nodes in product(("nlb", "direct", "none"), ("0", "1"))),
     {"ExpressZone": "euc1-az1"},
     {"RedisNodeCount": "8"},
+    {"RedisOn": "fargate-spot", "RedisNodeCount": "8"},
+    {"RedisOn": "fargate", "Relay": "none", "StateDatabases": "a,b"},
     {"Writes": "iam"},
 ]
 _COMBINATIONS = [
