@@ -56,24 +56,23 @@ def test_the_cheaper_kind_of_node_is_chosen_and_the_answer_says_why(
     assert "the best stack on ec2, t4g.nano costs" in text
 
 
-def test_no_parameter_is_recommended_that_the_template_lacks(capsys: pytest.CaptureFixture[str], bursts: str) -> None:
-    """The answer says that the stack cannot run the nodes yet."""
-    text = advised(capsys, bursts, "--node-kinds", "ec2", "fargate-spot")
-    assert "WOULD BE BEST, once it can run them" in text
-    assert "cannot run its nodes on Fargate yet" in text
+def test_the_parameters_deploy_the_node_of_the_answer(capsys: pytest.CaptureFixture[str], bursts: str) -> None:
+    """A task has a kind and a memory, an instance has a type."""
+    text = advised(capsys, bursts)
+    assert 'RedisOn="fargate-spot" RedisTaskMemoryGb="0.5"' in text.replace("\\ ", "")
     assert "RedisInstanceType" not in text
-    assert found(capsys, bursts, "--node-kinds", "fargate-spot")["parameter_overrides"] == {}
+    on_ec2 = found(capsys, bursts, "--node-kinds", "ec2")
+    assert on_ec2["parameter_overrides"]["RedisInstanceType"] == on_ec2["burstcache"]["instance_type"] == "t4g.nano"
+    assert "RedisOn" not in on_ec2["parameter_overrides"]
 
 
-def test_instances_alone_are_the_default(capsys: pytest.CaptureFixture[str], bursts: str) -> None:
-    """Without the option the answer names no task."""
+def test_both_kinds_that_can_be_cheapest_are_the_default(capsys: pytest.CaptureFixture[str], bursts: str) -> None:
+    """A task on demand costs more than an instance of its memory."""
     usual = found(capsys, bursts)
-    assert usual == found(capsys, bursts, "--node-kinds", "ec2")
-    assert usual["burstcache"]["instance_type"] == "t4g.nano"
-    assert usual["parameter_overrides"]["RedisInstanceType"] == "t4g.nano"
-    spot = found(capsys, bursts, "--node-kinds", "ec2", "fargate-spot")["burstcache"]
-    assert spot["instance_type"] == "fargate-spot:0.5GB"
-    assert spot["net_usd_per_month"] > usual["burstcache"]["net_usd_per_month"]
+    assert usual == found(capsys, bursts, "--node-kinds", "ec2", "fargate-spot")
+    assert usual["burstcache"]["instance_type"] == "fargate-spot:0.5GB"
+    on_ec2 = found(capsys, bursts, "--node-kinds", "ec2")["burstcache"]
+    assert usual["burstcache"]["net_usd_per_month"] > on_ec2["net_usd_per_month"]
 
 
 def test_interruptions_take_value_from_a_node_on_spot(capsys: pytest.CaptureFixture[str], bursts: str) -> None:

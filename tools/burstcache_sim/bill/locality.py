@@ -120,6 +120,12 @@ class Locality:
             (np.arange(count), np.flatnonzero(is_renewed))
         )
 
+    def times_twice_us(self) -> NDArray[np.int64]:
+        """Return the times of the requests of two repetitions."""
+        import numpy as np
+
+        return np.concatenate((self.times_us, self.times_us + self.period_us))
+
     def misses(
         self,
         memory_bytes: int,
@@ -198,7 +204,8 @@ class Locality:
 
         distances, again = stack_distances(self.ids, self.sizes_bytes, self.is_renewed)
         if losses is not None:
-            lost, lost_again = np.split(losses.lost(self, np.ones(2 * len(self.ids), np.bool_)), 2)
+            ids, _ = self.twice()
+            lost, lost_again = np.split(losses.lost(ids, self.times_twice_us(), np.ones(len(ids), np.bool_)), 2)
             again[lost_again[distances == NEVER]] = NEVER
             distances[lost] = NEVER
         return distances, again

@@ -10,6 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from burstcache.core.node_kinds import node_items
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.setup import Setup
@@ -104,7 +105,7 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     rate, seed = args.interruptions_per_hour, args.interruption_seed
     setup = replace(setup, node_times=args.node_times, interruptions_per_h=rate, interruption_seed=seed)
     check_deployable(setup)
-    for item in (f"ec2:{setup.instance_type}", f"lambda-duration:{setup.architecture}", "http-api-request"):
+    for item in (*dict(node_items(setup.instance_type)), f"lambda-duration:{setup.architecture}", "http-api-request"):
         prices.row(item)  # fail before the log is read
     workload = workload_of(trace_of(args), prices, setup, period_us=period_us)
     if args.instance_type is None:

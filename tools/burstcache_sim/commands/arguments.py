@@ -284,9 +284,9 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_node_kinds(parser: argparse.ArgumentParser) -> None:
-    help_ = f"nodes to compare: {_one_of(NODE_KINDS, 'ec2')}. The stack cannot run nodes on Fargate yet."
-    kind = choice(NODE_KINDS)
-    parser.add_argument("--node-kinds", type=kind, nargs="+", default=["ec2"], metavar="KIND", help=help_)
+    default = ("ec2", "fargate-spot")
+    help_ = f"nodes to compare: {_one_of(NODE_KINDS, ' '.join(default))}"
+    parser.add_argument("--node-kinds", type=choice(NODE_KINDS), nargs="+", default=default, metavar="KIND", help=help_)
 
 
 def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:

@@ -361,9 +361,7 @@ def _break_even(ours: list[Yield], others: list[Yield], *, is_per_ms: bool) -> B
 
 
 def parameters_of(weighing: Weighing, ours: Choice) -> dict[str, str]:
-    """Return the template's parameters for a deployment. Empty for nodes on Fargate."""
-    if ours.is_on_fargate:
-        return {}  # the template has no such parameter
+    """Return the template's parameters for a deployment."""
     workload = weighing.workload
     busiest, keys = ceil(busiest_second(workload.trace) / sample_rate(workload.trace)), _hot_keys(workload, ours)
     if ours.tried is None:

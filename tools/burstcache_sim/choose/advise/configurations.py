@@ -53,11 +53,6 @@ class Choice:
         return float(hours / HOURS_PER_MONTH / max(1, self.setup.nodes))
 
     @property
-    def is_on_fargate(self) -> bool:
-        """Whether there are nodes, and they are tasks, which the template cannot deploy yet."""
-        return self.setup.nodes > 0 and self.setup.has_tasks
-
-    @property
     def form(self) -> str:
         """The form of the deployment: the stack with or without nodes."""
         has_nodes = self.setup.nodes or self.setup.relay != "none"

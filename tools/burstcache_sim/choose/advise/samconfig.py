@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.node_kinds import NODE_TYPES
+from burstcache.core.node_kinds import FARGATE_SIZES, NODE_KINDS, NODE_TYPES
 from burstcache.core.parameters import US_PER_S, Parameters, live_parameters
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.setup import Setup
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from burstcache_sim.world.result import RunResult
 
 INSTANCE_TYPES = NODE_TYPES  # the instance types that the template allows; a test compares both lists
+_TASKS = tuple(f"{kind}:{size}" for kind in NODE_KINDS[1:] for size in FARGATE_SIZES)
 MEMORY_MB = range(128, 10_241)
 # One zone with S3 Express for each region with S3 Express in its price sheet.
 EXPRESS_ZONES = {"us-east-1": "use1-az4"}
@@ -35,8 +36,9 @@ _MAX_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 2, 25, 600_000
 
 def check_deployable(setup: Setup) -> None:
     """Raise `InvalidSettingError` if the template cannot deploy a setup."""
-    if setup.instance_type not in INSTANCE_TYPES:
-        raise InvalidSettingError(f"--instance-type {setup.instance_type}: expected one of {', '.join(INSTANCE_TYPES)}")
+    if setup.instance_type not in INSTANCE_TYPES + _TASKS:
+        accepted = ", ".join(INSTANCE_TYPES + _TASKS)
+        raise InvalidSettingError(f"--instance-type {setup.instance_type}: expected one of {accepted}")
     if setup.cache_memory_mb not in MEMORY_MB:
         raise InvalidSettingError(f"--cache-memory-mb {setup.cache_memory_mb}: expected 128 to 10240")
 
@@ -65,9 +67,8 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
         "PolicyOverrides": overrides,
         "MaxHotKeys": str(max(_MAX_HOT_KEYS, hot_keys)),
         "CacheMemoryMb": str(setup.cache_memory_mb),
-        "RedisInstanceType": setup.instance_type,
     }
-    return _bucket(setup) | values | _throttle(setup, per_s)
+    return _bucket(setup) | values | _node(setup) | _throttle(setup, per_s)
 
 
 def setup_parameters(
@@ -89,7 +90,7 @@ def setup_parameters(
         "HitValueUsdPerMillion": f"{float(usd_per_hit * 10**6):.6f}".rstrip("0").rstrip("."),
     }
     if setup.nodes:  # read-through entries need a policy other than the thesis's
-        values |= {"RedisAlwaysOnNodes": str(setup.always_on_nodes), "RedisInstanceType": setup.instance_type}
+        values |= {"RedisAlwaysOnNodes": str(setup.always_on_nodes)} | _node(setup)
         values["Policy"] = policy or _ALWAYS_ON_POLICY
     if setup.relay != "none":
         values |= {"MaxHotKeys": str(max(_MAX_HOT_KEYS, hot_keys)), "CacheMemoryMb": str(setup.cache_memory_mb)}
@@ -103,19 +104,23 @@ def template_of(setup: Setup, values: dict[str, str], deployed: Mapping[str, str
 
     Args:
         setup: The deployment.
-        values: Its parameters in a new stack. Empty for nodes on Fargate.
+        values: Its parameters in a new stack.
         deployed: The stack's present parameters.
     """
     values = dict(values)
     if not setup.express and deployed.get("ExpressZone"):
         values["ExpressZone"] = ""
-    if setup.nodes and setup.has_tasks:
-        kind, _, size = setup.instance_type.partition(":")
-        tasks = {"RedisOn": kind, "RedisTaskMemoryGb": size.removesuffix("GB")}
-        return values | tasks | {"RedisNodeCount": str(setup.nodes), "RedisAlwaysOnNodes": str(setup.always_on_nodes)}
-    if setup.nodes and deployed.get("RedisOn", "ec2") != "ec2":
+    if setup.nodes and not setup.has_tasks and deployed.get("RedisOn", "ec2") != "ec2":
         values["RedisOn"] = "ec2"
     return values
+
+
+def _node(setup: Setup) -> dict[str, str]:
+    """Return the parameters of a node's kind and size. EC2 is the template's default."""
+    kind, colon, size = setup.instance_type.partition(":")
+    if not colon:
+        return {"RedisInstanceType": kind}
+    return {"RedisOn": kind, "RedisTaskMemoryGb": size.removesuffix("GB")}
 
 
 def _bucket(setup: Setup) -> dict[str, str]:

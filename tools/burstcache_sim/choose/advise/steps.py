@@ -49,8 +49,6 @@ def steps(advice: Advice) -> tuple[str, str]:
 
 def stack_steps(advice: Advice) -> tuple[str, str]:
     """Return the steps that deploy the stack."""
-    if advice.ours.is_on_fargate:
-        return "The stack cannot run its nodes on Fargate yet: --node-kinds ec2 shows the best one to deploy.", ""
     memory_bytes = advice.ours.setup.reader_memory_bytes
     sentence = f"Put this into samconfig.toml, replace {BUCKET}"
     if advice.ours.setup.front_door == "alb":

@@ -40,9 +40,6 @@ def _verdict_text(advice: Advice) -> str:
     usd, share = f"{_month_usd_text(winner, advice)} USD a month", _share_text(winner)
     memory_mb = winner.name.partition(":")[2].removesuffix("MB")
     if advice.verdict_if_it_lasts == "deploy":
-        if advice.ours.is_on_fargate:
-            best = "A STACK WITH NODES ON FARGATE WOULD BE BEST, once it can run them"
-            return f"{best}: {_made_of(advice)}. {usd}, {share}."
         return f"DEPLOY {advice.ours.form}: {_made_of(advice)}. {usd}, {share}."
     if advice.verdict_if_it_lasts == "use the library":
         return f"USE THE LIBRARY, with nothing to deploy: {memory_mb} MB of each reader's memory. {usd}, {share}."
