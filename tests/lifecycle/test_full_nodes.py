@@ -32,7 +32,7 @@ class _Evicting:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._store = world.stores[NODE]
+        self._store = world.store
         self._store.sample = MemorySample(used_bytes=LIMIT_BYTES, limit_bytes=LIMIT_BYTES, evicted=0)
 
     def evict(self, keys: list[str]) -> None:
@@ -156,7 +156,7 @@ def test_explain_names_the_full_node_and_the_parameter_to_change(running: World)
 
 
 def test_a_node_set_up_by_an_earlier_version_tells_nothing_and_is_checked_as_before(running: World) -> None:
-    running.stores[NODE].sample = None
+    running.store.sample = None
     before = running.uses.read(NODE).looked_at_us
 
     check(running)

@@ -293,9 +293,11 @@ class Functions(Machines):
         return self.memories[NODE] if self.tasks is None else self.servers[self.nodes.read(NODE).host]
 
     @property
-    def store(self) -> RedisObjects:
-        """The objects in the Redis of the first node."""
-        return self._store_of(NODE)
+    def store(self) -> ObjectsInProcess:
+        """The objects in the Redis of the first node, which has run if it runs as a task."""
+        store = self._store_of(NODE)
+        assert isinstance(store, ObjectsInProcess)
+        return store
 
     def _store_at(self, route: Route) -> RedisObjects:
         if not route.host:
