@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from burstcache_sim.bill.locality import Locality
     from burstcache_sim.bill.setup import Setup
 
 
@@ -30,23 +29,22 @@ class CacheLosses:
     interruptions: Interruptions
     boot_us: int  # time for which the node is away
 
-    def lost(self, locality: Locality, enter: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def lost(self, ids: NDArray[np.int64], times_us: NDArray[np.int64], enter: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the mask of reads that an interruption turns into misses, over two repetitions.
 
         The second repetition stands for all further ones. An object's first read is never lost, since it misses anyway.
 
         Args:
-            locality: All reads of a repetition.
-            enter: Mask of the reads that the nodes receive, over two repetitions.
+            ids: Object of each read, over two repetitions.
+            times_us: Time of each read [us].
+            enter: Mask of the reads that the nodes receive.
         """
         import numpy as np
 
-        count, (both, _) = len(locality.ids), locality.twice()
-        times_us = np.concatenate((locality.times_us, locality.times_us + locality.period_us))
-        gaps_us = np.full(2 * count, -1, np.int64)
-        gaps_us[enter] = _gaps_us(both[enter], times_us[enter])
+        gaps_us = np.full(len(ids), -1, np.int64)
+        gaps_us[enter] = _gaps_us(ids[enter], times_us[enter])
         chances = -np.expm1(-float(self.interruptions.per_h) / US_PER_H * (gaps_us + self.boot_us))
-        drawn = np.random.default_rng(self.interruptions.seed).random(count)
+        drawn = np.random.default_rng(self.interruptions.seed).random(len(ids) // 2)
         is_lost: NDArray[np.bool_] = (gaps_us >= 0) & (np.concatenate((drawn, drawn)) < chances)
         return is_lost
 
