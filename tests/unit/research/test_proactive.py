@@ -15,7 +15,7 @@ from burstcache_sim.world.result import RunResult
 from burstcache_sim.world.scenario import Scenario
 from burstcache_sim.world.simulate import simulate
 from research.policies.proactive import DAY_US, HOUR_US, Hindsight, Proactive, Recurrence
-from research.proactive_boots import gains
+from research.proactive_boots import MAX_BYTES, fortnights, gains, repeated
 
 PRICES = tier_prices(price_sheet("today-us-east-1"), node_type="t4g.nano", cache_memory_mb=256)
 VALUE_USD = Fraction("1e-5")
@@ -91,3 +91,27 @@ def test_hindsight_earns_at_least_as_much_as_what_is_learned() -> None:
 
     assert 0 < proactive.net_usd <= told.net_usd * 1.02
     assert proactive.hits > 0
+
+
+def test_a_log_repeats_daily_without_its_large_objects() -> None:
+    """A night of bursts becomes two weeks of them."""
+    trace = bursts([HOUR_US, 2 * HOUR_US])
+    assert trace.sizes_bytes is not None
+    sizes = trace.sizes_bytes.copy()
+    sizes[0] = MAX_BYTES + 1
+    fortnight = repeated(replace(trace, sizes_bytes=sizes))
+
+    assert len(fortnight) == 14 * 799
+    assert int(fortnight.arrivals_us[799] - fortnight.arrivals_us[0]) == DAY_US
+
+
+def test_the_office_has_its_bursts_on_working_days_but_two() -> None:
+    """Nine o'clock, give or take some minutes."""
+    times_us = fortnights(weeks=2).arrivals_us
+    days = times_us[times_us % DAY_US // HOUR_US == 10] // DAY_US
+    busy = times_us[(times_us % DAY_US >= 9 * HOUR_US) & (times_us % DAY_US < 9.3 * HOUR_US)] // DAY_US
+    many = [day for day in range(14) if (busy == day).sum() > 1_000]
+
+    assert len(set(days.tolist())) == 14
+    assert len(many) == 8
+    assert all(day % 7 < 5 for day in many)

@@ -101,10 +101,15 @@ def test_more_kinds_never_make_a_cell_of_the_map_dearer() -> None:
 
 def test_the_map_interrupts_nodes_on_spot_of_both_sides_at_the_rate_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """A load all day, for which both have a task that is always on. Caches that are emptied lose hits."""
-    load, written = Load(1.0, 1.0, 1.0), []
+    load, written = Load(1.0, 1.0, 1.0), list[Any]()
+
+    def keep(every: list[Any], _: Path) -> list[Path]:
+        written.extend(every)
+        return []
+
     monkeypatch.setattr("burstcache_sim.commands.map.all_loads", lambda: [load])
     monkeypatch.setattr("burstcache_sim.commands.map.VALUES_USD_PER_MILLION", (100.0,))
-    monkeypatch.setattr("burstcache_sim.commands.map.write_map", lambda every, _: written.extend(every) or [])
+    monkeypatch.setattr("burstcache_sim.commands.map.write_map", keep)
 
     def cell(*options: str) -> Any:
         assert main(["research", "map", "--node-kinds", "fargate-spot", *options]) == 0

@@ -35,8 +35,8 @@ class CacheLosses:
         The second repetition stands for all further ones. An object's first read is never lost, since it misses anyway.
 
         Args:
-            ids: The object of each read, over two repetitions.
-            times_us: Its time.
+            ids: Object of each read, over two repetitions.
+            times_us: Time of each read [us].
             enter: Mask of the reads that the nodes receive.
         """
         import numpy as np

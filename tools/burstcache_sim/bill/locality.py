@@ -120,8 +120,9 @@ class Locality:
             (np.arange(count), np.flatnonzero(is_renewed))
         )
 
+    @property
     def times_twice_us(self) -> NDArray[np.int64]:
-        """Return the times of the requests of two repetitions."""
+        """The arrival times of two repetitions [us]."""
         import numpy as np
 
         return np.concatenate((self.times_us, self.times_us + self.period_us))
@@ -204,8 +205,9 @@ class Locality:
 
         distances, again = stack_distances(self.ids, self.sizes_bytes, self.is_renewed)
         if losses is not None:
-            ids, _ = self.twice()
-            lost, lost_again = np.split(losses.lost(ids, self.times_twice_us(), np.ones(len(ids), np.bool_)), 2)
+            lost, lost_again = np.split(
+                losses.lost(self.twice()[0], self.times_twice_us, np.ones(2 * len(self.ids), np.bool_)), 2
+            )
             again[lost_again[distances == NEVER]] = NEVER
             distances[lost] = NEVER
         return distances, again

@@ -339,5 +339,5 @@ def _distances(
         at_node = enter & (homes[ids] == node)
         both[at_node], _ = stack_distances(ids[at_node], sizes_bytes, is_renewed)
     if losses is not None:
-        both[losses.lost(ids, locality.times_twice_us(), enter)] = NEVER
+        both[losses.lost(ids, locality.times_twice_us, enter)] = NEVER
     return _StackDistances(both)
