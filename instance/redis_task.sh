@@ -77,10 +77,13 @@ await_neglect() {
 }
 now_s > "$dir/attended"
 note_attendance &
+noting=$!
 await_neglect &
+awaiting=$!
 
 status=0
 while kill -0 "$server" 2> /dev/null; do
   wait "$server" && status=0 || status=$?
 done
+kill "$noting" "$awaiting" 2> /dev/null || :
 exit "$status"
