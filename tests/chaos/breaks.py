@@ -30,6 +30,7 @@ _LASTING = ("Task", "Wait")  # types of states
 _INTO_STATE_S = (0.005, 0.05, 0.5)  # how long an execution has been in a state when it is stopped
 _BY_HAND = {"error": "StoppedByHand", "cause": "made by a fault"}
 _FILLER = b"f" * 3_000_000
+_NOTICE_S = 10.0  # of an interruption, instead of AWS's two minutes
 
 
 Break = Callable[[Stage], AbstractContextManager[None]]
@@ -215,6 +216,45 @@ def instances_lost(stage: Stage) -> AbstractContextManager[None]:
             stage.counts["instances lost"] += len(ids)
 
     return repeated(lose, 1000.0)(stage)
+
+
+def tasks_interrupted(stage: Stage) -> AbstractContextManager[None]:
+    """Take Spot's capacity back from all running tasks, once."""
+
+    def interrupt(stage: Stage) -> None:
+        stage.counts["tasks interrupted"] += len(stage.cloud.interrupt_tasks(notice_s=_NOTICE_S))
+
+    return repeated(interrupt, 1000.0)(stage)
+
+
+@contextmanager
+def boots_interrupted(stage: Stage) -> Iterator[None]:
+    """Take Spot's capacity back from each task that boots, which takes a second longer."""
+
+    def interrupt(stage: Stage) -> None:
+        ended = stage.cloud.interrupt_tasks(notice_s=_NOTICE_S, only_booting=True)
+        stage.counts["boots interrupted"] += len(ended)
+
+    with stage.cloud.faults.delay_tasks(1.0), repeated(interrupt, 1.0)(stage):
+        yield
+
+
+def tasks_refused(*providers: str) -> Break:
+    """Leave capacity providers without capacity."""
+    return _counted(
+        "tasks refused",
+        lambda stage: stage.cloud.faults.refuse_tasks(*providers),
+        lambda stage: stage.cloud.faults.counts["tasks"],
+    )
+
+
+def images_removed() -> Break:
+    """Take away the image of booting tasks."""
+    return _counted(
+        "tasks without image",
+        lambda stage: stage.cloud.faults.remove_images(),
+        lambda stage: stage.cloud.faults.counts["tasks"],
+    )
 
 
 def redis_filled(stage: Stage) -> AbstractContextManager[None]:

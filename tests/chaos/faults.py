@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from burstcache.core.node_kinds import NodeKind
 from burstcache_local.signed_requests import Refusal
 from chaos.breaks import (
     RELAY,
     Break,
+    boots_interrupted,
     calls,
     clocks,
     events,
@@ -16,12 +18,15 @@ from chaos.breaks import (
     frozen,
     function_killed,
     hubs_killed,
+    images_removed,
     instances_lost,
     killed,
     nodes_silent,
     nodes_thinned,
     redis_filled,
     refused,
+    tasks_interrupted,
+    tasks_refused,
     unavailable,
     volumes_full,
 )
@@ -73,6 +78,7 @@ class Fault:
         proxies: Limit of proxy environments, all of which are provisioned.
         boot_s: Boot time of an instance [s].
         needs: The machine, by its stack output, that must have an execution at the start; empty: none.
+        redis_on: The kind of the nodes.
     """
 
     name: str
@@ -88,6 +94,7 @@ class Fault:
     proxies: int = 32
     boot_s: float = 1.0
     needs: str = ""
+    redis_on: NodeKind = "ec2"
 
     def excuses(self, outcome: Outcome) -> bool:
         """Return whether the fault's excuse covers a failure."""
@@ -99,6 +106,12 @@ _INSIDE = Excuse("inside a killed proxy", frozenset({500}), frozenset({"front do
 _RESULTS: frozenset[Part] = frozenset({"results"})
 _POOL: frozenset[Part] = frozenset({"pool"})
 _ALL = _RESULTS | _POOL
+
+
+def _on_spot(name: str, what: str, breaks: Break, *, begins: Tier = "redis") -> Fault:
+    """Return a fault of nodes on Fargate Spot."""
+    return Fault(name, what, breaks, begins=begins, parts=_RESULTS, redis_on="fargate-spot")
+
 
 FAULTS = (
     Fault("relay-killed", "the relay is killed once, and restarts", killed(RELAY), begins="lambda"),
@@ -118,6 +131,12 @@ FAULTS = (
     Fault("node-silent", "no server starts on a booting instance", nodes_silent(), begins="", parts=_RESULTS),
     Fault("node-volume-full", "the volume of a booting instance is full", volumes_full(), begins="", parts=_RESULTS),
     Fault("instance-lost", "the running instance stops", instances_lost, parts=_RESULTS),
+    _on_spot("task-interrupted", "AWS takes back the capacity of the running task", tasks_interrupted),
+    _on_spot("task-boots-interrupted", "AWS takes back the capacity of booting tasks", boots_interrupted, begins=""),
+    _on_spot("spot-unavailable", "Fargate Spot has no capacity", tasks_refused("FARGATE_SPOT"), begins=""),
+    _on_spot("fargate-unavailable", "Fargate has no capacity", tasks_refused("FARGATE_SPOT", "FARGATE"), begins=""),
+    _on_spot("task-image-missing", "a booting task finds no image", images_removed(), begins=""),
+    _on_spot("task-redis-killed", "Redis in the running task is killed", killed(REDIS)),
     Fault(
         "cache-function-killed",
         "a cache function environment is killed every 5 s",

@@ -12,8 +12,8 @@ _AT_REST = ("s3", "stopped")
 
 
 def running(stage: Stage) -> Iterator[str]:
-    """Yield running executions, instances, invocations, and rows of active keys and nodes; rows take longest."""
-    for found in (_executions, _instances, _invocations, _rows):
+    """Yield running executions, machines, invocations, and rows of active keys and nodes; rows take longest."""
+    for found in (_executions, _instances, _tasks, _invocations, _rows):
         yield from found(stage)
 
 
@@ -49,6 +49,15 @@ def _instances(stage: Stage) -> Iterator[str]:
     for instance in (each for group in found for each in group["Instances"]):
         if (state := instance["State"]["Name"]) not in ("stopped", "terminated"):
             yield f"instance {instance['InstanceId']} is {state}"
+
+
+def _tasks(stage: Stage) -> Iterator[str]:
+    ecs = stage.client("ecs")
+    for cluster in ecs.list_clusters()["clusterArns"]:
+        if arns := ecs.list_tasks(cluster=cluster)["taskArns"]:
+            for task in ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"]:
+                if task["lastStatus"] != "STOPPED":
+                    yield f"task {task['taskArn']} is {task['lastStatus']}"
 
 
 def _rows(stage: Stage) -> Iterator[str]:

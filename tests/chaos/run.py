@@ -368,7 +368,8 @@ def main() -> None:
     name, policy, plan, path, ended = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     code = code_of()
-    with staged(policy, parts=fault.parts, proxies=fault.proxies, boot_s=fault.boot_s) as stage:
+    kind = {"RedisOn": fault.redis_on}
+    with staged(policy, parts=fault.parts, parameters=kind, proxies=fault.proxies, boot_s=fault.boot_s) as stage:
         run = befall(stage, fault, Plan(**json.loads(plan)), load_ended=lambda: os.write(int(ended), b"."))
     run.machine, run.code = environment(), code
     Path(path).write_text(json.dumps(asdict(run)))

@@ -74,6 +74,7 @@ SETTINGS: dict[str, Any] = {
     "PoolControlFunction": PoolControlSettings,
 }
 VALUES = {
+    "REDIS_ON": "fargate-spot",
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
     "STATE_NODES": "state-orders=i-2@10.0.0.2:6379",
     "STATE_PERSISTENCE": "rdb",

@@ -218,14 +218,17 @@ class LocalCloud:
 
         return self._loop.run(reclaim())
 
-    def interrupt_tasks(self, count: int | None = None, *, notice_s: float = 120.0) -> list[str]:
+    def interrupt_tasks(
+        self, count: int | None = None, *, notice_s: float = 120.0, only_booting: bool = False
+    ) -> list[str]:
         """Take Spot's capacity back from up to `count` tasks (None: all), and return their ARNs.
 
         Args:
             count: The most tasks.
             notice_s: Time from the notice, which is SIGTERM and an event, to SIGKILL [s].
+            only_booting: Whether running tasks are spared.
         """
-        return self._tasks.interrupt(count, notice_s=notice_s)
+        return self._tasks.interrupt(count, notice_s=notice_s, only_booting=only_booting)
 
     def deploy(self, template: Path, stack_name: str, parameters: Mapping[str, str] | None = None) -> Stack:
         """Deploy an application's stack next to the system's own stack. The application's HTTP API is not served.

@@ -18,8 +18,8 @@ _PREFIXES = re.compile(r"(KEY|NODE|LEASE|HOT)#|^(ROUTE|HOT)$")
 _COLUMNS = set().union(
     *(get_type_hints(columns) for columns in (table.KeyColumns, table.NodeColumns, table.LeaseColumns))
 )
-# Words that mean other things as well: what is logged, a header, a field of a bus event, the boot of an instance.
-_EVERYDAY = {"key", "node", "window", "trigger", "running", "etag", "entry", "part", "tier"}
+# Words that mean other things as well: what is logged, a header, an address, a bus event's field, an instance's boot.
+_EVERYDAY = {"key", "node", "host", "window", "trigger", "running", "etag", "entry", "part", "tier"}
 _EXPRESSION = re.compile(r"\b(SET|REMOVE|ADD|DELETE) #?\w+|= :\w+|\battribute_(not_)?exists\b")
 
 

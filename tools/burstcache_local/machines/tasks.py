@@ -102,12 +102,13 @@ class TaskRunner:
         publish_task(task)
         run.asked.set()
 
-    def interrupt(self, count: int | None, *, notice_s: float) -> list[str]:
+    def interrupt(self, count: int | None, *, notice_s: float, only_booting: bool = False) -> list[str]:
         """Take Spot's capacity back from up to `count` tasks that run or boot, and return their ARNs.
 
         Args:
             count: The most tasks. None: all.
             notice_s: Time from the notice to SIGKILL [s].
+            only_booting: Whether running tasks are spared.
         """
         from moto.ecs.models import ecs_backends
 
@@ -115,6 +116,8 @@ class TaskRunner:
         tasks = [task for cluster in clusters for task in cluster.values()]
         live = [each for each in tasks if each.desired_status == "RUNNING"]
         spot = [each for each in live if each.capacity_provider_name == "FARGATE_SPOT"]
+        if only_booting:
+            spot = [each for each in spot if each.last_status != "RUNNING"]
         for task in spot[:count]:
             self.end(task, "SpotInterruption", "Your Spot Task was interrupted.", notice_s)
         return [task.task_arn for task in spot[:count]]
