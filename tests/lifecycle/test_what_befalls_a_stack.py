@@ -16,6 +16,7 @@ import pytest
 from moto.backends import get_backend
 
 from burstcache.core.messages.executions import key_execution_input
+from burstcache.core.node_kinds import NodeKind
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.moto import ec2_states
 from support.aws import REGION, mocked_aws
@@ -128,6 +129,44 @@ def stuck_in_stopping(stack: Stack, exits: ExitStack, *, until_forced: bool = Tr
         ec2_states.set_state(instance_of(stack), "stopped")
 
 
+def stuck_for_an_hour(stack: Stack, exits: ExitStack) -> None:
+    stuck_in_stopping(stack, exits, until_forced=False)
+
+
+def no_room_on_spot(stack: Stack, _: ExitStack) -> None:
+    stack.ecs.full = {"FARGATE_SPOT"}
+    stack.promoted()
+
+
+def no_room_on_fargate(stack: Stack, _: ExitStack) -> None:
+    stack.ecs.full = {"FARGATE_SPOT", "FARGATE"}
+    stack.promoted()
+
+
+def no_image(stack: Stack, exits: ExitStack) -> None:
+    patch = exits.enter_context(pytest.MonkeyPatch.context())
+    patch.setattr(stack.ecs, "run", lambda task: stack.ecs.end(task, "TaskFailedToStart", "CannotPullContainerError"))
+    stack.promoted()
+
+
+def end_running_task(stack: Stack, _: ExitStack) -> None:
+    (task,) = stack.ecs.running()
+    stack.end_task(task)
+
+
+def interrupt_task(stack: Stack, _: ExitStack) -> None:
+    (task,) = stack.ecs.running()
+    stack.ecs.interrupt(task)
+    stack.clock.sleep(120)
+    stack.end_task(task)
+
+
+def lose_task_silently(stack: Stack, exits: ExitStack) -> None:
+    patch = exits.enter_context(pytest.MonkeyPatch.context())
+    patch.setattr(stack.ecs, "deliver", None)
+    interrupt_task(stack, exits)
+
+
 def terminate(stack: Stack, _: ExitStack) -> None:
     ec2_states.set_state(instance_of(stack), "terminated")
     stack.redis.kill()
@@ -209,7 +248,10 @@ def switch_off_janitor(stack: Stack, exits: ExitStack) -> None:
     stack.has_janitor = False
     abort_node(stack, exits)
     stack.clock.sleep(1800)
-    stack.instances.stop(stack.nodes.read(NODE))  # its own program does, which has seen no sign for half an hour
+    if stack.redis_on == "ec2":  # the machine's own program ends it, which has seen no sign for half an hour
+        stack.instances.stop(stack.nodes.read(NODE))
+    else:
+        end_running_task(stack, exits)
 
 
 def crawl(stack: Stack, _: ExitStack) -> None:
@@ -267,7 +309,7 @@ _ROWS = [
     Row(
         "an instance hangs in `stopping` for an hour, forced or not",
         Stack.in_redis,
-        lambda stack, exits: stuck_in_stopping(stack, exits, until_forced=False),
+        stuck_for_an_hour,
         0.0006,
         {"OverdueNodesAlarm"},
         is_slow=True,
@@ -299,20 +341,47 @@ _ROWS = [
     Row("a cache function dies after its promotion", Stack.promoted, kill_cache, 0.0006),
 ]
 
+_OF_EC2 = {no_room_in_ec2, terminate, boot_what_is_terminated, stuck_in_stopping, stuck_for_an_hour, kill_redis}
+_ROWS_OF_TASKS = [
+    Row("Fargate Spot has no capacity", Stack.hot, no_room_on_spot, 0.0008),
+    Row("Fargate has no capacity", Stack.hot, no_room_on_fargate, 0.0008, {"RedisNodeAlarm"}),
+    Row("a task's image is missing", Stack.hot, no_image, 0.0008, {"RedisNodeAlarm"}),
+    Row("Redis dies in its task", Stack.in_redis, end_running_task, 0.0004),
+    Row("AWS takes back a running task's capacity", Stack.in_redis, interrupt_task, 0.0006),
+    Row("AWS takes back a booting task's capacity", Stack.promoted, interrupt_task, 0.0008),
+    Row("AWS takes back a running task's capacity, and the event is lost", Stack.in_redis, lose_task_silently, 0.0008),
+]
+
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
-    """A stack as it is deployed, that AWS runs."""
+def make_stack(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[NodeKind], Stack]]:
+    """A stack as it is deployed, with nodes of a kind, that AWS runs."""
+    made: list[Stack] = []
+
+    def make(redis_on: NodeKind) -> Stack:
+        made.append(Stack(monkeypatch, redis_on=redis_on))
+        return made[-1]
+
     with mocked_aws():
-        made = Stack(monkeypatch)
-        yield made
-        made.close()
+        yield make
+        for stack in made:
+            stack.close()
 
 
 @pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row.event, marks=[pytest.mark.slow] * row.is_slow) for row in _ROWS]
+    ("redis_on", "row"),
+    [
+        *(pytest.param("ec2", row, id=row.event, marks=[pytest.mark.slow] * row.is_slow) for row in _ROWS),
+        *(
+            pytest.param("fargate-spot", row, id=f"{row.event}, on Fargate", marks=[pytest.mark.slow] * row.is_slow)
+            for row in [*(row for row in _ROWS if row.happens not in _OF_EC2), *_ROWS_OF_TASKS]
+        ),
+    ],
 )
-def test_it_ends_by_itself_for_a_bounded_bill_and_its_alarms_go_off(stack: Stack, row: Row) -> None:
+def test_it_ends_by_itself_for_a_bounded_bill_and_its_alarms_go_off(
+    make_stack: Callable[[NodeKind], Stack], redis_on: NodeKind, row: Row
+) -> None:
+    stack = make_stack(redis_on)
     row.begins(stack)
     before_usd = stack.bill().usd
     with ExitStack() as exits:
@@ -332,11 +401,13 @@ def test_the_document_has_these_rows_with_their_bills_and_alarms() -> None:
         event.strip(): (usd.strip(), set(re.findall(r"`(\w+Alarm)`", alarms))) for event, _, usd, alarms, _ in lines
     }
 
-    rows = {row.event: (f"{row.most_usd:.4f}", row.alarms) for row in _ROWS}
+    rows = {row.event: (f"{row.most_usd:.4f}", row.alarms) for row in [*_ROWS, *_ROWS_OF_TASKS]}
     assert rows.items() <= documented.items()
 
 
-def test_a_stack_in_order_has_no_alarm(stack: Stack) -> None:
+@pytest.mark.parametrize("redis_on", ["ec2", "fargate-spot"])
+def test_a_stack_in_order_has_no_alarm(make_stack: Callable[[NodeKind], Stack], redis_on: NodeKind) -> None:
+    stack = make_stack(redis_on)
     stack.in_redis()
     stack.until(stack.is_at_rest, every_s=10)
     stack.clock.sleep(_ALARMS_SEE_IT_S)

@@ -128,7 +128,7 @@ class Stack(World):
             and self.node().phase == "stopped"
             and not self.executions_of(self.key_machine)
             and not self.executions_of(self.node_machine)
-            and self.instances.has_stopped(self.nodes.read(NODE))  # the most expensive check, so the last
+            and self.machine_state() in ("stopped", "terminated")  # the most expensive check, so the last
         )
 
     # steps of AWS
@@ -170,6 +170,10 @@ class Stack(World):
     def written(self, key: str) -> None:
         """Publish S3's event of a write."""
         self._on_bus("origin", {"source": "aws.s3", "detail": {"object": {"key": key}}})
+
+    def task_changed(self, detail: dict[str, Any]) -> None:
+        """Publish ECS's event about a task."""
+        self._on_bus("redis_control", {"source": "aws.ecs", "detail": detail})
 
     def stopped(self, node: str = NODE) -> None:
         """Publish EC2's event that an instance has stopped."""
