@@ -58,6 +58,7 @@ POLICIES = {
 CACHED_PER_S, BEFORE_S, FAULT_S = 200.0, 15.0, 30.0
 _POOL_KEEP_S = 60  # after the last use; a hub reports uses once a minute
 _POOL = {"PoolMembers": "8", "PoolMemoryMb": "512", "PoolKeepS": f"{_POOL_KEEP_S}"}
+_TASK_IDLE_S = 120  # break-even keeps an unused node for longer the less it costs
 _PARTS: dict[Part, dict[str, str]] = {"results": {}, "pool": _POOL, "hub": {**_POOL, "PoolHub": "fargate"}}
 _LARGES_PER_S, _RANGES_PER_S, _RESULTS_PER_S = 0.25, 2.0, 2.0  # 9 MB, 64 KB, 10 KB each
 RETRY_DELAYS_S = (60.0, 120.0)  # as on AWS, so that an event outlives a fault
@@ -332,7 +333,7 @@ def befall(stage: Stage, fault: Fault, plan: Plan, load_ended: Callable[[], obje
     stage.cloud.end_free("ProxyFunction", "CacheFunction")
     load_ended()
     run.outcomes = load.outcomes
-    rest_s = plan.rest_s + _POOL_KEEP_S * stage.has_pool
+    rest_s = plan.rest_s + _POOL_KEEP_S * stage.has_pool + _TASK_IDLE_S * (fault.redis_on != "ec2")
     run.rest_s = waited(lambda: not any(running(stage)), rest_s, _REST_LOOK_EVERY_S)
     owed = [*undelivered(stage)]
     print(*owed, sep="\n", end="", file=sys.stderr)
