@@ -6,14 +6,16 @@ Faults of instances and of the janitor itself are in `test_janitor`, their alarm
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pytest
 
 from burstcache.adapters.executions import execution_arn
-from burstcache.core.errors import SupersededError
+from burstcache.core.errors import RedisDownError, SupersededError
 from burstcache.core.keys import key_execution_name, next_number
+from burstcache.core.node_kinds import NodeKind
 from burstcache.core.parameters import US_PER_S, parameters_from_text
 from burstcache.core.policies import POLICIES, thesis
 from burstcache.core.rows import KeyRow
@@ -39,10 +41,22 @@ class Bill:
     usd: float  # cache functions and nodes by the metrics, and the transitions
 
 
-@pytest.fixture
-def world(make_world: Callable[..., World]) -> World:
-    """A world whose machines run as they are deployed."""
-    return make_world(runs_machines=True)
+@pytest.fixture(params=["ec2", "fargate-spot"])
+def world(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> World:
+    """A world whose machines run as they are deployed, once with the node on EC2 and once as a task."""
+    return make_world(runs_machines=True, redis_on=request.param)
+
+
+@contextmanager
+def without_room(world: World) -> Iterator[None]:
+    """Leave EC2 or Fargate without capacity."""
+    if world.tasks is None:
+        with failing(world.clients.ec2, "StartInstances", times=9999, code="InsufficientInstanceCapacity", status=500):
+            yield
+    else:
+        world.ecs.full = {"FARGATE_SPOT", "FARGATE"}
+        yield
+        world.ecs.full = set()
 
 
 def bill(world: World, told: Told) -> Bill:
@@ -162,8 +176,10 @@ def test_steps_of_a_life_that_is_redriven_after_its_end_are_refused(world: World
     later = hot(world)
     step = {"key": "k", "key_hash": row.hash, "epoch": row.epoch, "node": NODE}
 
+    # A task that has not started has no address, so no seeding begins on it.
+    refused = SupersededError if world.tasks is None else (SupersededError, RedisDownError)
     for more in ({"op": "join", "token": "redriven"}, {"op": "seed", "generation": 1}):
-        with pytest.raises(SupersededError):
+        with pytest.raises(refused):
             world.invoke("redis_control", step | more)
     world.invoke("redis_control", step | {"op": "leave", "failures": 0, "is_failed": True, "queue_us": []})
 
@@ -172,18 +188,19 @@ def test_steps_of_a_life_that_is_redriven_after_its_end_are_refused(world: World
 
 
 @pytest.mark.slow
-def test_ec2_without_room_bars_promotion_and_not_the_lambda_tier(world: World, told: Told) -> None:
+def test_aws_without_room_bars_promotion_and_not_the_lambda_tier(world: World, told: Told) -> None:
     row = hot(world)
-    with failing(world.clients.ec2, "StartInstances", times=99, code="InsufficientInstanceCapacity", status=500):
+    with without_room(world):
         lasting(world)
         world.until(lambda: world.row("k").phase == "s3", within_s=300)
     first_run = world.node().execution_name
 
     assert json.loads(ended(world, world.key_machine, row.execution_name)["output"])["outcome"] == "node_failed"
-    assert ended(world, world.node_machine, first_run)["error"] == "ServiceTransientError"
+    error = "ServiceTransientError" if world.tasks is None else "NodeFailedError"
+    assert ended(world, world.node_machine, first_run)["error"] == error
     assert world.node().not_before_us > world.clock.now_us()
     assert (world.row("k").failures, world.row("k").not_before_us) == (0, 0)
-    world.clock.sleep(1)
+    world.clock.sleep(10)  # requests from before the failure do not count
     hot(world)
     for _ in range(20):  # it lasts, and is not promoted
         assert world.read("k") == "lambda"
@@ -200,11 +217,14 @@ def test_ec2_without_room_bars_promotion_and_not_the_lambda_tier(world: World, t
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("redis_on", ["ec2", "fargate-spot"])
 @pytest.mark.parametrize("policy", BY_USE)
-def test_node_that_fails_to_boot_is_not_booted_at_each_report(make_world: Callable[..., World], policy: str) -> None:
-    world = make_world(policy=policy_named(policy), runs_machines=True, has_relay=False)
+def test_node_that_fails_to_boot_is_not_booted_at_each_report(
+    make_world: Callable[..., World], policy: str, redis_on: NodeKind
+) -> None:
+    world = make_world(policy=policy_named(policy), runs_machines=True, has_relay=False, redis_on=redis_on)
     world.put_object("k")
-    with failing(world.clients.ec2, "StartInstances", times=9999, code="InsufficientInstanceCapacity", status=500):
+    with without_room(world):
         for _ in range(60):
             assert world.read("k") == "s3"
             world.clock.sleep(10)
@@ -245,7 +265,7 @@ def test_relay_that_is_replaced_is_a_detour_and_no_failure(world: World, told: T
         ("dynamodb", "BatchGetItem", "InternalServerError", 500),
         ("dynamodb", "UpdateItem", "ProvisionedThroughputExceededException", 400),
         ("states", "SendTaskSuccess", "ThrottlingException", 400),
-        ("ec2", "StopInstances", "RequestLimitExceeded", 503),
+        ("machines", "", "RequestLimitExceeded", 503),
     ],
 )
 def test_aws_that_throttles_a_node_for_a_while_takes_it_from_no_key(
@@ -255,7 +275,10 @@ def test_aws_that_throttles_a_node_for_a_while_takes_it_from_no_key(
     lasting(world)
     world.until(lambda: world.row("k").tier == "redis", within_s=60)
     run = world.node().execution_name
-    with failing(getattr(world.clients, service), operation, times=2, code=code, status=status) as faults:
+    if service == "machines":
+        service, operation = ("ec2", "StopInstances") if world.tasks is None else ("ecs", "StopTask")
+    client = world.ecs if service == "ecs" else getattr(world.clients, service)
+    with failing(client, operation, times=2, code=code, status=status) as faults:
         world.until(lambda: world.row("k").phase == "s3", within_s=7200, every_s=1)
         world.until(lambda: world.node().phase == "stopped", within_s=600, every_s=1)
 
@@ -359,5 +382,6 @@ def test_run_of_a_node_says_why_it_ended_how_long_it_took_and_what_that_cost(wor
 
     assert told["ended"] == "nobody used it any more"
     assert told["ran_s"] > BOOT_S
+    assert told["estimate_covers"].startswith("the node since its boot")
     assert 0 < told["estimated_usd"] < 0.01
     assert told["booted_at"].endswith("Z")

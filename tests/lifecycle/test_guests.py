@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,11 +16,18 @@ from support.interruptions import after
 from support.world import World
 
 
+@pytest.fixture(params=["ec2", "fargate-spot"])
+def world(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> World:
+    """A world whose machines stop at their first task, once with the node on EC2 and once as a task."""
+    return make_world(redis_on=request.param)
+
+
 def run(world: World) -> None:
     """Let the node run and take guests."""
+    host = "" if world.tasks is None else "10.0.0.1"
     booting = world.nodes.change(world.node(), phase="booting", generation=7, part=1, peers=[NODE])
     assert booting is not None
-    running = world.nodes.change(booting, phase="running", deadline_at_us=2**62)
+    running = world.nodes.change(booting, phase="running", deadline_at_us=2**62, host=host)
     assert running is not None
     world.digest.show_node(running)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,12 @@ from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.core.rows import BY_HAND, Lease
 from support.functions import NODE
 from support.world import World
+
+
+@pytest.fixture(params=["ec2", "fargate-spot"])
+def world(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> World:
+    """A world whose machines stop at their first task, once with the node on EC2 and once as a task."""
+    return make_world(redis_on=request.param)
 
 
 @pytest.fixture

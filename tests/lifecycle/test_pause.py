@@ -18,6 +18,12 @@ from support.project import ROOT
 from support.world import World
 
 
+@pytest.fixture(params=["ec2", "fargate-spot"])
+def world(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> World:
+    """A world whose machines stop at their first task, once with the node on EC2 and once as a task."""
+    return make_world(redis_on=request.param)
+
+
 @pytest.fixture
 def spend(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     """Lets AWS Budgets say that the month's money is spent."""

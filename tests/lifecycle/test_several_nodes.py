@@ -19,19 +19,28 @@ _NODES = [NODE, "node-2"]
 _KEYS = {node: next(key for key in map(str, range(99)) if node_for(key_hash(key), _NODES) == node) for node in _NODES}
 
 
-@pytest.fixture
-def two(make_world: Callable[..., World]) -> World:
-    """A world with two nodes."""
-    return make_world(nodes=2)
+@pytest.fixture(params=["ec2", "fargate-spot"])
+def world(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> World:
+    """A world whose machines stop at their first task, once with the node on EC2 and once as a task."""
+    return make_world(redis_on=request.param)
+
+
+@pytest.fixture(params=["ec2", "fargate-spot"])
+def two(request: pytest.FixtureRequest, make_world: Callable[..., World]) -> World:
+    """A world with two nodes, once on EC2 and once as tasks."""
+    return make_world(nodes=2, redis_on=request.param)
 
 
 def _boots(world: World, node: str) -> None:
     """Let a key of a node join it, and the node boot."""
     world.joined(_KEYS[node])
     row = world.nodes.read(node)
-    token = world.token(row.execution_name)
+    # The event of a task that runs ends the token, with which the execution would end.
+    token = world.token(row.execution_name if world.tasks is None else f"boot-{row.generation}")
     boot = {"part": 1, "token": token, "execution": row.execution_name}
     world.invoke("redis_control", {**_step("boot_node", world, node), **boot})
+    if world.tasks is not None:
+        world.ecs.run(world.ecs.tasks[-1])
     world.invoke("redis_control", {**_step("ready_node", world, node), "part": 1})
 
 
@@ -63,7 +72,7 @@ def test_one_node_stops_while_the_other_runs(two: World) -> None:
 def test_event_of_one_node_does_not_touch_the_other(two: World) -> None:
     for node in _NODES:
         _boots(two, node)
-    two.instances.stop(two.nodes.read("node-2"))
+    two.stop_machine("node-2")
 
     assert two.stopped("node-2") == {"phase": "stopped"}
 
@@ -103,7 +112,7 @@ def test_node_that_never_stops_gives_its_keys_back_and_is_looked_at_in_an_hour(a
 
 def test_node_that_never_stops_boots_again_when_it_has_stopped(always_on: World) -> None:
     always_on.running("k")
-    always_on.instances.stop(always_on.nodes.read(NODE))
+    always_on.stop_machine()
 
     assert always_on.stopped()["phase"] == "booting"
 
@@ -122,7 +131,7 @@ def test_a_boot_that_failed_with_its_instance_on_is_repeated_by_the_janitor_and_
 ) -> None:
     always_on.clean()
     always_on.boot()
-    assert always_on.node_step("abandon_node") == {"phase": "stopping"}
+    assert always_on.node_step("abandon_node") == {"phase": "stopping" if always_on.tasks is None else "stopped"}
 
     assert always_on.stopped() == {"phase": "stopped"}
 

@@ -25,6 +25,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.object_store import ObjectResponse, ObjectStore, Written
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.core.errors import BurstcacheError
+from burstcache.core.node_kinds import NodeKind
 from burstcache.core.policies import LivePolicy
 from burstcache.serve.reader import Reader
 from support.aws import mocked_aws
@@ -68,6 +69,7 @@ class Writes(RuleBasedStateMachine):
     """One stack, two readers without memories, two keys; each body is the number of its write."""
 
     policy: LivePolicy | None = None  # the thesis's
+    redis_on: NodeKind = "ec2"
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +85,7 @@ class Writes(RuleBasedStateMachine):
             self._interrupt(step, part, method)
         # A read may take as long as a write that waits; moto's answers have no socket that could be hurried.
         self._patch.setattr(ObjectResponse, "hurry", lambda *_: None)
-        self.world = World(self._patch, runs_machines=True, policy=self.policy)
+        self.world = World(self._patch, runs_machines=True, policy=self.policy, redis_on=self.redis_on)
         making.callback(self.world.close)
         self.tasks: dict[str, dict[str, Any]] = {}  # of the newest cache functions, by key
         self._patch.setattr(self.world, "_hold_object", partial(self._held, self.world._hold_object))
@@ -268,15 +270,23 @@ class WritesByUse(Writes):
     policy = policy_named("breakeven")
 
 
+class WritesByUseOnTasks(WritesByUse):
+    """The same, where the node is a task on Fargate Spot."""
+
+    redis_on = "fargate-spot"
+
+
 # An example takes a second or so: most of it are the steps of the deployed machines.
 _SEARCH = settings(search(20), stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TestWrites = Writes.TestCase
 TestWrites.settings = _SEARCH
 TestWritesByUse = WritesByUse.TestCase
 TestWritesByUse.settings = _SEARCH
+TestWritesByUseOnTasks = pytest.mark.slow(WritesByUseOnTasks.TestCase)
+TestWritesByUseOnTasks.settings = _SEARCH
 
 
-@pytest.mark.parametrize("machine", [Writes, WritesByUse])
+@pytest.mark.parametrize("machine", [Writes, WritesByUse, WritesByUseOnTasks])
 def test_keys_reach_every_tier(machine: type[Writes]) -> None:
     """The machines above would hold of a stack that serves nothing, too."""
     stack = machine()

@@ -495,6 +495,14 @@ class Functions(Machines):
         """Return the state of the machine that a node runs on."""
         return self.control.machines_of(node).state(self.nodes.read(node))
 
+    def stop_machine(self, node: str = NODE) -> None:
+        """Have the machine that a node runs on stop, although nothing of the stack asked for it."""
+        if self.tasks is None:
+            self.instances.stop(self.nodes.read(node))
+        else:
+            task = self.nodes.read(node).task
+            next(each for each in self.ecs.tasks if each.arn == task).shown["lastStatus"] = "STOPPED"
+
     def announce(self, node: str = NODE) -> None:
         """Complete the boot task, as the instance does."""
         self.executions.succeed(self.nodes.read(node).boot_token, {})
@@ -502,7 +510,8 @@ class Functions(Machines):
     def stopped(self, node: str = NODE) -> Any:
         """Notify Redis control that the machine has stopped, as the event of EC2 or ECS does."""
         if self.tasks is not None:
-            return self.end_task(self.ecs.tasks[-1])
+            task = self.nodes.read(node).task
+            return self.end_task(next(each for each in self.ecs.tasks if each.arn == task))
         detail = {"instance-id": self.instances.instance_ids[node], "state": "stopped"}
         return self.invoke("redis_control", {"source": "aws.ec2", "detail": detail})
 

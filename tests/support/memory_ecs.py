@@ -36,6 +36,27 @@ class Task:
 
 
 @dataclass
+class Events:
+    """Handlers of a boto3 client's events, by event."""
+
+    handlers: dict[str, dict[str, Callable[[], Any]]] = field(default_factory=dict)
+
+    def register(self, event: str, handler: Callable[[], Any], unique_id: str) -> None:
+        self.handlers.setdefault(event, {})[unique_id] = handler
+
+    def unregister(self, event: str, unique_id: str) -> None:
+        del self.handlers[event][unique_id]
+
+
+@dataclass
+class Meta:
+    """Metadata of a boto3 client."""
+
+    service_model: Any
+    events: Events = field(default_factory=Events)
+
+
+@dataclass
 class MemoryEcs:
     """ECS, as a boto3 client. A test moves each task through its states, and each change has an event.
 
@@ -56,6 +77,7 @@ class MemoryEcs:
     stopped: Callable[[Task], None] = lambda _: None
     tasks: list[Task] = field(default_factory=list)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    meta: Meta = field(default_factory=lambda: Meta(_model()))
     _by_token: dict[str, tuple[dict[str, Any], Task]] = field(default_factory=dict)
 
     # boto3's client
@@ -153,6 +175,9 @@ class MemoryEcs:
         report = ParamValidator().validate(asked, _model().operation_model(operation).input_shape)
         if report.has_errors():
             raise ParamValidationError(report=report.generate_report())
+        for refuse in self.meta.events.handlers.get(f"before-call.ecs.{operation}", {}).values():
+            if (refused := refuse()) is not None:
+                raise ClientError(refused[1], operation)
         self.calls.append((operation, asked))
 
 

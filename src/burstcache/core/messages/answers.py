@@ -21,7 +21,7 @@ class NodeReady(TypedDict):
 
 
 CACHE_FUNCTION = "the cache function with its control, at list prices; a node's run has its own cost"
-NODE_RUN = "the instance since its boot and the control of one run, at list prices"
+NODE_RUN = "the node since its boot and the control of one run, at list prices"
 
 
 class LambdaOver(TypedDict):
