@@ -90,6 +90,7 @@ SHORT = {
     "state_operations": Short("--invocations 2"),
     "state_reaction": Short("--cycles 2"),
     "state_students": Short("--times 2"),
+    "task_boot": Short("--boots 1"),
     "trace": Short(_IMAGE),
 }
 

@@ -19,6 +19,11 @@ END_S = 5.0  # between the request to stop a task and its end
 _ARN = f"arn:aws:ecs:{REGION}:123456789012:task/{CLUSTER}"
 
 
+@functools.cache
+def _model() -> Any:
+    return botocore.session.get_session().get_service_model("ecs")
+
+
 @dataclass
 class Task:
     """A task, as ECS describes it."""
@@ -179,11 +184,6 @@ class MemoryEcs:
             if (refused := refuse()) is not None:
                 raise ClientError(refused[1], operation)
         self.calls.append((operation, asked))
-
-
-@functools.cache
-def _model() -> Any:
-    return botocore.session.get_session().get_service_model("ecs")
 
 
 def _error(code: str, message: str, operation: str) -> ClientError:
