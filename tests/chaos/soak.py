@@ -32,7 +32,7 @@ from chaos.run import POLICIES, Plan, hot_keys, loaded, staged, waited
 from chaos.stage import Part, Stage
 
 _PARTS: frozenset[Part] = frozenset({"results"})
-_FAULTS = tuple(fault for fault in FAULTS if not fault.name.startswith("pool-"))
+_FAULTS = tuple(fault for fault in FAULTS if fault.redis_on == "ec2" and not fault.name.startswith("pool-"))
 _CALM_S, _FAULT_S, _MINUTE_S = 20.0, 10.0, 60.0
 _STEP = 10  # keys by which the hot ones shift each minute
 _REST_S = 120.0

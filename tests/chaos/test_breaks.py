@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from chaos.breaks import executions_stopped
+from chaos.breaks import executions_stopped, killed
 
 _STATES = {"A": {"Type": "Task"}, "B": {"Type": "Wait"}, "C": {"Type": "Choice"}}
 
@@ -59,3 +61,17 @@ def test_one_execution_is_stopped_in_each_state_that_one_enters_and_other_states
         assert stage.counts == {"stopped in A": 1, "stopped in B": 0, "stopped in C": 1}
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+def test_a_server_that_the_shell_of_a_task_has_started_is_killed_too(tmp_path: Path) -> None:
+    server, stage = tmp_path / "chaos-server", _stage(_Cloud())
+    server.write_text("#!/bin/sh\necho ready\nread line\n")
+    server.chmod(0o700)
+    command = ["/bin/sh", "-c", f"{server}; exit 3"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout
+        assert shell.stdout.readline() == "ready\n"
+        with killed("chaos-server")(stage):
+            assert shell.wait(30) == 3
+
+    assert stage.counts == {"chaos-server killed": 1}

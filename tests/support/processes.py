@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,21 +16,27 @@ _ESTABLISHED = "01"  # in /proc/net/tcp
 
 
 def processes_named(name: str) -> list[int]:
-    """Return this process's children with a name."""
-    children = []
+    """Return this process's descendants with a name. A task's server is the child of a shell."""
+    parents, named = dict[int, int](), list[int]()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             text = stat.read_text()
-            parent = int(text.rpartition(")")[2].split()[1])
-        except OSError:
+        except OSError:  # the process has ended
             continue
-        if f"({name}" in text and parent == os.getpid():
-            children.append(int(stat.parent.name))
-    return children
+        process = int(stat.parent.name)
+        parents[process] = int(text.rpartition(")")[2].split()[1])
+        if f"({name}" in text:
+            named.append(process)
+    return [process for process in named if os.getpid() in _ancestors(process, parents)]
+
+
+def _ancestors(process: int, parents: Mapping[int, int]) -> Iterator[int]:
+    while (process := parents.get(process, 0)) > 1:
+        yield process
 
 
 def processes_running(module: str) -> list[int]:
-    """Return this process's children that run a Python module."""
+    """Return this process's descendants that run a Python module."""
     children = []
     for process in processes_named("python"):
         with suppress(OSError):  # the process has ended
@@ -39,7 +46,7 @@ def processes_running(module: str) -> list[int]:
 
 
 def signal_named(name: str, number: signal.Signals) -> list[int]:
-    """Send a signal to this process's children with a name, and return the children."""
+    """Send a signal to this process's descendants with a name, and return them."""
     signalled = []
     for process in processes_named(name):
         with suppress(ProcessLookupError):  # the process has ended
