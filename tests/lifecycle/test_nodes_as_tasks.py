@@ -138,7 +138,7 @@ def test_a_task_that_cannot_start_fails_the_boot_with_the_reason_of_ecs(world: W
     assert len(world.ecs.tasks) == 1
 
 
-def test_an_interrupted_boot_goes_on_in_another_task_once(world: World) -> None:
+def test_an_interrupted_boot_goes_on_once_in_a_task_on_demand(world: World) -> None:
     _booting(world)
     first = _task(world)
 
@@ -146,11 +146,23 @@ def test_an_interrupted_boot_goes_on_in_another_task_once(world: World) -> None:
         world.ecs.interrupt(first)
     world.ecs.end(first)
 
-    assert len(world.ecs.tasks) == 2
-    assert world.node().task == _task(world).arn
+    assert _providers(world) == ["FARGATE_SPOT", "FARGATE"]
+    row = world.node()
+    assert (row.task, row.task_kind) == (_task(world).arn, "fargate")
+    assert row.notice == "AWS interrupted an earlier task of this boot"
     world.ecs.run(_task(world))
     assert _outcome_of_boot(world) == {}
     assert world.node().host == "10.0.0.2"
+
+
+def test_an_interrupted_boot_goes_on_on_spot_if_on_demand_has_no_capacity(world: World) -> None:
+    _booting(world)
+    world.ecs.full = {"FARGATE"}
+
+    world.ecs.interrupt(_task(world))
+
+    assert _providers(world) == ["FARGATE_SPOT", "FARGATE", "FARGATE_SPOT"]
+    assert world.node().task_kind == "fargate-spot"
 
 
 def test_an_interrupted_boot_without_further_capacity_fails(world: World) -> None:

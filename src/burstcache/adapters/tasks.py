@@ -109,13 +109,17 @@ class Tasks:
         """Do nothing, because each run gets a new task."""
 
     def start(self, row: NodeRow, *, ended: str = "") -> NodeColumns:
-        """Run a task for the node's run, or for a task that ended. On demand, if Spot refuses it.
+        """Run a task for the node's run, or for a task that AWS interrupted during its boot.
+
+        A task on Spot that is refused or interrupted is replaced by one on demand.
 
         Raises:
             NodeFailedError: ECS starts no task. The message contains its reason.
         """
         kinds: tuple[NodeKind, ...] = ("fargate-spot", "fargate") if self.place.kind == "fargate-spot" else ("fargate",)
         refusals: list[str] = []
+        if ended:
+            kinds, refusals = kinds[::-1], ["AWS interrupted an earlier task of this boot"]
         for kind in kinds:
             try:
                 task = self._run(row, kind, ended)

@@ -141,7 +141,7 @@ def test_a_repeat_has_the_same_token_and_each_other_task_its_own(stubbed: tuple[
     for _ in range(2):
         stubber.add_response("run_task", failures, _asked("FARGATE_SPOT", tokens))
         stubber.add_response("run_task", {"tasks": [{"taskArn": _ARN}]}, _asked("FARGATE", tokens))
-    stubber.add_response("run_task", {"tasks": [{"taskArn": _ARN}]}, _asked("FARGATE_SPOT", tokens))
+    stubber.add_response("run_task", {"tasks": [{"taskArn": _ARN}]}, _asked("FARGATE", tokens))
 
     for ended in ("", "", _ARN):
         _tasks(client).start(_row(), ended=ended)
