@@ -31,8 +31,8 @@ from burstcache.core.worth import MICRO, Worth
 FIRST_CHECK_US = 60 * US_PER_S  # after readiness, since this minute is billed in any case
 MAX_HITS = 256  # newest hits that a node stores for its next check
 MAX_LOADS = 2_000  # maximum number of objects per boot, loaded eight at a time for ten seconds
-# Minimum gap between arrivals at which a node breaks even at its usual price. It keeps the break-even rate far below four
-# per second, the hazard policy's highest rate, also at the threefold price of Fargate on demand.
+# Minimum gap between arrivals at which a node breaks even at its usual price. It keeps the break-even rate far below
+# four per second, the hazard policy's highest rate, also at the threefold price of Fargate on demand.
 _LEAST_GAP_S = 4
 LEAST_ARRIVALS = 4  # a full list of hits counts as at least this many arrivals
 _NEVER_US = -1
