@@ -90,6 +90,15 @@ def test_a_boot_is_complete_only_once_redis_answers(world: World) -> None:
     assert _outcome_of_boot(world) == {}
 
 
+def test_a_ping_says_what_the_task_runs_on_and_where(world: World) -> None:
+    world.running("k")
+
+    answer = world.invoke("redis_control", {"op": "ping", "node": NODE})
+
+    expected = {"machine": "task", "instance": "running", "task_kind": "fargate-spot", "host": "10.0.0.1", "pong": True}
+    assert answer.items() >= expected.items()
+
+
 @pytest.mark.parametrize("raises", [False, True])
 def test_a_task_runs_on_demand_if_spot_has_no_capacity(world: World, raises: bool) -> None:
     world.ecs.full, world.ecs.raises = {"FARGATE_SPOT"}, raises
