@@ -233,9 +233,14 @@ def test_first_request_of_an_unknown_key_does_not_count_for_its_node(name: str, 
     assert world.node().phase == "booting"
 
 
-def running(name: str, make_world: MakeWorld) -> World:
-    """Return a world whose node runs and has the key."""
-    world = make_world(policy=policy_named(name), has_relay=False, runs_machines=True)
+def running(name: str, make_world: MakeWorld, *, on_demand: bool = False) -> World:
+    """Return a world whose node runs and has the key, on demand if Fargate Spot has no capacity."""
+    if on_demand:
+        policy = policy_named(name, node_type="fargate-spot:2GB")
+        world = make_world(policy=policy, has_relay=False, runs_machines=True, redis_on="fargate-spot")
+        world.ecs.full = {"FARGATE_SPOT"}
+    else:
+        world = make_world(policy=policy_named(name), has_relay=False, runs_machines=True)
     world.put_object(KEY)
     report_now(world, KEY, move(explained(world, KEY, name), "node_boots").requests or 0)
     world.until(lambda: world.node().phase == "running", within_s=120)
@@ -263,8 +268,11 @@ def test_node_stops_at_the_predicted_look(name: str, hits: int, make_world: Make
 
 @pytest.mark.parametrize("name", BY_USE)
 @pytest.mark.parametrize("fewer", [0, 1])
-def test_exactly_the_predicted_hits_keep_a_node_running(fewer: int, name: str, make_world: MakeWorld) -> None:
-    world = running(name, make_world)
+@pytest.mark.parametrize("on_demand", [False, True])
+def test_exactly_the_predicted_hits_keep_a_node_running(
+    on_demand: bool, fewer: int, name: str, make_world: MakeWorld
+) -> None:
+    world = running(name, make_world, on_demand=on_demand)
     while (predicted := move(explained(world, KEY, name), "node_stops")).requests is None:
         world.clock.sleep(5)
 

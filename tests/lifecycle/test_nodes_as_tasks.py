@@ -16,6 +16,7 @@ from burstcache.core.parameters import US_PER_S
 from support.functions import NODE
 from support.interruptions import after
 from support.memory_ecs import NO_CAPACITY, Task
+from support.policies import BY_USE, policy_named
 from support.world import World
 
 _HASH = key_hash("k")
@@ -87,6 +88,15 @@ def test_a_boot_is_complete_only_once_redis_answers(world: World) -> None:
     world.servers["10.0.0.1"].start()
     world.ecs.post(_task(world))  # the event is delivered again
     assert _outcome_of_boot(world) == {}
+
+
+def test_a_ping_says_what_the_task_runs_on_and_where(world: World) -> None:
+    world.running("k")
+
+    answer = world.invoke("redis_control", {"op": "ping", "node": NODE})
+
+    expected = {"machine": "task", "instance": "running", "task_kind": "fargate-spot", "host": "10.0.0.1", "pong": True}
+    assert answer.items() >= expected.items()
 
 
 @pytest.mark.parametrize("raises", [False, True])
@@ -521,3 +531,27 @@ def test_a_held_node_whose_tasks_are_interrupted_again_and_again_runs_again_each
 
     assert (world.node().phase, world.ecs.running()) == ("stopped", [])
     assert world.node().ready_at_us < world.clock.now_us() - 600 * US_PER_S
+
+
+@pytest.mark.parametrize("name", BY_USE)
+@pytest.mark.parametrize("has_spot", [True, False])
+def test_a_node_on_demand_in_place_of_spot_stops_sooner_as_it_costs_more(
+    name: str, has_spot: bool, make_world: Callable[..., World]
+) -> None:
+    policy = policy_named(name, node_type="fargate-spot:2GB")
+    world = make_world(policy=policy, has_relay=False, runs_machines=True, redis_on="fargate-spot")
+    world.ecs.full = set() if has_spot else {"FARGATE_SPOT"}
+    world.put_object("k")
+    while world.node().phase == "stopped":
+        world.clock.sleep(1)
+        world.read("k")
+    world.until(lambda: world.node().phase == "running", within_s=120)
+    for _ in range(20):
+        world.clock.sleep(2)
+        world.read("k")
+    last_us = world.clock.now_us()
+
+    world.until(lambda: world.node().phase != "running", within_s=3600, every_s=5)
+
+    ran_s = (world.clock.now_us() - last_us) / US_PER_S
+    assert (ran_s > 85) == has_spot  # by the same requests

@@ -73,6 +73,7 @@ def test_page_says_that_it_is_on_what_it_saves_and_what_it_costs(browser: Browse
         expect(page.locator("#failed")).to_have_text("Nothing.")
         expect(page.get_by_role("table", name="Nodes")).to_contain_text("running")
         expect(page.get_by_role("table", name="Nodes")).to_contain_text("4 B of 805.3 MB")
+        expect(page.get_by_role("table", name="Nodes")).to_contain_text("instance")
         bill = page.get_by_role("table", name="The bill so far")
         expect(bill).to_contain_text("Redis node t4g.micro")
         transitions = bill.get_by_role("row").filter(has_text="Step Functions").locator("td").nth(1)

@@ -7,13 +7,15 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from burstcache.core.errors import BurstcacheError
+from burstcache.core.node_kinds import NodeKind
 from burstcache_cli.account import Account, account_of
-from burstcache_cli.monthly import MONTH_H, Prices, idle_items
+from burstcache_cli.monthly import MONTH_H, Prices, idle_items, node_name, nodes_are_public
 from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, read_samconfig, settings_of, toml_text
 from burstcache_local.errors import RuleError, TemplateError
 from burstcache_local.template.parameters import accepted, declared_values, parameter_value
@@ -24,8 +26,13 @@ from burstcache_terminal.text import number_text, rows_text, usd_text, wrapped_t
 
 Ask = Callable[[str], str]
 
-# Parameter of a follow-up question → whether earlier answers require it.
-_FOLLOW_UPS: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
+# Parameter that the wizard does not always ask for → whether earlier answers require it.
+_REQUIRED_IF: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
+    "RedisOn": lambda answers: answers["RedisNodeCount"] != "0" or answers["RedisOn"] != "ec2",
+    "RedisInstanceType": lambda answers: (
+        answers["StateDatabases"] != "" or (answers["RedisOn"] == "ec2" and answers["RedisNodeCount"] != "0")
+    ),
+    "RedisTaskMemoryGb": lambda answers: answers["RedisOn"] != "ec2",
     "ExistingBucketIsPublic": lambda answers: answers["OriginBucketName"] != "" and answers["ApiAuth"] == "public",
     "JwtIssuer": lambda answers: "jwt" in (answers["ApiAuth"], answers["Writes"]),
     "JwtAudience": lambda answers: "jwt" in (answers["ApiAuth"], answers["Writes"]),
@@ -41,6 +48,10 @@ _USAGE_COSTS: Mapping[str, str] = {  # parameter without fixed costs → usage c
     "JwtAudience": "Costs nothing.",
     "ZoneA": "Costs nothing; readers in another zone pay 0.02 USD per GB.",
 }
+
+
+_KINDS_BY_PRICE: tuple[NodeKind, ...] = ("fargate-spot", "ec2", "fargate")  # at the sizes that are the defaults
+_KINDS_BY_PRICE_WITH_ADDRESSES: tuple[NodeKind, ...] = ("ec2", "fargate-spot", "fargate")
 
 
 class NotConfiguredError(BurstcacheError):
@@ -132,7 +143,8 @@ class Wizard:
         self._template, self._region, self._answers = template, region, answers
         self._parameters: Mapping[str, Any] = template["Parameters"]
         groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
-        self._first: list[str] = groups[0]["Parameters"]
+        first: list[str] = groups[0]["Parameters"]
+        self._names = [*first, *(name for name in _REQUIRED_IF if name not in first)]
 
     def check(self) -> None:
         """Raise TemplateError if a parameter, the caching policy or a template rule rejects an answer."""
@@ -148,14 +160,14 @@ class Wizard:
             TemplateError: The template rejects a parameter that the wizard does not ask for, or the same answers twice.
             NotConfiguredError: The input ended before the last answer.
         """
-        names = [*self._first, *_FOLLOW_UPS]
+        names = self._names
         declared_values(self._parameters, {name: text for name, text in self._answers.items() if name not in names})
         self._check_possible()
         rejected = set[str]()
         pending = names
         while True:
             for name in pending:
-                if name not in _FOLLOW_UPS or _FOLLOW_UPS[name](self._texts()):
+                if name not in _REQUIRED_IF or _REQUIRED_IF[name](self._texts()):
                     answer = self._answer(name, ask)
                     if name == "OriginBucketName" and answer != self._answers.get(name):
                         self._answers.pop("ExistingBucketIsPublic", None)  # applied to the previous bucket
@@ -179,7 +191,7 @@ class Wizard:
             self.check()
         except RuleError as error:
             referenced = _refs(self._template["Rules"][error.rule])
-            names = [name for name in (*self._first, *_FOLLOW_UPS) if name in referenced]
+            names = [name for name in self._names if name in referenced]
             choices = [self._parameters[name].get("AllowedValues", ()) for name in names]
             if all(choices) and all(self._is_rejected(error.rule, names, each) for each in product(*choices)):
                 raise
@@ -205,13 +217,14 @@ class Wizard:
 
     def _use_texts(self) -> list[str]:
         values, prices = self._values(), Prices(self._region)
-        node = number_text(float(prices.usd(f"ec2:{values['RedisInstanceType']}")))
+        name = node_name(values)
         texts = []
         if values["FrontDoor"] == "http-api":
             door = number_text(float(prices.usd("http-api-request") * 10**6))
             texts.append(f"{door} per million requests to the HTTP API, and 0.27 for the proxy; transfer apart")
         if values["RedisNodeCount"] != "0":
-            texts.append(f"{node} an hour for each Redis node that runs ({values['RedisInstanceType']})")
+            node = number_text(float(self._node_usd_per_h(values)))
+            texts.append(f"{node} an hour for each Redis node that runs ({name}){self._node_remark(values)}")
         if values["Relay"] != "none":
             gb_s = prices.usd("lambda-duration:arm") * 3600 * int(values["CacheMemoryMb"]) / 1024
             texts.append(f"{number_text(float(gb_s), digits=2)} an hour for each key in a cache function")
@@ -260,20 +273,18 @@ class Wizard:
 
     def _costs_text(self, name: str) -> str:
         """Format each choice's monthly costs for an idle stack, given the other answers, or the usage costs."""
-        parameter, prices = self._parameters[name], Prices(self._region)
+        parameter = self._parameters[name]
         if name in _USAGE_COSTS:
             return wrapped_text(f"  {_USAGE_COSTS[name]}", indent="  ")
-        if name == "RedisInstanceType":
+        if name == "RedisOn":
+            return self._kinds_text()
+        if name in ("RedisInstanceType", "RedisTaskMemoryGb"):
+            kind = "ec2" if name == "RedisInstanceType" else self._texts()["RedisOn"]
             rows = [
-                (
-                    value,
-                    f"{number_text(float(usd))} USD an hour while it runs",
-                    f"{usd_text(float(usd * MONTH_H))} a month",
-                )
+                (f"  {value}", *self._node_prices(RedisOn=kind, **{name: value}))
                 for value in parameter["AllowedValues"]
-                for usd in [prices.usd(f"ec2:{value}")]
             ]
-            return rows_text([(f"  {value}", an_hour, a_month) for value, an_hour, a_month in rows])
+            return rows_text(rows) + self._address_text(RedisOn=kind)
         choices = list(map(str, parameter.get("AllowedValues", ()))) or [_sample(parameter, self._default(name))]
         idle = {value: self._idle_usd(name, value) for value in choices}
         if not parameter.get("AllowedValues"):
@@ -289,14 +300,54 @@ class Wizard:
             ]
         )
 
+    def _kinds_text(self) -> str:
+        """Format what a node of each kind costs, the cheapest of the default sizes first."""
+        has_addresses = nodes_are_public(self._template, self._values(RedisOn="fargate-spot"), self._region)
+        rows = []
+        for kind in _KINDS_BY_PRICE_WITH_ADDRESSES if has_addresses else _KINDS_BY_PRICE:
+            values = self._values(RedisOn=kind)
+            size = node_name(values).rpartition(":")[2]
+            idle = f"idle stack {usd_text(self._idle_sum_usd(values))}"
+            rows.append((f"  {kind}", size, *self._node_prices(RedisOn=kind), idle))
+        return rows_text(rows) + self._address_text(RedisOn="fargate-spot")
+
+    def _node_prices(self, **changed: str) -> tuple[str, str]:
+        usd = self._node_usd_per_h(self._values(**changed))
+        return f"{number_text(float(usd))} USD an hour while it runs", f"{usd_text(float(usd * MONTH_H))} a month"
+
+    def _node_usd_per_h(self, values: Mapping[str, Any]) -> Fraction:
+        """Return the price of an hour of a node, including its public address [USD]."""
+        prices = Prices(self._region)
+        is_public = nodes_are_public(self._template, values, self._region)
+        return prices.node_usd_per_h(node_name(values)) + (prices.usd("ipv4") if is_public else 0)
+
+    def _address_text(self, **changed: str) -> str:
+        """Format what public addresses add to the prices of tasks, or return an empty text if they add nothing."""
+        if not nodes_are_public(self._template, self._values(**changed), self._region):
+            return ""
+        usd = Prices(self._region).usd("ipv4")
+        text = (
+            f"A task's price contains {number_text(float(usd))} USD an hour, {usd_text(float(usd * MONTH_H))} a month,"
+            " for a public IPv4 address, which it needs here to reach AWS."
+        )
+        return "\n" + wrapped_text(f"  {text}", indent="  ")
+
+    def _node_remark(self, values: Mapping[str, Any]) -> str:
+        """Format the price of the node that replaces a task on Fargate Spot, or return an empty text."""
+        if values["RedisOn"] != "fargate-spot":
+            return ""
+        fallback = number_text(float(self._node_usd_per_h({**values, "RedisOn": "fargate"})))
+        return f", {fallback} where Fargate Spot has no capacity"
+
     def _idle_usd(self, name: str, value: str) -> float | None:
         """Return an idle stack's monthly cost if `name` has this value, or None if the value is invalid."""
         try:
-            return float(
-                sum(item.usd for item in idle_items(self._template, self._values(**{name: value}), self._region))
-            )
+            return self._idle_sum_usd(self._values(**{name: value}))
         except TemplateError:
             return None
+
+    def _idle_sum_usd(self, values: Mapping[str, Any]) -> float:
+        return float(sum(item.usd for item in idle_items(self._template, values, self._region)))
 
 
 def _sample(parameter: Mapping[str, Any], default: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from burstcache.core.errors import PriceMissingError
 from burstcache.core.prices import PriceSheet, price_sheet
-from burstcache.core.worth import sheet_of_region
+from burstcache.core.worth import node_price_usd_per_h, sheet_of_region
 from burstcache_local.template.intrinsics import Conditions
 
 MONTH_H = 730
@@ -44,9 +44,29 @@ class Prices:
         except PriceMissingError:
             return price_sheet(_OTHER_REGIONS).usd(item)
 
+    def node_usd_per_h(self, name: str) -> Fraction:
+        """Return the price of an hour of a node, such as `t4g.micro` or `fargate-spot:2GB` [USD]."""
+        return node_price_usd_per_h(self.sheet, name)
+
     def month(self, item: str, units: Fraction | int = 1) -> Fraction:
         """Return the monthly price of an item that is billed by the hour [USD]."""
         return self.usd(item) * units * MONTH_H
+
+
+def node_name(values: Mapping[str, Any]) -> str:
+    """Return the name of a stack's nodes, by which prices are listed, from the values of all parameters."""
+    if values["RedisOn"] == "ec2":
+        return str(values["RedisInstanceType"])
+    return f"{values['RedisOn']}:{values['RedisTaskMemoryGb']}GB"
+
+
+def nodes_are_public(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> bool:
+    """Return whether each running node has a public IPv4 address, which AWS bills by the hour.
+
+    The arguments are those of `idle_items`.
+    """
+    conditions = _conditions(template, values, region)
+    return conditions.holds("NodesAreTasks") and conditions.holds("RelayIsPublic")
 
 
 def idle_items(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> list[Item]:
@@ -57,13 +77,17 @@ def idle_items(template: Mapping[str, Any], values: Mapping[str, Any], region: s
         values: Values of all parameters.
         region: The stack's region.
     """
-    conditions = Conditions(template, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
+    conditions = _conditions(template, values, region)
     sums: dict[str, Fraction] = {}
     for name, part in template["Resources"].items():
         if "Condition" not in part or conditions.holds(part["Condition"]):
             for item in _items(name, part, conditions, values, Prices(region)):
                 sums[item.name] = sums.get(item.name, Fraction(0)) + item.usd
     return [Item(name, usd) for name, usd in sums.items()]
+
+
+def _conditions(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> Conditions:
+    return Conditions(template, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
 
 
 def _items(
@@ -90,7 +114,11 @@ def _items(
         case "AWS::EC2::Instance":
             yield Item("volumes of nodes and databases", prices.month("ebs-gp3", _volume_gb(properties, conditions)))
             if name.startswith("RedisInstance") and int(name[-1]) <= int(values["RedisAlwaysOnNodes"]):
-                yield Item("nodes that never stop", prices.month(f"ec2:{values['RedisInstanceType']}"))
+                yield Item("nodes that never stop", prices.node_usd_per_h(node_name(values)) * MONTH_H)
+        case "Custom::RedisTasks" if nodes := min(int(values["RedisAlwaysOnNodes"]), int(values["RedisNodeCount"])):
+            yield Item("nodes that never stop", prices.node_usd_per_h(node_name(values)) * nodes * MONTH_H)
+            if conditions.holds("RelayIsPublic"):
+                yield Item("public addresses", prices.month("ipv4", nodes))
         case "AWS::EC2::Volume":
             size_gb = int(conditions.value(properties["Size"]))
             yield Item("volumes of nodes and databases", prices.month("ebs-gp3", size_gb))

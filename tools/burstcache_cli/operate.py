@@ -132,7 +132,9 @@ def ping_redis(stack: Stack, node: str) -> Outcome:
     """Ping a node's Redis from inside the stack's network."""
     answer: Pong = _redis_control(stack, Ping(op="ping", node=node))
     reply = "PONG" if answer["pong"] else f"no PONG ({answer.get('reason', '')})"
-    text = f"{node}: {reply}; the node is {answer['phase']}, its instance {answer['instance']}"
+    machine = f"its {answer['machine']} {answer['instance']}"
+    place = f" on {answer['task_kind']} at {answer['host']}" if answer["host"] and answer["task_kind"] else ""
+    text = f"{node}: {reply}; the node is {answer['phase']}, {machine}{place}"
     return Outcome(text, answer, is_success=answer["pong"])
 
 

@@ -113,6 +113,7 @@ def _node(row: NodeRow, leases: tuple[Lease, ...], rows: Rows, keys: Iterable[li
     return {
         "node": view.node,
         "phase": view.phase,
+        "runsOn": _machine_text(row, view.phase),
         "generation": view.generation,
         "readyMs": view.ready_at_us // 1000 if view.phase == "running" else 0,
         "bootedMs": row.booted_at_us // 1000 if view.phase != "stopped" else 0,
@@ -123,6 +124,13 @@ def _node(row: NodeRow, leases: tuple[Lease, ...], rows: Rows, keys: Iterable[li
         "bar": row.bar if row.is_barred(rows.at_us) else "",
         "notBeforeMs": row.not_before_us // 1000,
     }
+
+
+def _machine_text(row: NodeRow, phase: str) -> str:
+    """Format what a node runs on, if that is known: an instance, or a task with its kind and address."""
+    if row.task_kind and phase != "stopped":
+        return f"{row.task_kind} at {row.host}" if row.host else row.task_kind
+    return "instance" if phase == "running" else ""
 
 
 def _memory(rows: Rows, rules: StackRules) -> StackMemory | None:

@@ -21,6 +21,7 @@ _ECS, _ECS_ROLE = "ecs.amazonaws.com", "AWSServiceRoleForECS"
 _PROPAGATION_S = 20
 _NODE_VCPUS = ("ec2", "L-1216C47A")  # Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances
 _SPOT_VCPUS = ("fargate", "L-36FBB829")  # Fargate Spot vCPU resource count
+_ON_DEMAND_TASK_VCPUS = ("fargate", "L-3032A538")  # Fargate On-Demand vCPU resource count
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,10 @@ class Account:
     def task_vcpus(self) -> float | None:
         """Return the vCPU quota of Fargate Spot, or None if unknown."""
         return self._quota(*_SPOT_VCPUS)
+
+    def on_demand_task_vcpus(self) -> float | None:
+        """Return the vCPU quota of Fargate on demand, or None if unknown."""
+        return self._quota(*_ON_DEMAND_TASK_VCPUS)
 
     def zones_without(self, node_type: str, zones: Iterable[str]) -> list[str]:
         """Return the availability zones in which EC2 does not offer an instance type."""

@@ -273,14 +273,21 @@ class RedisControl:
         )
 
     def ping(self, node: str) -> Pong:
-        """Ping a node's Redis. Return whether it answers, and the state of the node's instance."""
+        """Ping a node's Redis. Return whether it answers, and the state of the node's instance or task."""
         row = self.nodes.read(node)
-        instance, phase = self.machines_of(node).state(row), row.phase
+        answer = Pong(
+            instance=self.machines_of(node).state(row),
+            machine="task" if self.tasks_of(node) else "instance",
+            task_kind=row.task_kind,
+            host=row.host,
+            phase=row.phase,
+            pong=True,
+        )
         try:
             self.store(node).ping()
         except RedisDownError as error:
-            return Pong(instance=instance, phase=phase, pong=False, reason=str(error))
-        return Pong(instance=instance, phase=phase, pong=True)
+            answer["pong"], answer["reason"] = False, str(error)
+        return answer
 
     def stop_cache(self, key: str) -> CacheStopped:
         """Stop a key's cache function, if there is one."""

@@ -76,7 +76,7 @@ class ReadThroughLoader:
     def _run_us(self, row: NodeRow, policy: UsePolicy) -> int:
         """Return the minimum running time of a node that has just become ready [us]."""
         use = use_or_first(policy.node, self.uses.read(row.node).use)
-        return policy.node.stop_us(use, row.ready_at_us) - row.ready_at_us
+        return policy.running(row.task_kind).stop_us(use, row.ready_at_us) - row.ready_at_us
 
     def _load(self, store: RedisObjects, give_up_s: float, key: SeenKey, token: str) -> bool:
         if self.clock.monotonic_s() >= give_up_s:  # its lease expires by itself

@@ -58,7 +58,8 @@ class UseUtilisation:
                 if not self.uses.write(row.node, use, seen=stored, looked_at_us=check_at_us, memory=memory):
                     self.clock.sleep(self.chance() * 0.01 * 2**attempt)
                     continue
-            return self.policy.node.next_check_us(use, since_us=row.ready_at_us, at_us=check_at_us)
+            rule = self.policy.running(row.task_kind)
+            return rule.next_check_us(use, since_us=row.ready_at_us, at_us=check_at_us)
         raise ContendedRowTransientError(f"the use of {row.node} changed under {_ATTEMPTS} attempts to learn its hits")
 
     def _learned(self, use: NodeUse, hits: Sequence[Hit], *, since_us: int, until_us: int) -> NodeUse:

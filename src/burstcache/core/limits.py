@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from burstcache.core.node_kinds import node_kind, task_size
+
 # A hot key in a cache function occupies a unit of Lambda's concurrency for minutes. Three of four units remain for
 # reads and control. In an account with ten units, a proxy that takes 60 ms and a scheduler that takes 20 ms then serve
 # a hundred reads per second.
@@ -26,7 +28,9 @@ class Needs:
     reserved: int = 0  # concurrency that the stack reserves for its proxy
     node_type: str = ""
     nodes: int = 0  # including the nodes of state databases
-    task_vcpus: float = 0  # for relay and hub
+    task_vcpus: float = 0  # for relay and hub, on Fargate Spot
+    node_task: str = ""  # name of the nodes that run as tasks, such as `fargate-spot:2GB`
+    node_tasks: int = 0  # number of these nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class Limits:
 
     concurrency: int
     node_vcpus: float | None = None
-    task_vcpus: float | None = None
+    task_vcpus: float | None = None  # of Fargate Spot
+    on_demand_task_vcpus: float | None = None  # of Fargate on demand
     zones_without_node_type: Sequence[str] = ()
 
 
@@ -57,6 +62,17 @@ def vcpus_of(node_type: str) -> int:
     """
     family, _, size = node_type.partition(".")
     return 1 if size == "medium" and not family.startswith("t") else 2
+
+
+def node_task_vcpus(needs: Needs) -> tuple[float, float]:
+    """Return the vCPUs of all nodes that run as tasks, on Fargate Spot and on demand.
+
+    Nodes on Spot need both, since they run on demand where Spot has no capacity.
+    """
+    if not needs.node_tasks:
+        return 0, 0
+    vcpus = needs.node_tasks * float(task_size(needs.node_task)[0])
+    return vcpus if node_kind(needs.node_task) == "fargate-spot" else 0, vcpus
 
 
 def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
@@ -87,10 +103,27 @@ def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
             " fewer or smaller nodes and databases, or ask for more under Service Quotas, Amazon EC2, Running On-Demand"
             " Standard instances"
         )
-    if limits.task_vcpus is not None and needs.task_vcpus > limits.task_vcpus:
-        yield (
-            f"the tasks take {needs.task_vcpus:g} vCPU and the account may run {limits.task_vcpus:g}: use Relay and"
-            " PoolHub none, or ask for more under Service Quotas, AWS Fargate, Fargate Spot vCPU resource count"
-        )
+    yield from _task_shortfalls(needs, limits)
     for zone in limits.zones_without_node_type:
         yield f"EC2 has no {needs.node_type} in zone {zone}: use another RedisInstanceType or another zone"
+
+
+def _task_shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
+    spot_vcpus, on_demand_vcpus = node_task_vcpus(needs)
+    nodes, fewer = f"{needs.node_tasks} x {needs.node_task}", "a lower RedisNodeCount or RedisTaskMemoryGb"
+    vcpus = needs.task_vcpus + spot_vcpus
+    if limits.task_vcpus is not None and vcpus > limits.task_vcpus:
+        tasks = ", ".join([nodes] * bool(spot_vcpus) + ["relay and hub"] * bool(needs.task_vcpus))
+        remedies = [fewer] * bool(spot_vcpus) + ["Relay and PoolHub none"] * bool(needs.task_vcpus)
+        yield (
+            f"the tasks ({tasks}) take {vcpus:g} vCPU of Fargate Spot and the account may run {limits.task_vcpus:g}:"
+            f" use {', '.join(remedies)}, or ask for more under Service Quotas, AWS Fargate, Fargate Spot vCPU resource"
+            " count"
+        )
+    if limits.on_demand_task_vcpus is not None and on_demand_vcpus > limits.on_demand_task_vcpus:
+        reason = " where Spot has no capacity" if spot_vcpus else ""
+        yield (
+            f"{nodes} take {on_demand_vcpus:g} vCPU of Fargate on demand{reason} and the account may run"
+            f" {limits.on_demand_task_vcpus:g}: use {fewer}, or ask for more under Service Quotas, AWS Fargate, Fargate"
+            " On-Demand vCPU resource count"
+        )

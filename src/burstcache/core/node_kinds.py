@@ -71,12 +71,17 @@ def fallback_name(name: str) -> str:
     return f"fargate:{name.partition(':')[2]}" if node_kind(name) == "fargate-spot" else ""
 
 
+def task_size(name: str) -> tuple[Fraction, Fraction]:
+    """Return the vCPUs and the memory [GB] of a node that runs as a task. The name must be one of these nodes'."""
+    return FARGATE_SIZES[name.partition(":")[2]]
+
+
 def node_items(name: str) -> tuple[tuple[str, Fraction], ...]:
     """Return the price items of a node, and the units of each that an hour uses. Raises `InvalidSettingError`."""
     kind = node_kind(name)
     if kind == "ec2":
         return ((f"ec2:{name}", Fraction(1)),)
-    vcpu, gb = FARGATE_SIZES[name.partition(":")[2]]
+    vcpu, gb = task_size(name)
     return ((f"{kind}-vcpu:arm", vcpu), (f"{kind}-memory:arm", gb))
 
 

@@ -31,8 +31,8 @@ from burstcache.core.worth import MICRO, Worth
 FIRST_CHECK_US = 60 * US_PER_S  # after readiness, since this minute is billed in any case
 MAX_HITS = 256  # newest hits that a node stores for its next check
 MAX_LOADS = 2_000  # maximum number of objects per boot, loaded eight at a time for ten seconds
-# Minimum gap between arrivals at which a node breaks even. It keeps the break-even rate far below four per second, the
-# hazard policy's highest rate.
+# Minimum gap between arrivals at which a node breaks even at its usual price. It keeps the break-even rate far below
+# four per second, the hazard policy's highest rate, also at the threefold price of Fargate on demand.
 _LEAST_GAP_S = 4
 LEAST_ARRIVALS = 4  # a full list of hits counts as at least this many arrivals
 _NEVER_US = -1
@@ -276,17 +276,23 @@ class HazardUse(_WeightedUse):
         return replace(use, belief=belief, times_us=_times_us(use, at_us, self.least))
 
 
-def breakeven_use(worth: Worth) -> BreakevenUse:
-    """Return the break-even rule for a stack's nodes."""
-    weight, arrival_usd, prices = _arrivals(worth)
-    return BreakevenUse(weight, _check_us(worth), breakeven.breakeven(arrival_usd, prices))
+def breakeven_use(worth: Worth, *, task_kind: str = "") -> BreakevenUse:
+    """Return the break-even rule for a stack's nodes.
+
+    Args:
+        worth: The worth of hits.
+        task_kind: Kind of the task whose price the rule weighs (`core.rows.NodeRow`). The weight of an arrival does not
+            depend on it, so a use that one kind's rule has learned is valid for every other's.
+    """
+    weight, arrival_usd, prices = _arrivals(worth, task_kind)
+    return BreakevenUse(weight, _check_us(worth, task_kind), breakeven.breakeven(arrival_usd, prices))
 
 
-def hazard_use(worth: Worth) -> HazardUse:
-    """Return the hazard rule for a stack's nodes."""
-    weight, arrival_usd, prices = _arrivals(worth)
+def hazard_use(worth: Worth, *, task_kind: str = "") -> HazardUse:
+    """Return the hazard rule for a stack's nodes. The arguments are those of `breakeven_use`."""
+    weight, arrival_usd, prices = _arrivals(worth, task_kind)
     least = breakeven.breakeven(arrival_usd, prices)
-    return HazardUse(weight, _check_us(worth), hazard.hazard(arrival_usd, prices), least)
+    return HazardUse(weight, _check_us(worth, task_kind), hazard.hazard(arrival_usd, prices), least)
 
 
 def encode(use: NodeUse) -> bytes:
@@ -311,17 +317,18 @@ _HEAD = Struct("<q?qiq")
 _BELIEF = Struct(f"<{2 * len(RATES_PER_S)}d")
 
 
-def _arrivals(worth: Worth) -> tuple[int, Fraction, BreakevenPrices]:
+def _arrivals(worth: Worth, task_kind: str) -> tuple[int, Fraction, BreakevenPrices]:
     """Return the weight of an arrival, its saving [USD], and the prices to compare the saving with."""
     prices = worth.prices
     hits = ceil(_LEAST_GAP_S * prices.redis_usd_per_s / worth.hit_usd)
+    node_usd_per_s = prices.node_usd_per_s(task_kind)
     # The GET is free here, because the saving already includes its price and the policies would add it again.
-    weighed = BreakevenPrices(prices.lambda_usd_per_s, prices.redis_usd_per_s, Fraction(0), prices.run_usd)
+    weighed = BreakevenPrices(prices.lambda_usd_per_s, node_usd_per_s, Fraction(0), prices.run_usd)
     return hits * MICRO, hits * worth.hit_usd, weighed
 
 
-def _check_us(worth: Worth) -> int:
-    return int(US_PER_S * worth.prices.check_usd / worth.prices.redis_usd_per_s)
+def _check_us(worth: Worth, task_kind: str) -> int:
+    return int(US_PER_S * worth.prices.check_usd / worth.prices.node_usd_per_s(task_kind))
 
 
 def _span_us(use: NodeUse, at_us: int, requests: int) -> int | None:

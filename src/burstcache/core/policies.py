@@ -28,10 +28,15 @@ class UsePolicy:
     """The rules of a policy that decides by use."""
 
     worth: Worth
-    node: UseRule  # when a node boots and stops
+    node: UseRule  # when a node boots, and what its hits count
+    on_demand: UseRule  # when a node stops that runs on demand since Fargate Spot had no capacity
     key: KeyRule  # when a cache function serves a key while no node runs
     load: LoadRule  # which keys a boot loads
     batch: BatchRule  # when readers send a report
+
+    def running(self, task_kind: str) -> UseRule:
+        """Return the rule that decides when a running node stops, by the kind of its task (`core.rows.NodeRow`)."""
+        return self.on_demand if task_kind == "fargate" else self.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +74,25 @@ def live_policy(name: str, parameters: Parameters, worth: Callable[[], Worth]) -
     return LivePolicy(parameters, make_use and make_use(worth()))
 
 
-def _use_policy(worth: Worth, node: UseRule, key: KeyRule) -> UsePolicy:
+def _use_policy(worth: Worth, node: UseRule, on_demand: UseRule, key: KeyRule) -> UsePolicy:
     from burstcache.core.batching import batch_rule
     from burstcache.core.boot_loads import load_rule
 
-    return UsePolicy(worth, node, key, load_rule(worth), batch_rule(worth))
+    return UsePolicy(worth, node, on_demand, key, load_rule(worth), batch_rule(worth))
 
 
 def _breakeven(worth: Worth) -> UsePolicy:
     from burstcache.core.key_use import breakeven_key
     from burstcache.core.node_use import breakeven_use
 
-    return _use_policy(worth, breakeven_use(worth), breakeven_key(worth))
+    return _use_policy(worth, breakeven_use(worth), breakeven_use(worth, task_kind="fargate"), breakeven_key(worth))
 
 
 def _hazard(worth: Worth) -> UsePolicy:
     from burstcache.core.key_use import hazard_key
     from burstcache.core.node_use import hazard_use
 
-    return _use_policy(worth, hazard_use(worth), hazard_key(worth))
+    return _use_policy(worth, hazard_use(worth), hazard_use(worth, task_kind="fargate"), hazard_key(worth))
 
 
 POLICIES: dict[str, Callable[[Worth], UsePolicy] | None] = {

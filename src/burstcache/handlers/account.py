@@ -10,7 +10,7 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.stack_answer import fail, succeed
 from burstcache.core.errors import AccountTooSmallError
-from burstcache.core.limits import Limits, Needs, busy_concurrency, shortfalls
+from burstcache.core.limits import Limits, Needs, busy_concurrency, node_task_vcpus, shortfalls
 from burstcache.handlers._init import logs_requests
 from burstcache.logs import logger
 
@@ -49,11 +49,15 @@ def prepare(properties: Mapping[str, Any], account: Account) -> Limits:
         node_type=properties["NodeType"],
         nodes=int(properties["Nodes"]) + len([name for name in properties["Databases"].split(",") if name]),
         task_vcpus=float(properties["TaskVcpus"]),
+        node_task=properties["NodeTask"],
+        node_tasks=int(properties["NodeTasks"]),
     )
+    spot_vcpus, on_demand_vcpus = node_task_vcpus(needs)
     limits = Limits(
         concurrency=account.concurrency(),
         node_vcpus=account.node_vcpus() if needs.nodes else None,
-        task_vcpus=account.task_vcpus() if needs.task_vcpus else None,
+        task_vcpus=account.task_vcpus() if needs.task_vcpus + spot_vcpus else None,
+        on_demand_task_vcpus=account.on_demand_task_vcpus() if on_demand_vcpus else None,
         zones_without_node_type=(
             account.zones_without(needs.node_type, properties.get("Zones", [])) if needs.nodes else ()
         ),

@@ -51,7 +51,7 @@ class Month:
     worth_usd: float | None  # value of serving these requests from memory, by HitValueUsdPerMillion
     node_requests_per_min: float | None  # of all keys of the node, weighted by their savings over S3
     node_worth_usd: float | None
-    node_usd: float | None  # cost of a node that always runs; None if the stack has no nodes
+    node_usd: float | None  # cost of a node that always runs on what it runs on now; None if the stack has no nodes
     node_pays_from_per_min: float | None
     cache_function_usd: float | None  # cost of a cache function that always runs; None without cache functions
     cache_function_pays_from_per_min: float | None
@@ -134,7 +134,9 @@ def month_of(snapshot: KeySnapshot, rules: StackRules) -> Month:
         node_use = use_or_first(use.node, snapshot.use.use)
         arrivals_per_s = _per_s(node_use.times_us, _use_at_us(snapshot))
         node_per_s = None if arrivals_per_s is None else arrivals_per_s * use.node.arrival_weight / MICRO
-    node_usd_per_s = float(worth.prices.redis_usd_per_s) if rules.settings.redis_nodes else None
+    node = snapshot.node
+    task_kind = node.task_kind if node and node.phase_at(now_us) != "stopped" else ""
+    node_usd_per_s = float(worth.prices.node_usd_per_s(task_kind)) if rules.settings.redis_nodes else None
     cache_usd_per_s = float(worth.prices.lambda_usd_per_s) if rules.settings.has_relay else None
     return Month(
         requests_per_min=_times(key_per_s, 60),

@@ -232,7 +232,8 @@ def _cache_function(
 
 def _node_stops(snapshot: KeySnapshot, rules: StackRules, by_use: UsePolicy, node: NodeRow, weight: int) -> Transition:
     """Return the stop of a running node if no further requests come, and the number of requests that prevents it."""
-    rule, use, since_us = by_use.node, use_or_first(by_use.node, snapshot.use.use), node.ready_at_us
+    rule, since_us = by_use.running(node.task_kind), node.ready_at_us
+    use = use_or_first(rule, snapshot.use.use)
     check_at_us: int | None = since_us + FIRST_CHECK_US
     if snapshot.use.looked_at_us > since_us:
         check_at_us = rule.next_check_us(use, since_us=since_us, at_us=snapshot.use.looked_at_us)

@@ -67,7 +67,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, file: Path, *typed: str, confirm:
 def test_enter_takes_every_default() -> None:
     taken = answered({})
 
-    assert len(taken) == 8
+    assert len(taken) == 9
     assert all(str(template()["Parameters"][name]["Default"]) == value for name, value in taken.items())
 
 
@@ -102,6 +102,83 @@ def test_an_answer_that_the_template_refuses_is_asked_for_again(capsys: pytest.C
     assert "'everybody' is not one of public, iam, jwt" in " ".join(capsys.readouterr().out.split())
 
 
+def asked_for(region: str = _REGION, **given: str) -> list[str]:
+    """Return the parameters that the wizard asks for after these earlier answers, in order."""
+    names = []
+
+    def answer(question: str) -> str:
+        names.append(question.partition(" ")[0])
+        return ""
+
+    wizard(region, **given).answers(answer)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ({}, ["RedisOn", "RedisInstanceType"]),
+        ({"RedisOn": "fargate-spot"}, ["RedisOn", "RedisTaskMemoryGb"]),
+        ({"RedisOn": "fargate", "StateDatabases": "a"}, ["RedisOn", "RedisInstanceType", "RedisTaskMemoryGb"]),
+        ({"RedisNodeCount": "0"}, []),
+    ],
+)
+def test_the_size_is_asked_for_that_nodes_and_databases_have(given: dict[str, str], asked: list[str]) -> None:
+    assert [name for name in asked_for(**given) if name.startswith("Redis")] == asked
+
+
+def test_a_stack_without_nodes_that_names_tasks_is_asked_until_it_fits() -> None:
+    given = {"RedisNodeCount": "0", "RedisOn": "fargate"}
+
+    assert asked_for(**given)[4] == "RedisOn"
+    assert answered({}, **given)["RedisOn"] == "ec2"
+
+
+def node_rows(printed: str) -> list[list[str]]:
+    """Return the words of the rows that compare what a node runs on."""
+    return [line.split() for line in printed.splitlines() if line.startswith(("  ec2 ", "  fargate"))]
+
+
+def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_an_instance(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    taken = answered({})
+
+    rows = node_rows(capsys.readouterr().out)
+    assert [row[0] for row in rows] == ["fargate-spot", "ec2", "fargate"]
+    assert [(row[1], row[2], row[9], row[-1]) for row in rows] == [
+        ("2GB", "0.004865", "3.55", "0.02"),
+        ("t4g.micro", "0.0084", "6.13", "0.26"),
+        ("2GB", "0.01521", "11.11", "0.02"),
+    ]
+    assert taken["RedisOn"] == "ec2"
+
+
+@pytest.mark.parametrize(
+    ("region", "given", "is_public"),
+    [
+        ("eu-west-1", {}, True),
+        ("eu-north-1", {"RedisOn": "fargate"}, True),
+        ("us-east-1", {"RelayAddress": "public-ipv4"}, True),
+        ("us-east-1", {"RedisOn": "fargate-spot"}, False),
+    ],
+)
+def test_where_tasks_need_public_addresses_instances_come_first_and_the_addresses_price_is_said(
+    region: str, given: dict[str, str], is_public: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked_for(region, **given)
+
+    printed = " ".join((shown := capsys.readouterr().out).split())
+    assert (node_rows(shown)[0][0] == "ec2") == is_public
+    assert ("contains 0.005 USD an hour, 3.65 a month, for a public IPv4 address" in printed) == is_public
+
+
+def test_the_bill_names_the_node_that_was_chosen_and_the_one_that_replaces_it() -> None:
+    text = " ".join(wizard(RedisOn="fargate-spot", RedisTaskMemoryGb="4").bill_text().split())
+
+    assert "0.00973 an hour for each Redis node that runs (fargate-spot:4GB), 0.03043 where Fargate Spot has no" in text
+
+
 _TYPED = (
     "",
     "",
@@ -117,6 +194,7 @@ _TYPED = (
     "10",
     "0",
     "t4g.micro",
+    "fargate-spot",
     "a@b.c",
     "https://a.b",
     '"',
@@ -170,7 +248,7 @@ def test_every_question_says_what_its_answers_cost(capsys: pytest.CaptureFixture
 
     wizard().answers(answer)
 
-    assert len(asked) == 9
+    assert len(asked) == 10
     assert [each for each in asked if not ("USD" in each or "osts nothing" in each)] == []
 
 

@@ -1,4 +1,4 @@
-"""The idle bill of a stack's volumes."""
+"""The monthly bill of an idle stack: its volumes, and nodes that never stop."""
 
 from __future__ import annotations
 
@@ -30,3 +30,24 @@ def test_volumes_of_nodes_instances_and_logs_are_billed(
 
     (usd,) = (item.usd for item in items if item.name == "volumes of nodes and databases")
     assert float(usd) == pytest.approx(0.08 * size_gb)
+
+
+@pytest.mark.parametrize(
+    ("kind", "region", "node_usd_per_h", "address_usd_per_h"),
+    [
+        ("ec2", "us-east-1", 0.0084, 0),
+        ("fargate", "us-east-1", 0.25 * 0.03238 + 2 * 0.00356, 0),
+        ("fargate-spot", "us-east-1", 0.25 * 0.01034 + 2 * 0.00114, 0),
+        ("fargate-spot", "eu-west-1", 0.25 * 0.01034 + 2 * 0.00114, 0.005),
+    ],
+)
+def test_nodes_that_never_stop_are_billed_by_what_they_run_on(
+    template: Any, kind: str, region: str, node_usd_per_h: float, address_usd_per_h: float
+) -> None:
+    answers = {"RedisOn": kind, "RedisNodeCount": "3", "RedisAlwaysOnNodes": "2"}
+
+    items = idle_items(template, declared_values(template["Parameters"], answers), region)
+
+    usd = {item.name: float(item.usd) for item in items}
+    assert usd["nodes that never stop"] == pytest.approx(2 * 730 * node_usd_per_h)
+    assert usd.get("public addresses", 0) == pytest.approx(2 * 730 * address_usd_per_h)

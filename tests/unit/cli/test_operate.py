@@ -80,8 +80,26 @@ def test_redis_stop_releases_the_node() -> None:
     assert operate.stop_redis(stack, "node-1").text == "node-1 is stopped"
 
 
+_ANSWER = {"machine": "instance", "task_kind": "", "host": ""}
+
+
+def test_redis_ping_names_a_task_what_it_runs_on_and_its_address() -> None:
+    running = {"machine": "task", "task_kind": "fargate", "host": "10.0.0.1", "instance": "running"}
+    answers = [
+        running | {"pong": True, "phase": "running"},
+        running | {"pong": False, "phase": "stopped", "instance": "stopped", "task_kind": "", "host": ""},
+    ]
+
+    texts = [
+        operate.ping_redis(redis_control({"op": "ping", "node": "node-1"}, answer), "node-1").text for answer in answers
+    ]
+
+    assert texts[0] == "node-1: PONG; the node is running, its task running on fargate at 10.0.0.1"
+    assert texts[1].endswith("; the node is stopped, its task stopped")
+
+
 def test_redis_ping_that_is_answered_is_success() -> None:
-    answer = {"pong": True, "phase": "running", "instance": "running"}
+    answer = _ANSWER | {"pong": True, "phase": "running", "instance": "running"}
 
     outcome = operate.ping_redis(redis_control({"op": "ping", "node": "node-1"}, answer), "node-1")
 
@@ -89,7 +107,7 @@ def test_redis_ping_that_is_answered_is_success() -> None:
 
 
 def test_redis_ping_that_is_not_answered_says_why_and_is_not_well() -> None:
-    answer = {"pong": False, "reason": "timed out", "phase": "stopped", "instance": "stopped"}
+    answer = _ANSWER | {"pong": False, "reason": "timed out", "phase": "stopped", "instance": "stopped"}
 
     outcome = operate.ping_redis(redis_control({"op": "ping", "node": "node-1"}, answer), "node-1")
 

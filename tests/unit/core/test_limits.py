@@ -65,7 +65,46 @@ def test_nodes_that_cannot_all_run_are_named_with_their_vcpus() -> None:
 def test_tasks_that_fargate_does_not_give_are_named() -> None:
     (said,) = shortfalls(DEFAULT, Limits(concurrency=10, task_vcpus=0))
 
-    assert said.startswith("the tasks take 0.25 vCPU and the account may run 0")
+    assert said.startswith(
+        "the tasks (relay and hub) take 0.25 vCPU of Fargate Spot and the account may run 0: use Relay"
+    )
+
+
+NEW_FARGATE = Limits(concurrency=10, task_vcpus=6, on_demand_task_vcpus=6)  # what an account starts with
+
+
+@pytest.mark.parametrize("kind", ["fargate", "fargate-spot"])
+@pytest.mark.parametrize(("size", "nodes"), [("30GB", 1), ("16GB", 2), ("2GB", 8)])
+def test_a_new_account_runs_these_nodes_beside_relay_and_hub(kind: str, size: str, nodes: int) -> None:
+    needs = Needs(task_vcpus=0.75, node_task=f"{kind}:{size}", node_tasks=nodes)
+
+    assert list(shortfalls(needs, NEW_FARGATE)) == []
+
+
+def test_nodes_on_spot_need_both_quotas_since_they_may_run_on_demand() -> None:
+    needs = Needs(task_vcpus=0.75, node_task="fargate-spot:30GB", node_tasks=2)
+
+    spot, on_demand = shortfalls(needs, NEW_FARGATE)
+
+    assert spot.startswith(
+        "the tasks (2 x fargate-spot:30GB, relay and hub) take 8.75 vCPU of Fargate Spot and the account may run 6:"
+        " use a lower RedisNodeCount or RedisTaskMemoryGb, Relay and PoolHub none, or ask for more"
+    )
+    assert spot.endswith("Fargate Spot vCPU resource count")
+    assert on_demand.startswith(
+        "2 x fargate-spot:30GB take 8 vCPU of Fargate on demand where Spot has no capacity and the account may run 6:"
+    )
+    assert on_demand.endswith("Fargate On-Demand vCPU resource count")
+
+
+def test_nodes_on_demand_need_nothing_of_spot() -> None:
+    needs = Needs(node_task="fargate:16GB", node_tasks=1)
+
+    assert not list(shortfalls(needs, Limits(concurrency=10, task_vcpus=0, on_demand_task_vcpus=2)))
+    (said,) = shortfalls(needs, Limits(concurrency=10, task_vcpus=0, on_demand_task_vcpus=1))
+    assert said.startswith(
+        "1 x fargate:16GB take 2 vCPU of Fargate on demand and the account may run 1: use a lower Re"
+    )
 
 
 def test_a_zone_without_the_instance_type_is_named() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -226,6 +227,22 @@ def test_a_look_after_the_last_useful_hit_stops_the_node(rule: UseRule) -> None:
     use = steady(rule, 2)
 
     assert rule.next_check_us(use, since_us=0, at_us=rule.stop_us(use, 0)) is None
+
+
+@pytest.mark.parametrize("make", [breakeven_use, hazard_use])
+def test_a_use_that_was_learned_at_spots_price_is_weighed_at_the_price_on_demand(make: Any) -> None:
+    spot = make(worth("10", "fargate-spot:2GB"))
+    on_demand = make(worth("10", "fargate-spot:2GB"), task_kind="fargate")
+    use = steady(spot, 2)
+
+    assert on_demand.arrival_weight == spot.arrival_weight
+    assert use.last_us < on_demand.stop_us(use, 0) < spot.stop_us(use, 0)
+
+
+@pytest.mark.parametrize("make", [breakeven_use, hazard_use])
+@pytest.mark.parametrize("node_type", ["fargate:2GB", "t4g.micro"])
+def test_a_stack_that_asks_for_no_spot_has_one_price(make: Any, node_type: str) -> None:
+    assert make(worth("10", node_type), task_kind="fargate") == make(worth("10", node_type))
 
 
 def test_control_makes_a_break_even_node_stay_longer() -> None:

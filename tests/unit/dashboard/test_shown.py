@@ -48,6 +48,20 @@ def test_node_is_shown_with_what_it_holds_as_far_as_that_is_known() -> None:
     assert {node["node"]: node["capacityBytes"] for node in nodes} == {"node-1": 400, "database": 0}
 
 
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "instance"),
+        ({"task_kind": "fargate-spot", "host": "10.0.0.1"}, "fargate-spot at 10.0.0.1"),
+        ({"task_kind": "fargate", "phase": "booting"}, "fargate"),
+        ({"phase": "booting"}, ""),
+        ({"task_kind": "fargate", "host": "10.0.0.1", "phase": "stopped"}, ""),
+    ],
+)
+def test_node_is_shown_with_what_it_runs_on(changes: dict[str, Any], text: str) -> None:
+    assert page(nodes=((replace(RUNNING, **changes), ()),))["nodes"][0]["runsOn"] == text
+
+
 def full(*, missed: int, **changes: str) -> dict[str, Any]:
     """Return the section of a stack whose only node has evicted as many entries as fit."""
     memory = NodeMemory(2_000, 2_000, 5_000, True, 3_600_000_000, 5_000, missed * MICRO)

@@ -123,6 +123,23 @@ def test_databases_of_state_need_room_as_nodes_do(desk: Desk) -> None:
     assert answer["Reason"].startswith("3 x t4g.micro have 6 vCPUs and the account may run 5: use fewer or smaller")
 
 
+@pytest.mark.parametrize(
+    ("kind", "codes"), [("fargate-spot", ["L-36FBB829", "L-3032A538"]), ("fargate", ["L-3032A538"])]
+)
+def test_nodes_on_fargate_are_compared_with_the_quotas_of_what_they_may_run_on(
+    desk: Desk, kind: str, codes: list[str]
+) -> None:
+    with Stubber(desk.quotas) as quotas:
+        for code in codes:
+            asked = {"ServiceCode": "fargate", "QuotaCode": code}
+            quotas.add_response("get_service_quota", {"Quota": {"Value": 3.0}}, asked)
+
+        answer = desk.ask("create", Nodes="0", HotKeys="0", TaskVcpus="0", NodeTasks="2", NodeTask=f"{kind}:16GB")
+
+    assert answer["Status"] == "FAILED"
+    assert [f"2 x {kind}:16GB" in sentence for sentence in answer["Reason"].split(". ")] == [True] * len(codes)
+
+
 @pytest.mark.parametrize(("concurrency", "busy"), [(10, "8"), (1000, "800")])
 def test_the_answer_says_from_where_on_concurrency_is_nearly_used_up(desk: Desk, concurrency: int, busy: str) -> None:
     assert desk.ask("create", concurrency=concurrency)["Data"] == {"BusyConcurrency": busy}

@@ -67,15 +67,15 @@ export function showNodes(parent, nodes) {
   if (!nodes.length) return fill(parent, element("p", {}, "This stack has no Redis."));
   const columns = [
     { name: "Node" }, { name: "Phase", wide: true }, { name: "Up for" }, { name: "Leases", number: true },
-    { name: "Objects", number: true, wide: true }, { name: "Guests", minor: true }, { name: "Held by hand until", minor: true }, { name: "Generation", number: true, minor: true },
+    { name: "Objects", number: true, wide: true }, { name: "Guests", minor: true }, { name: "Runs on", minor: true }, { name: "Held by hand until", minor: true }, { name: "Generation", number: true, minor: true },
   ];
   const rows = nodes.map((node) => [
     node.node,
     node.bar ? `${node.bar}; off until ${clock(node.notBeforeMs)}` : node.phase,
-    uptime(node), count(node.keys.length), memory(node), node.guests ? "taken" : "no", clock(node.heldMs),
+    uptime(node), count(node.keys.length), memory(node), node.guests ? "taken" : "no", node.runsOn || "–", clock(node.heldMs),
     node.generation || "–",
   ]);
-  const note = "Objects: the sizes of the keys that their rows place on the node, guests included, of the memory that Redis takes, three quarters of the instance's; Redis itself is not asked.";
+  const note = "Objects: the sizes of the keys that their rows place on the node, guests included, of the memory that Redis takes, three quarters of the instance's or task's; Redis itself is not asked.";
   fill(parent, table("Nodes", columns, rows), element("p", { class: "note" }, note));
 }
 

@@ -107,9 +107,12 @@ class Refused(TypedDict):
 
 
 class Pong(TypedDict):
-    """The result of a ping: whether Redis answered, the reason if not, the instance's state and the node's phase."""
+    """The result of a ping: whether Redis answered, the reason if not, the machine's state and the node's phase."""
 
-    instance: str
+    instance: str  # state of the instance, or of the task
+    machine: Literal["instance", "task"]
+    task_kind: str  # fargate or fargate-spot while a task runs
+    host: str  # the task's address
     phase: NodePhase
     pong: bool
     reason: NotRequired[str]
