@@ -11,10 +11,8 @@ from burstcache.access import RedisNode
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.recency import SEEN_WITHIN_US
 from burstcache.queries.explain import Explanation, explain
-from burstcache.queries.system import System
 from burstcache.queries.transitions import StackRules, Transition
 from burstcache.settings.explain import PolicySettings
-from support.aws import TABLE
 from support.functions import MAX_OBJECT_BYTES, NODE
 from support.policies import BY_USE, policy_named
 from support.world import World
@@ -48,16 +46,7 @@ def rules_of(world: World, policy_name: str) -> StackRules:
 
 def explained(world: World, key: str, policy_name: str = "thesis") -> Explanation:
     """Return the explanation of a key's current state."""
-    system = System(
-        table_name=TABLE,
-        key_machine_arn=world.key_machine,
-        node_machine_arn=world.node_machine,
-        node_names=tuple(world.node_names),
-        dynamodb=world.clients.dynamodb,
-        states=world.clients.states,
-        clock=world.clock,
-    )
-    return explain(system, rules_of(world, policy_name), key)
+    return explain(world.system, rules_of(world, policy_name), key)
 
 
 def move(explanation: Explanation, rule: str) -> Transition:

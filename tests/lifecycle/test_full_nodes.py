@@ -17,8 +17,6 @@ from burstcache.core.policy import RecordedRequest
 from burstcache.core.worth import MICRO
 from burstcache.queries.explain import stack_rules
 from burstcache.queries.node_memory import StackMemory, stack_memory
-from burstcache.queries.system import System
-from support.aws import TABLE
 from support.functions import NODE
 from support.policies import BY_USE, DECIDES_BY, policy_named
 from support.world import World
@@ -71,16 +69,7 @@ def check(world: World) -> None:
 
 
 def memory_of(world: World) -> StackMemory:
-    system = System(
-        table_name=TABLE,
-        key_machine_arn=world.key_machine,
-        node_machine_arn=world.node_machine,
-        node_names=tuple(world.node_names),
-        dynamodb=world.clients.dynamodb,
-        states=world.clients.states,
-        clock=world.clock,
-    )
-    memory = stack_memory(system, stack_rules(DECIDES_BY | {"HIT_VALUE_USD_PER_MILLION": "100"}))
+    memory = stack_memory(world.system, stack_rules(DECIDES_BY | {"HIT_VALUE_USD_PER_MILLION": "100"}))
     assert memory is not None
     return memory
 

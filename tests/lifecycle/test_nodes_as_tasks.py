@@ -33,7 +33,7 @@ def _task(world: World) -> Task:
 
 
 def _booting(world: World) -> str:
-    """Have a key wait for the node, whose task has been run. Return the name of the key's token."""
+    """Join a key to the node and run the node's task. Return the name of the waiting key's token."""
     waiter = world.joined("k")
     world.boot()
     return waiter

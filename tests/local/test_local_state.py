@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 import redis
 from redis import Redis
@@ -19,7 +18,7 @@ from burstcache.core.errors import InvalidSettingError, NodeAbsentError
 from burstcache.state import DatabaseAsleepError, LeaseLostError, async_state, connect, state
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.redis_in_process import NO_SECRETS
-from support.roles import role_with
+from support.roles import holder_of
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
@@ -38,9 +37,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 @pytest.fixture(scope="module")
 def where(cloud: LocalCloud) -> dict[str, Any]:
     """The stack, as the arguments of a holder name it."""
-    role = role_with(cloud, "HolderPolicyArn")
-    session = boto3.Session(aws_access_key_id=role, aws_secret_access_key="local", region_name=cloud.region)
-    return {"stack": cloud.stack_name, "session": session, "endpoint_urls": {"": cloud.endpoint_url}}
+    return holder_of(cloud)
 
 
 def _phase(cloud: LocalCloud, database: str) -> str:

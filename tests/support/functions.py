@@ -496,7 +496,7 @@ class Functions(Machines):
         return self.control.machines_of(node).state(self.nodes.read(node))
 
     def stop_machine(self, node: str = NODE) -> None:
-        """Have the machine that a node runs on stop, although nothing of the stack asked for it."""
+        """Stop the machine that a node runs on, although nothing of the stack asked for it."""
         if self.tasks is None:
             self.instances.stop(self.nodes.read(node))
         else:

@@ -141,7 +141,7 @@ class MemoryEcs:
     # a test's actions
 
     def run(self, task: Task) -> Any:
-        """Have a task run."""
+        """Move a task to RUNNING, and deliver its event."""
         task.shown["lastStatus"] = "RUNNING"
         return self.post(task)
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+import boto3
 from botocore.exceptions import ClientError
 
 from burstcache_local.functions import ACCOUNT
@@ -142,3 +143,10 @@ _NAMES = {
     **{f"{machine}.Name": name for machine, name in MACHINES.items()},
     **{machine: _PLACE.arn("states", f"stateMachine:{name}") for machine, name in MACHINES.items()},
 }
+
+
+def holder_of(cloud: LocalCloud) -> dict[str, Any]:
+    """Return the arguments by which a holder of databases names its stack, with a role that may no more."""
+    role = role_with(cloud, "HolderPolicyArn")
+    session = boto3.Session(aws_access_key_id=role, aws_secret_access_key="local", region_name=cloud.region)
+    return {"stack": cloud.stack_name, "session": session, "endpoint_urls": {"": cloud.endpoint_url}}

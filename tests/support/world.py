@@ -19,9 +19,10 @@ from burstcache.core.messages.operations import FollowWrite
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.core.table import LeaseColumns
 from burstcache.handlers.proxy import Proxy
+from burstcache.queries.system import System
 from burstcache.serve.writer import Writer
 from burstcache.web.entry import decode
-from support.aws import BUCKET
+from support.aws import BUCKET, TABLE
 from support.functions import NODE, Functions
 from support.roles import acting
 from support.virtual_time import VirtualClock
@@ -43,6 +44,19 @@ class World(Functions):
 
     def node(self) -> NodeRow:
         return self.nodes.read(NODE)
+
+    @property
+    def system(self) -> System:
+        """The stack, as queries see it."""
+        return System(
+            table_name=TABLE,
+            key_machine_arn=self.key_machine,
+            node_machine_arn=self.node_machine,
+            node_names=tuple(self.node_names),
+            dynamodb=self.clients.dynamodb,
+            states=self.clients.states,
+            clock=self.clock,
+        )
 
     # requests
 

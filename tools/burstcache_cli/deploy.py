@@ -29,7 +29,7 @@ class StateLossError(NotDeployedError):
 
 
 def deploy(args: argparse.Namespace) -> ExitCode:
-    """Have SAM CLI make a change set, check it, ask, and execute it. No change counts as success.
+    """Deploy by a change set that SAM CLI makes: check it, ask, and execute it. No change counts as success.
 
     Raises:
         StateLossError: The change set would lose state, and `--lose-state` was not given.

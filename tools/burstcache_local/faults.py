@@ -128,7 +128,7 @@ class Faults:
 
     @contextmanager
     def remove_images(self) -> Iterator[None]:
-        """Have tasks find no container image for the duration of a `with`."""
+        """Remove the container images of starting tasks for the duration of a `with`."""
         self._has_images = False
         try:
             yield
