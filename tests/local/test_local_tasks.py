@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,10 +135,12 @@ def test_a_container_is_killed_after_its_own_time_to_stop(ecs: Ecs) -> None:
     task = ecs.run(_STUBBORN, stopTimeout=0)
     ecs.await_file(task, "client")
     ecs.await_file(task, "server-run-of-server-keeper")
+    began_s = time.monotonic()
 
     ecs.stop(task)
 
     assert ecs.stopped(task) == ["server"]
+    assert time.monotonic() - began_s < 30  # ECS's default
 
 
 def test_an_essential_container_that_ends_ends_the_task(ecs: Ecs) -> None:
@@ -152,7 +155,7 @@ def test_an_essential_container_that_ends_ends_the_task(ecs: Ecs) -> None:
 def test_another_container_that_ends_leaves_the_task_alone(ecs: Ecs) -> None:
     task = ecs.run("echo ended > $REDIS_DIR/client", essential=False)
     ecs.await_file(task, "client")
-    ecs.await_file(task, "server-run-of-server-keeper")
+    ecs.await_end(ecs.run("exit 3"))  # meanwhile another task runs and ends
 
     ecs.stop(task)
 
