@@ -22,6 +22,7 @@ from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.machines import NodeMachines
 from burstcache.adapters.node_stores import NodeStores
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
@@ -187,6 +188,7 @@ class Functions(Machines):
         self.ecs = MemoryEcs(clock, deliver=self.task_changed)
         place = TaskPlace(self.redis_on, CLUSTER, FAMILY, ("subnet-1", "subnet-2"), ("sg-1",), "ENABLED")
         self.tasks = None if is_ec2 else Tasks(place, self.ecs, clock)
+        self.machines = NodeMachines(self.instances, self.tasks)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb, clock), _Bus()
         self.pauses = PauseSwitch(TABLE, aws.dynamodb, clock)
         self.control = RedisControl(
@@ -199,8 +201,7 @@ class Functions(Machines):
             keys=self.keys,
             digest=self.digest,
             executions=self.executions,
-            instances=self.instances,
-            tasks=self.tasks,
+            machines=self.machines,
             pauses=self.pauses,
             objects=self.objects,
             relay=self.relay if self.has_relay else RelayRequests(RelayAccess(""), Secrets(aws.secrets), clock),
@@ -239,8 +240,7 @@ class Functions(Machines):
             digest=self.digest,
             nodes=self.nodes,
             executions=self.executions,
-            instances=self.instances,
-            tasks=self.tasks,
+            machines=self.machines,
             pauses=self.pauses,
             key_lifecycle_arn=self.key_machine,
             redis_node_arn=self.node_machine,
@@ -493,7 +493,7 @@ class Functions(Machines):
 
     def machine_state(self, node: str = NODE) -> str:
         """Return the state of the machine that a node runs on."""
-        return self.control.machines_of(node).state(self.nodes.read(node))
+        return self.machines(node).state(self.nodes.read(node))
 
     def stop_machine(self, node: str = NODE) -> None:
         """Stop the machine that a node runs on, although nothing of the stack asked for it."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
+from burstcache.adapters.instances import Instances
+from burstcache.adapters.tasks import Tasks
 from burstcache.core.rows import NodeRow
 from burstcache.core.table import NodeColumns
 
@@ -40,3 +43,15 @@ class Machines(Protocol):
 
     def stop(self, row: NodeRow, *, force: bool = False) -> bool:
         """Stop the machine, forcibly if requested. Return True if the node is off, False if an event follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMachines:
+    """The machines of a stack's nodes. A call returns those that a node runs on."""
+
+    instances: Instances
+    tasks: Tasks | None = None  # of the nodes without an instance
+
+    def __call__(self, node: str) -> Instances | Tasks:
+        """Return the machines that a node runs on."""
+        return self.instances if self.tasks is None or node in self.instances.instance_ids else self.tasks

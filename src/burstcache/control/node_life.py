@@ -81,11 +81,15 @@ class NodeLife:
     clock: Clock
     meter: Meter
     store: Callable[[], RedisObjects]  # raises NodeAbsentError
-    tasks: Tasks | None = None  # set if the node runs as a task
     load: Callable[[NodeRow], None] = nothing_to_load
     hours_per_day: int = DAY_HOURS  # limit of running hours per day
     is_always_on: bool = False  # boots again after every stop
     is_saved: bool = False  # its database is saved before a stop
+
+    @property
+    def tasks(self) -> Tasks | None:
+        """The node's tasks, or None if it runs on an instance."""
+        return self.machines if isinstance(self.machines, Tasks) else None
 
     def boot(self, generation: int, part: int, token: str, *, execution: str) -> Done:
         """Run BootNode: save the task's token for the instance, and start the instance.

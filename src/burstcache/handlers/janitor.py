@@ -13,6 +13,7 @@ from burstcache.adapters.executions import Executions
 from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.machines import NodeMachines
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.tasks import Tasks
@@ -35,8 +36,10 @@ def janitor() -> Janitor:
         digest=DigestTable(settings.table_name, clients.dynamodb),
         nodes=NodeTable(settings.table_name, clients.dynamodb, clock),
         executions=Executions(clients.states),
-        instances=Instances(instance_ids(nodes), clients.ec2),
-        tasks=None if settings.tasks is None else Tasks(settings.tasks, clients.make("ecs"), clock),
+        machines=NodeMachines(
+            Instances(instance_ids(nodes), clients.ec2),
+            None if settings.tasks is None else Tasks(settings.tasks, clients.make("ecs"), clock),
+        ),
         pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         key_lifecycle_arn=settings.key_lifecycle_arn,
         redis_node_arn=settings.redis_node_arn,

@@ -13,6 +13,7 @@ from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.machines import NodeMachines
 from burstcache.adapters.node_stores import NodeStores
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
@@ -55,8 +56,10 @@ def control() -> RedisControl:
         uses=UseTable(settings.table_name, clients.dynamodb, clock),
         digest=DigestTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
-        instances=Instances(instance_ids(settings.redis_nodes + settings.state_nodes), clients.ec2),
-        tasks=None if settings.tasks is None else Tasks(settings.tasks, clients.make("ecs"), clock),
+        machines=NodeMachines(
+            Instances(instance_ids(settings.redis_nodes + settings.state_nodes), clients.ec2),
+            None if settings.tasks is None else Tasks(settings.tasks, clients.make("ecs"), clock),
+        ),
         pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         objects=ObjectStore(settings.bucket_name, clients.s3),
         relay=RelayRequests(settings.relay, secrets, clock),
