@@ -80,8 +80,8 @@ class _Interrupted:
     def __init__(self, part: object, method: str, then: Callable[[], object]) -> None:
         self._part, self._method, self._then = part, method, [then]
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]  # for `isinstance`
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # for `isinstance`
         return type(self._part)
 
     def __getattr__(self, name: str) -> Any:

@@ -152,7 +152,7 @@ class RedisControl:
     def follow_task(self, detail: Mapping[str, Any]) -> Answer:
         """Handle ECS's event about a task. Ignore tasks that belong to no node."""
         task = TaskState.of(detail)
-        if task is None or task.node not in self.node_names:
+        if task is None or task.node not in {*self.node_names, *self.state_names}:
             return Done()
         return self.node(task.node).follow_task(task)
 

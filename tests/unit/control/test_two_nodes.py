@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from burstcache.adapters.machines import NodeMachines
 from burstcache.control.janitor import Janitor
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
