@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 PATIENCE_S, UNATTENDED_S, LOOK_EVERY_S, SAVE_EVERY_S = 150, 1800, 60, 300
 STATE = os.environ.get("STATE_PROGRAM", "")  # saves a database of state
+RUN = os.environ.get("RUN", "")  # of a task, which has no address until control writes it into the run's row
 CLOSED = ("TaskTimedOut", "TaskDoesNotExist", "InvalidToken")
 
 
@@ -57,19 +58,22 @@ def main() -> None:
     dynamodb, states = boto3.client("dynamodb"), boto3.client("stepfunctions")
     key = {"pk": {"S": "NODE#" + os.environ["NODE"]}, "sk": {"S": "NODE"}}
     columns = "pk, sk, phase, deadline_at_us, attended_at_us, boot_token" + (", save_token" if STATE else "")
+    columns += ", generation, host" if RUN else ""
     attended_s = saved_s = time.monotonic()
     sign: tuple[str | None, ...] = ()
     announced = answered = ""
     while time.monotonic() - attended_s < UNATTENDED_S:
-        wait_s = 2 if STATE else LOOK_EVERY_S
+        wait_s = 1 if RUN and not announced else 2 if STATE else LOOK_EVERY_S
         try:
             answer = dynamodb.get_item(TableName=os.environ["TABLE"], Key=key, ProjectionExpression=columns)
             row = {name: "".join(value.values()) for name, value in answer.get("Item", {}).items()}
+            if RUN and row.get("generation", "").zfill(len(RUN)) != RUN:
+                row = {}  # of another task
             seen = tuple(row.get(name) for name in ("phase", "deadline_at_us", "attended_at_us"))
             if seen != sign:
                 attended_s, sign = time.monotonic(), seen
             token = row.get("boot_token", "")
-            if row.get("phase") == "booting" and token not in ("", announced):
+            if row.get("phase") == "booting" and token not in ("", announced) and (row.get("host") or not RUN):
                 announce(states, token)
                 announced = token
             token = row.get("save_token", "")

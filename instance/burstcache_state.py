@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import signal
 import socket
 import sys
 import time
@@ -16,6 +17,7 @@ from botocore.config import Config
 
 KEPT = 3
 FOLDER, NODE, BUCKET = (os.environ[name] for name in ("STATE_DIR", "NODE", "STATE_BUCKET"))
+HOLDER = os.environ.get("STATE_HOLDER", "holder")
 DUMP = FOLDER + "/dump.rdb"  # Redis's own. Links keep-NAME to it wait for their upload, links saved-NAME are in S3
 s3 = boto3.client("s3")
 
@@ -111,7 +113,10 @@ def upload(name: str, path: str) -> None:
         s3.delete_object(Bucket=BUCKET, Key=NODE + "/" + old)
 
 
-def run_of_row() -> str:
+def current_run() -> str:
+    """Return the run that this machine belongs to. A task knows its own, and an instance's is in the database's row."""
+    if "RUN" in os.environ:
+        return os.environ["RUN"]
     key = {"pk": {"S": "NODE#" + NODE}, "sk": {"S": "NODE"}}
     get = boto3.client("dynamodb").get_item
     row = get(TableName=os.environ["TABLE"], Key=key, ProjectionExpression="pk, sk, generation", ConsistentRead=True)
@@ -122,8 +127,8 @@ def save(last: bool) -> None:
     """Save changes. Before a stop (`last`) shut out holders first, so that no write follows."""
     redis = Redis()
     if last:
-        redis.ask("ACL", "SETUSER", "holder", "off")
-        redis.ask("CLIENT", "KILL", "USER", "holder")
+        redis.ask("ACL", "SETUSER", HOLDER, "off")
+        redis.ask("CLIENT", "KILL", "USER", HOLDER)
     if "rdb_changes_since_last_save:0\r" not in redis.ask("INFO", "persistence"):
         if last:
             redis.ask("SAVE")
@@ -135,7 +140,7 @@ def save(last: bool) -> None:
                 raise OSError("Redis cannot save: is the volume full?")
     known = {**links("keep-"), **links("saved-")}.values()
     if os.path.exists(DUMP) and not any(os.path.samefile(DUMP, path) for path in known):
-        os.link(DUMP, FOLDER + "/keep-" + next_name(run_of_row()))
+        os.link(DUMP, FOLDER + "/keep-" + next_name(current_run()))
         settle()
         for older in [*links("keep-").values()][:-1]:
             os.remove(older)
@@ -186,10 +191,16 @@ def restore() -> None:
     open(os.environ["STATE_MARK"], "w").close()
 
 
+def expire(*_: object) -> None:
+    raise TimeoutError("the time for this save is over")
+
+
 def main() -> None:
+    signal.signal(signal.SIGALRM, expire)
+    signal.alarm(int(os.environ.get("STATE_LIMIT_S", "0")))  # 0: no limit
     with open(FOLDER + "/lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # a stop may coincide with the save of every five minutes
         try:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a stop may coincide with the save of every five minutes
             if sys.argv[1] == "restore":
                 restore()
             else:

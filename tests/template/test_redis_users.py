@@ -298,11 +298,11 @@ def test_nobody_of_the_cache_gets_into_a_database(database: int, user: str) -> N
 def test_users_have_the_same_rights_in_a_task_but_for_the_channel_that_attends_to_it() -> None:
     def rights(program: str) -> dict[str, set[str]]:
         text = (ROOT / "instance" / program).read_text().replace("\\\n", " ")
-        found = re.findall(r"^user (reader|control) on #\S+(?: \S+\"\))? (.*)$", text, re.MULTILINE)
+        found = re.findall(r"^user (?!watcher)([a-z]+)\S* on #\S+(?: \S+\"\))? (.*)$", text, re.MULTILINE)
         return {user: {*words.split()} - {"resetchannels"} for user, words in found}
 
-    on_instance, in_task = rights("set_up_redis.sh"), rights("redis_task.sh")
+    on_instance, in_task, in_task_of_state = map(rights, ("set_up_redis.sh", "redis_task.sh", "state_task.sh"))
 
-    assert on_instance.keys() == {"reader", "control"}
-    assert in_task["reader"] == on_instance["reader"]
-    assert in_task["control"] == on_instance["control"] | {"&attended", "+publish"}
+    on_instance["control"] |= {"&attended", "+publish"}
+    assert in_task == {user: on_instance[user] for user in ("reader", "control")}
+    assert in_task_of_state == {user: on_instance[user] for user in ("holder", "keeper")}
