@@ -36,6 +36,7 @@ class TaskPlace:
     subnets: tuple[str, ...] = ()
     security_groups: tuple[str, ...] = ()
     public_ip: str = "DISABLED"  # or ENABLED
+    has_state: bool = False  # the nodes are state databases
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
         nodes: int = 1,
         databases: Sequence[str] = (),
         redis_on: NodeKind = "ec2",
+        state_on: NodeKind = "ec2",
     ) -> World:
         made.append(
             World(
@@ -35,6 +36,7 @@ def make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]
                 nodes=nodes,
                 databases=databases,
                 redis_on=redis_on,
+                state_on=state_on,
             )
         )
         return made[-1]

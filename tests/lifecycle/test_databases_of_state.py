@@ -16,10 +16,10 @@ from support.world import World
 _NODE = "state-orders"
 
 
-@pytest.fixture
-def world(make_world: Callable[..., World]) -> World:
+@pytest.fixture(params=["ec2", "fargate-spot"])
+def world(make_world: Callable[..., World], request: pytest.FixtureRequest) -> World:
     """A world with a database, whose machines run as they are deployed."""
-    return make_world(runs_machines=True, databases=["orders"])
+    return make_world(runs_machines=True, databases=["orders"], state_on=request.param)
 
 
 def _ask(world: World, op: str, holder: str = "one", **more: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.digest_table import DigestTable
+from burstcache.adapters.machines import NodeMachines
 from burstcache.adapters.redis_objects import object_key, recent_key
 from burstcache.core.digest import Route, prefix_of
 from burstcache.core.errors import CleaningFailedError, FunctionFailedError, ServiceTransientError
@@ -59,9 +60,8 @@ def test_a_node_is_out_of_the_digest_before_it_stops(world: World) -> None:
     generation = world.node().generation
     routes: list[Route | None] = []
     assert world.check()["outcome"] == "unused"
-    world.control = replace(
-        world.control, instances=after(world.instances, "stop", lambda: routes.append(_route(world)))
-    )
+    machines = NodeMachines(after(world.instances, "stop", lambda: routes.append(_route(world))))
+    world.control = replace(world.control, machines=machines)
     before = _route(world)
 
     world.node_step("stop_node", generation)

@@ -10,6 +10,7 @@ import pytest
 from moto.backends import get_backend
 
 from burstcache.adapters.instances import Instances
+from burstcache.adapters.machines import NodeMachines
 from burstcache.core.errors import CleaningFailedError, NodeFailedError, ServiceTransientError
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.moto import ec2_states
@@ -86,11 +87,9 @@ def test_only_keys_whose_executions_are_not_listed_are_asked_for_one_by_one(
 def _lose_instance(world: World) -> None:
     """Have the node's instance be one that EC2 does not know."""
     instances = Instances({NODE: _NO_INSTANCE}, world.clients.ec2)
-    world.instances = instances
-    world.control, world.janitor = (
-        replace(world.control, instances=instances),
-        replace(world.janitor, instances=instances),
-    )
+    world.instances, machines = instances, NodeMachines(instances)
+    world.control = replace(world.control, machines=machines)
+    world.janitor = replace(world.janitor, machines=machines)
 
 
 def test_a_key_that_cannot_be_returned_keeps_nothing_else_from_being_cleaned(world: World) -> None:
@@ -121,7 +120,7 @@ def test_a_node_that_cannot_be_asked_for_keeps_neither_keys_nor_other_nodes_from
     world.instances.start(world.nodes.read("node-2"))
     world.clock.sleep(1200)
     unknown = Instances({"node-2": world.instances.instance_ids["node-2"]}, world.clients.ec2)
-    world.janitor = replace(world.janitor, instances=unknown)
+    world.janitor = replace(world.janitor, machines=NodeMachines(unknown))
 
     with pytest.raises(CleaningFailedError, match=f"^could not clean {NODE}: KeyError: '{NODE}'$"):
         world.clean()

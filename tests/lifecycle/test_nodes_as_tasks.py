@@ -192,7 +192,7 @@ def test_a_task_whose_row_was_not_written_is_found_by_the_repeated_step(world: W
     def fail() -> None:
         raise ServiceTransientError("DynamoDB does not answer")
 
-    world.control = replace(control, tasks=after(world.tasks, "start", fail))
+    world.control = replace(control, machines=replace(world.machines, tasks=after(world.tasks, "start", fail)))
     with pytest.raises(ServiceTransientError):
         world.boot()
     assert world.node().task == ""
@@ -212,7 +212,7 @@ def test_an_event_that_overtakes_the_answer_to_run_task_completes_the_boot(world
         world.control = control
         world.ecs.run(_task(world))
 
-    world.control = replace(control, tasks=after(world.tasks, "start", run))
+    world.control = replace(control, machines=replace(world.machines, tasks=after(world.tasks, "start", run)))
     world.boot()
     world.ready()
 
@@ -241,7 +241,7 @@ def test_a_task_that_was_run_for_a_node_that_stopped_meanwhile_is_stopped(world:
         world.ecs.tasks[-1].shown["startedBy"] = "hidden"  # ECS does not list it yet
         world.node_step("abandon_node")
 
-    world.control = replace(control, tasks=after(world.tasks, "start", abandon))
+    world.control = replace(control, machines=replace(world.machines, tasks=after(world.tasks, "start", abandon)))
     world.boot()
 
     assert world.ecs.running() == []
@@ -307,7 +307,7 @@ def test_a_lease_that_is_taken_during_an_interruption_boots_the_next_run_at_once
         world.control = control
         world.join("late")
 
-    world.control = replace(control, tasks=after(world.tasks, "stop", join_late))
+    world.control = replace(control, machines=replace(world.machines, tasks=after(world.tasks, "stop", join_late)))
     answer = world.ecs.interrupt(first)
 
     assert answer["phase"] == "booting"

@@ -22,6 +22,7 @@ from burstcache.adapters.event_publisher import EventPublisher
 from burstcache.adapters.hot_keys import HotKeys
 from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.machines import NodeMachines
 from burstcache.adapters.node_stores import NodeStores
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
@@ -64,12 +65,12 @@ from burstcache.serve.s3_tier import S3Tier
 from burstcache.serve.tier import Tier
 from support.aws import BUCKET, REGION, TABLE, is_on, make_instance
 from support.machines import Machines
-from support.memory_ecs import END_S, MemoryEcs, Task
+from support.memory_ecs import END_S, NOTICE_S, MemoryEcs, Task
 from support.memory_relay import MemoryRelay
 from support.metrics import METER
 from support.pool_members import PoolMembers
 from support.redis_in_process import NO_SECRETS, NodeRedis, ObjectsInProcess
-from support.roles import CLUSTER, FAMILY, acting, check
+from support.roles import CLUSTER, FAMILY, STATE_FAMILY, acting, check
 
 NODE = "node-1"
 MAX_OBJECT_BYTES = 4 << 20
@@ -129,8 +130,9 @@ class Functions(Machines):
         nodes: int = 1,
         databases: Sequence[str] = (),
         redis_on: NodeKind = "ec2",
+        state_on: NodeKind = "ec2",
     ) -> None:
-        self.redis_on = redis_on
+        self.redis_on, self.state_on = redis_on, state_on
         self.state_names = [node_of_database(database) for database in databases]
         self.saves_state = True  # the instance completes the save task a second later
         self.node_names = [f"node-{number}" for number in range(1, nodes + 1)]
@@ -146,7 +148,8 @@ class Functions(Machines):
         self._make_parts()
         self._runs_machines = runs_machines
         if runs_machines:
-            self.ecs.started, self.ecs.stopped = self._task_boots, self._task_ends
+            self.ecs.started = self._task_boots
+            self.ecs.stopped, self.ecs.interrupted = self._task_ends, self._task_is_interrupted
             self.can_save = True
             for call, then in (("StartInstances", self._instance_boots), ("StopInstances", self._instance_stops)):
                 event = f"after-call.ec2.{call}"
@@ -171,12 +174,8 @@ class Functions(Machines):
         super().close()
 
     def _make_parts(self) -> None:
-        is_ec2 = self.redis_on == "ec2"
-        nodes = [
-            RedisNode(name, make_instance() if is_ec2 else "", "127.0.0.1" if is_ec2 else "", 6379)
-            for name in self.node_names
-        ]
-        state_nodes = [RedisNode(name, make_instance(), "127.0.0.1", 6379) for name in self.state_names]
+        nodes = [_node(name, self.redis_on) for name in self.node_names]
+        state_nodes = [_node(name, self.state_on) for name in self.state_names]
         aws, clock = self.clients, self.clock
         self.keys, self.nodes = KeyTable(TABLE, aws.dynamodb, clock), NodeTable(TABLE, aws.dynamodb, clock)
         self.digest = DigestTable(TABLE, aws.dynamodb)
@@ -185,8 +184,9 @@ class Functions(Machines):
         self._nodes, self._store_of = nodes, NodeStores(tuple(nodes), self.nodes, self._make_store)
         self.instances = Instances(instance_ids((*nodes, *state_nodes)), aws.ec2)
         self.ecs = MemoryEcs(clock, deliver=self.task_changed)
-        place = TaskPlace(self.redis_on, CLUSTER, FAMILY, ("subnet-1", "subnet-2"), ("sg-1",), "ENABLED")
-        self.tasks = None if is_ec2 else Tasks(place, self.ecs, clock)
+        self.tasks = self._tasks(self.redis_on, FAMILY)
+        self.state_tasks = self._tasks(self.state_on, STATE_FAMILY)
+        self.machines = NodeMachines(self.instances, self.tasks, self.state_tasks)
         self.uses, self._bus = UseTable(TABLE, aws.dynamodb, clock), _Bus()
         self.pauses = PauseSwitch(TABLE, aws.dynamodb, clock)
         self.control = RedisControl(
@@ -199,8 +199,7 @@ class Functions(Machines):
             keys=self.keys,
             digest=self.digest,
             executions=self.executions,
-            instances=self.instances,
-            tasks=self.tasks,
+            machines=self.machines,
             pauses=self.pauses,
             objects=self.objects,
             relay=self.relay if self.has_relay else RelayRequests(RelayAccess(""), Secrets(aws.secrets), clock),
@@ -239,8 +238,7 @@ class Functions(Machines):
             digest=self.digest,
             nodes=self.nodes,
             executions=self.executions,
-            instances=self.instances,
-            tasks=self.tasks,
+            machines=self.machines,
             pauses=self.pauses,
             key_lifecycle_arn=self.key_machine,
             redis_node_arn=self.node_machine,
@@ -286,6 +284,13 @@ class Functions(Machines):
         )
         self.meter = ReadMeter(clock)
         self.reader = self.new_reader()
+
+    def _tasks(self, kind: NodeKind, family: str) -> Tasks | None:
+        if kind == "ec2":
+            return None
+        subnets, has_state = ("subnet-1", "subnet-2"), family == STATE_FAMILY
+        place = TaskPlace(kind, CLUSTER, family, subnets, ("sg-1",), "ENABLED", has_state)
+        return Tasks(place, self.ecs, self.clock)
 
     @property
     def redis(self) -> NodeRedis:
@@ -453,15 +458,21 @@ class Functions(Machines):
             self.clock.sleep(BOOT_S)
             if task.shown["desiredStatus"] == "RUNNING":
                 self.ecs.run(task)
+            if task.node in self.state_names:
+                self._keep(task.node, lambda: task.shown["lastStatus"] == "RUNNING")
 
         self._lives.append(self.clock.start(boot))
 
-    def _task_ends(self, task: Task) -> None:
+    def _task_ends(self, task: Task, after_s: float = END_S) -> None:
         def end() -> None:
-            self.clock.sleep(END_S)
-            self.end_task(task)
+            self.clock.sleep(after_s)
+            if task.shown["lastStatus"] != "STOPPED":
+                self.end_task(task)
 
         self._lives.append(self.clock.start(end))
+
+    def _task_is_interrupted(self, task: Task) -> None:
+        self._task_ends(task, NOTICE_S)
 
     # the EC2 service
 
@@ -470,17 +481,16 @@ class Functions(Machines):
             self._lives.append(self.clock.start(then, self.instances.node_of(change["InstanceId"]) or ""))
 
     def _instance_boots(self, node: str) -> None:
-        """Announce the node, as the systemd unit on its instance does (`tests/template/test_redis_node.py`)."""
+        """Run the node's program, as the systemd unit on its instance does (`tests/template/test_redis_node.py`)."""
         self.clock.sleep(BOOT_S)
-        if self.redis.is_up and is_on(self.instances.instance_ids[node]):
-            self.announce(node)
-        if node in self.state_names:
-            self._save_on_request(node)
+        self._keep(node, lambda: is_on(self.instances.instance_ids[node]))
 
-    def _save_on_request(self, node: str) -> None:
-        """Save a database and complete the save task, as the systemd unit on its instance does."""
+    def _keep(self, node: str, runs: Callable[[], bool]) -> None:
+        """Announce the node. Then save a database and complete the save task on request, until the machine ends."""
+        if self.redis.is_up and runs():
+            self.announce(node)
         saved_token = self.nodes.read(node).save_token
-        while is_on(self.instances.instance_ids[node]):
+        while node in self.state_names and runs():
             if (token := self.nodes.read(node).save_token) != saved_token and self.can_save:
                 self.executions.succeed(token, {})
                 saved_token = token
@@ -493,15 +503,15 @@ class Functions(Machines):
 
     def machine_state(self, node: str = NODE) -> str:
         """Return the state of the machine that a node runs on."""
-        return self.control.machines_of(node).state(self.nodes.read(node))
+        return self.machines(node).state(self.nodes.read(node))
 
     def stop_machine(self, node: str = NODE) -> None:
         """Stop the machine that a node runs on, although nothing of the stack asked for it."""
-        if self.tasks is None:
-            self.instances.stop(self.nodes.read(node))
+        row = self.nodes.read(node)
+        if isinstance(self.machines(node), Instances):
+            self.instances.stop(row)
         else:
-            task = self.nodes.read(node).task
-            next(each for each in self.ecs.tasks if each.arn == task).shown["lastStatus"] = "STOPPED"
+            self.ecs.task(row.task).shown["lastStatus"] = "STOPPED"
 
     def announce(self, node: str = NODE) -> None:
         """Complete the boot task, as the instance does."""
@@ -509,11 +519,14 @@ class Functions(Machines):
 
     def stopped(self, node: str = NODE) -> Any:
         """Notify Redis control that the machine has stopped, as the event of EC2 or ECS does."""
-        if self.tasks is not None:
-            task = self.nodes.read(node).task
-            return self.end_task(next(each for each in self.ecs.tasks if each.arn == task))
+        if isinstance(self.machines(node), Tasks):
+            return self.end_task(self.ecs.task(self.nodes.read(node).task))
         detail = {"instance-id": self.instances.instance_ids[node], "state": "stopped"}
         return self.invoke("redis_control", {"source": "aws.ec2", "detail": detail})
+
+
+def _node(name: str, kind: NodeKind) -> RedisNode:
+    return RedisNode(name, make_instance(), "127.0.0.1", 6379) if kind == "ec2" else RedisNode(name, "", "", 6379)
 
 
 def _cancel_all() -> None:

@@ -80,6 +80,10 @@ class _Interrupted:
     def __init__(self, part: object, method: str, then: Callable[[], object]) -> None:
         self._part, self._method, self._then = part, method, [then]
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # for `isinstance`
+        return type(self._part)
+
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._part, name)
         if name != self._method:

@@ -16,6 +16,7 @@ from support.roles import CLUSTER, REGION, check
 
 NO_CAPACITY = "Capacity is unavailable at this time. Please try again later or in a different availability zone"
 END_S = 5.0  # between the request to stop a task and its end
+NOTICE_S = 120.0  # between the notice of an interruption and the end
 _ARN = f"arn:aws:ecs:{REGION}:123456789012:task/{CLUSTER}"
 
 
@@ -34,6 +35,10 @@ class Task:
     @property
     def arn(self) -> str:
         return str(self.shown["taskArn"])
+
+    @property
+    def node(self) -> str:
+        return str(self.shown["startedBy"]).rpartition("/")[0]
 
     @property
     def host(self) -> str:
@@ -72,6 +77,7 @@ class MemoryEcs:
         deliver: Receives each event's detail. None: events are lost.
         started: Called with each new task.
         stopped: Called with each task that is asked to stop.
+        interrupted: Called with each task whose capacity is taken back.
     """
 
     clock: Clock
@@ -80,6 +86,7 @@ class MemoryEcs:
     deliver: Callable[[dict[str, Any]], Any] | None = None
     started: Callable[[Task], None] = lambda _: None
     stopped: Callable[[Task], None] = lambda _: None
+    interrupted: Callable[[Task], None] = lambda _: None
     tasks: list[Task] = field(default_factory=list)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     meta: Meta = field(default_factory=lambda: Meta(_model()))
@@ -104,6 +111,7 @@ class MemoryEcs:
             {
                 "taskArn": f"{_ARN}/{number:032x}",
                 "startedBy": asked["startedBy"],
+                "group": f"family:{asked['taskDefinition']}",
                 "capacityProviderName": provider,
                 "lastStatus": "PROVISIONING",
                 "desiredStatus": "RUNNING",
@@ -135,10 +143,16 @@ class MemoryEcs:
 
     def list_tasks(self, **asked: Any) -> dict[str, Any]:
         self._check("ListTasks", asked)
-        listed = [task for task in self.tasks if task.shown["startedBy"] == asked["startedBy"]]
-        return {"taskArns": [task.arn for task in listed if task.shown["desiredStatus"] == "RUNNING"]}
+        status = asked.get("desiredStatus", "RUNNING")
+        wanted = {"startedBy": asked["startedBy"]} if "startedBy" in asked else {"group": f"family:{asked['family']}"}
+        found = [task for task in self.tasks if task.shown.items() >= ({"desiredStatus": status} | wanted).items()]
+        return {"taskArns": [task.arn for task in found]}
 
     # a test's actions
+
+    def task(self, arn: str) -> Task:
+        """Return a task."""
+        return next(each for each in self.tasks if each.arn == arn)
 
     def run(self, task: Task) -> Any:
         """Move a task to RUNNING, and deliver its event."""
@@ -147,6 +161,7 @@ class MemoryEcs:
 
     def interrupt(self, task: Task, code: str = "SpotInterruption") -> Any:
         """Give notice of the end of a task, which goes on for now."""
+        self.interrupted(task)
         return self._end(task, code, "Your Spot Task was interrupted.", last=task.shown["lastStatus"])
 
     def end(

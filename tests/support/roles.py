@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 REGION: Final = "eu-central-1"
 TABLE, BUCKET, BUS = "table", "origin", "bus"
-CLUSTER, FAMILY = "nodes", "node"  # of tasks
+CLUSTER, FAMILY, STATE_FAMILY = "nodes", "node", "state"  # of tasks
 # Logical ids of functions by their names in worlds.
 FUNCTIONS = {
     "cache": "CacheFunction",

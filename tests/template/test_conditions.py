@@ -51,6 +51,8 @@ _TIERS = [
     {"RedisNodeCount": "8"},
     {"RedisOn": "fargate-spot", "RedisNodeCount": "8"},
     {"RedisOn": "fargate", "Relay": "none", "StateDatabases": "a,b"},
+    {"StateOn": "fargate-spot", "Relay": "none", "StateDatabases": "a,b", "StatePersistence": "none"},
+    {"StateOn": "fargate", "RedisOn": "fargate-spot", "StateDatabases": "a,b,c,d"},
     {"Writes": "iam"},
 ]
 _COMBINATIONS = [

@@ -34,7 +34,7 @@ def references(value: Any, *, local: frozenset[str] = frozenset()) -> Iterator[s
                     yield from references(values)
                 case "DependsOn", str():
                     yield child
-                case "DependsOn", list():
+                case "DependsOn", [str(), *_]:  # a container depends on others by objects
                     yield from child
                 case _:
                     yield from references(child, local=local)

@@ -31,9 +31,18 @@ def _copy(folder: Path) -> None:
         (folder / path.name).write_text(path.read_text())
 
 
-def _entry_point(task: dict[str, Any]) -> str:
-    (container,) = task["Properties"]["ContainerDefinitions"]
-    return str(container["EntryPoint"][-1])
+def _containers(task: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {container["Name"]: container for container in task["Properties"]["ContainerDefinitions"]}
+
+
+def _entry_point(task: dict[str, Any], container: str) -> str:
+    return str(_containers(task)[container]["EntryPoint"][-1])
+
+
+def _variable(task: dict[str, Any], container: str, name: str) -> str:
+    variables = [each.get("Fn::If", ["", each])[1] for each in _containers(task)[container]["Environment"]]
+    (value,) = [each["Value"] for each in variables if each["Name"] == name]
+    return str(value)
 
 
 def _heredoc(resources: dict[str, Any], program: str) -> str:
@@ -50,13 +59,20 @@ def test_the_template_has_the_text_of_every_program(resources: dict[str, Any]) -
         "burstcache_secret.py": _heredoc(resources, "burstcache-secret"),
         "burstcache_state.py": resources["StateProgram"]["Properties"]["Value"],
         "burstcache_volume.py": resources["StateVolumeProgram"]["Properties"]["Value"],
-        "pool_hub.py": _entry_point(resources["PoolHubTask"]),
-        "redis_task.sh": _entry_point(resources["RedisTask"]),
-        "relay.sh": _entry_point(resources["RelayTask"]),
+        "pool_hub.py": _entry_point(resources["PoolHubTask"], "hub"),
+        "redis_task.sh": _entry_point(resources["RedisTask"], "redis"),
+        "relay.sh": _entry_point(resources["RelayTask"], "relay"),
         "set_up_redis.sh": _heredoc(resources, "set-up-redis"),
+        "state_keeper.py": _entry_point(resources["StateTask"], "keeper"),
+        "state_task.sh": _entry_point(resources["StateTask"], "redis"),
+    }
+    in_task = {
+        "burstcache_node.py": _variable(resources["StateTask"], "keeper", "NODE_PROGRAM"),
+        "burstcache_state.py": _variable(resources["StateTask"], "keeper", "STATE_PROGRAM_TEXT"),
     }
 
     assert embedded == programs, "`make template` writes the programs into the template"
+    assert in_task == {name: programs[name] for name in in_task}
 
 
 @pytest.mark.parametrize("name", ["burstcache_node.py", "relay.sh"])
@@ -66,8 +82,10 @@ def test_a_changed_program_replaces_its_old_text_alone(text: str, tmp_path: Path
 
     changed = embed(text, tmp_path)
 
-    assert re.search(r"^( +)first\n\n\1  second\n", changed, re.MULTILINE)
-    assert len(text.splitlines()) - len(changed.splitlines()) == len((_FOLDER / name).read_text().splitlines()) - 3
+    places = text.count(f"# From instance/{name}:\n")
+    lines = len((_FOLDER / name).read_text().splitlines())
+    assert len(re.findall(r"^( +)first\n\n\1  second\n", changed, re.MULTILINE)) == places
+    assert len(text.splitlines()) - len(changed.splitlines()) == places * (lines - 3)
     assert embed(changed) == text
 
 

@@ -221,13 +221,14 @@ def test_a_node_may_read_its_secrets_and_no_other(resources: Resources) -> None:
         for each in ("RedisPasswords", "RedisCertificate", "StatePassword")
     )
 
-    def folders(policy: str) -> set[str]:
+    def folders(policy: str, action: str = "ssm:GetParameter") -> set[str]:
         statements = resources[policy]["Properties"]["PolicyDocument"]["Statement"]
-        (allowed,) = [each for each in statements if each.get("Action") == "ssm:GetParameter"]
+        (allowed,) = [each for each in statements if each.get("Action") == action]
         return {each["Fn::Sub"].partition(":parameter")[2] for each in allowed["Resource"]}
 
     assert folders("RedisInstancePolicy") == {name.rpartition("/")[0] + "/*" for name in [*cache, *certificate]}
     assert folders("StateInstancePolicy") == {*certificate, *(name.rpartition("/")[0] + "/*" for name in state)}
+    assert folders("StateStartPolicy", "ssm:GetParameters") == {*certificate, *state}
 
 
 def test_a_node_reads_its_own_kind_of_rows_and_of_them_what_it_asks_for(resources: Resources) -> None:
@@ -251,7 +252,23 @@ def test_a_node_reads_its_own_kind_of_rows_and_of_them_what_it_asks_for(resource
     assert len(nodes) == 8
     assert [node for node in nodes if not fnmatchcase(node, pattern)] == []
     assert not fnmatchcase(table.node_item("state-1")["pk"], pattern)
-    assert rows("StateInstancePolicy") == [table.node_item("state-*")["pk"]]
+    assert rows("StateInstancePolicy") == rows("StateTaskPolicy") == [table.node_item("state-*")["pk"]]
+
+
+def test_the_keeper_of_a_database_may_do_what_its_instance_does_for_its_snapshots(resources: Resources) -> None:
+    def allowed(policy: str) -> dict[str, dict[str, Any]]:
+        return {each["Sid"]: each for each in statements(resources[policy]["Properties"])}
+
+    instance, task = allowed("StateInstancePolicy"), allowed("StateTaskPolicy")
+
+    of_instances = {"ReadPasswordsProgramAndCertificate", "LetPeopleInBySessionManager"}
+    of_volumes = {"FindItsVolume", "TakeItsVolume", "LetEc2OpenItsVolume"}
+    assert task.keys() == instance.keys() - of_instances - of_volumes
+    row = task.pop("ReadTheRowsOfDatabases")["Condition"]
+    assert set(row["ForAllValues:StringEquals"]["dynamodb:Attributes"]) - {"host"} == set(
+        instance["ReadTheRowsOfDatabases"]["Condition"]["ForAllValues:StringEquals"]["dynamodb:Attributes"]
+    )
+    assert task == {sid: instance[sid] for sid in task}
 
 
 def test_the_relay_gets_the_passwords_and_the_certificate_that_are_made(resources: Resources) -> None:

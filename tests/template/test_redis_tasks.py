@@ -14,6 +14,8 @@ from support.deployed import decided, deployed
 from support.project import ROOT
 
 _TASKS = {"RedisOn": "fargate-spot", "Relay": "none"}
+_STATE = {"StateDatabases": "orders,carts", "StateOn": "fargate-spot", "Relay": "none"}
+_KEEPER_MB = 256  # Python with the SDK: the program that announces, and the one that saves
 _RIGHTS = re.compile(r"^\s*user (reader|control) on \S+ (?:resetchannels )?((?:.*\\\n)*.*)$", re.MULTILINE)
 
 
@@ -29,6 +31,7 @@ def test_sizes_are_those_that_are_priced(template: dict[str, Any]) -> None:
         vcpu, gb = FARGATE_SIZES[f"{name}GB"]
         assert [Fraction(size["Cpu"]), Fraction(size["Memory"])] == [vcpu * 1024, gb * 1024]
         assert int(size["MaxMemoryMb"]) == gb * 1024 * 3 / 4
+        assert int(size["StateMaxMemoryMb"]) == int((gb * 1024 - _KEEPER_MB) * 0.6)
 
 
 def test_nodes_as_tasks_need_no_instances(cloudformation: dict[str, Any]) -> None:
@@ -51,10 +54,156 @@ def test_databases_of_state_keep_their_instances(cloudformation: dict[str, Any])
     assert followed == [{"Ref": "StateInstance1"}]
 
 
+def test_databases_as_tasks_need_no_instances_and_no_volumes(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {**_STATE, **_TASKS})
+
+    of_ec2 = {"AWS::EC2::Instance", "AWS::EC2::Volume", "AWS::EC2::LaunchTemplate", "AWS::IAM::InstanceProfile"}
+    assert _types(resources) & of_ec2 == set()
+    databases = [_database_of(each) for each in resources["StateNodeList"]["Properties"]["Value"]["Fn::Join"][1]]
+    assert databases == ["state-orders=@:6379", "state-carts=@:6379"]
+    assert {"StateBucket", "StateFunction", "HolderPolicy"} <= resources.keys()
+    assert {"StateProgram", "InstanceStoppedRule", "StateInstancePolicy"} & resources.keys() == set()
+
+
+def _database_of(entry: dict[str, Any]) -> str:
+    """Return an entry of STATE_NODES with the database's name of `_STATE`."""
+    text, values = entry["Fn::Sub"]
+    name = _STATE["StateDatabases"].split(",")[values["Database"]["Fn::Select"][0]]
+    return str(text).replace("${Database}", name)
+
+
+def test_nodes_keep_their_instances_beside_databases_as_tasks(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, _STATE)
+
+    instances = {name for name, part in resources.items() if part["Type"] == "AWS::EC2::Instance"}
+    assert instances == {"RedisInstance1"}
+    assert "RedisTask" not in resources
+    followed = resources["InstanceStoppedRule"]["Properties"]["EventPattern"]["detail"]["instance-id"]
+    assert followed == [{"Ref": "RedisInstance1"}]
+
+
+@pytest.mark.parametrize(
+    ("answers", "kinds", "families"),
+    [
+        ({"Relay": "none"}, ("ec2", "ec2"), []),
+        (_TASKS, ("fargate-spot", "ec2"), ["RedisTasks"]),
+        (_STATE, ("ec2", "fargate-spot"), ["StateTasks"]),
+        ({**_STATE, "RedisOn": "fargate"}, ("fargate", "fargate-spot"), ["RedisTasks", "StateTasks"]),
+        ({**_STATE, "StateDatabases": ""}, ("ec2", "ec2"), []),
+    ],
+    ids=["neither", "nodes", "databases", "both", "no database"],
+)
+def test_functions_know_the_tasks_that_the_stack_runs(
+    cloudformation: dict[str, Any], answers: dict[str, str], kinds: tuple[str, str], families: list[str]
+) -> None:
+    resources = deployed(cloudformation, answers)
+
+    control, janitor = (
+        resources[name]["Properties"]["Environment"]["Variables"]
+        for name in ("RedisControlFunction", "JanitorFunction")
+    )
+    given = {"RedisOn": answers.get("RedisOn", "ec2"), "StateOn": answers.get("StateOn", "ec2")}
+    for variables in (control, janitor):
+        assert tuple(_answer(variables[name], given) for name in ("REDIS_ON", "STATE_ON")) == kinds
+        assert variables["TASK_CLUSTER"] == ({"Ref": families[0]} if families else "")
+    definitions = [control["TASK_DEFINITION"], control["STATE_TASK_DEFINITION"]]
+    assert [each for each in definitions if each] == [{"Fn::GetAtt": [name, "Family"]} for name in families]
+    groups = [control["TASK_SECURITY_GROUPS"], control["STATE_TASK_SECURITY_GROUPS"]]
+    assert [each != "" for each in groups] == [each != "" for each in definitions]
+    assert bool(control["TASK_SUBNETS"]) == bool(families)
+    passed = re.findall(
+        r"'Fn::GetAtt': \['((?:Redis|State)\w+Role)', 'Arn'\]", str(resources["RedisControlFunctionRole"])
+    )
+    roles = {"RedisTasks": ["RedisTaskRole"], "StateTasks": ["StateStartRole", "StateTaskRole"]}
+    assert passed == [role for name in families for role in roles[name]]
+    rule = resources.get("TaskChangedRule", {"Properties": {"EventPattern": {"detail": {"group": []}}}})
+    groups = rule["Properties"]["EventPattern"]["detail"]["group"]
+    assert groups == [{"Fn::Sub": f"family:${{{name}.Family}}"} for name in families]
+    if families:
+        assert resources["RelayCluster"]["Properties"]["CapacityProviders"] == ["FARGATE_SPOT", "FARGATE"]
+
+
+def _answer(value: Any, given: dict[str, str]) -> str:
+    return given[value["Ref"]] if isinstance(value, dict) else value
+
+
+def test_the_containers_of_a_database_share_a_volume_and_stop_in_the_order_that_saves(
+    cloudformation: dict[str, Any],
+) -> None:
+    task = deployed(cloudformation, _STATE)["StateTask"]["Properties"]
+
+    redis, keeper = task["ContainerDefinitions"]
+    assert (redis["Name"], keeper["Name"]) == ("redis", "keeper")
+    assert task["Volumes"] == [{"Name": "state"}]
+    assert keeper["DependsOn"] == [{"ContainerName": "redis", "Condition": "START"}]
+    for container in (redis, keeper):
+        assert container["Essential"] is True
+        assert container["StopTimeout"] == 120
+        assert container["MountPoints"] == [{"SourceVolume": "state", "ContainerPath": "/state"}]
+
+
+@pytest.mark.parametrize(("persistence", "is_saved"), [("rdb", True), ("none", False)])
+def test_the_keeper_saves_only_what_a_sleeping_database_keeps(
+    cloudformation: dict[str, Any], persistence: str, is_saved: bool
+) -> None:
+    resources = deployed(cloudformation, {**_STATE, "StatePersistence": persistence})
+
+    _, keeper = resources["StateTask"]["Properties"]["ContainerDefinitions"]
+    variables = {each["Name"]: each["Value"] for each in keeper["Environment"]}
+    assert ("STATE_PROGRAM_TEXT" in variables) is is_saved
+    assert variables["STATE_BUCKET"] == ({"Ref": "StateBucket"} if is_saved else "")
+    assert ("s3:PutObject" in str(resources["StateTaskPolicy"])) is is_saved
+
+
+def test_the_tasks_of_databases_end_while_they_can_still_save(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, _STATE)
+
+    tasks = resources["StateTasks"]
+    assert {"StateTaskPolicy", "StateStartPolicy", "NetworkIsReady"} <= set(tasks["DependsOn"])
+    assert tasks["Properties"]["Definition"] == {"Ref": "StateTask"}
+    assert tasks["Properties"]["SecurityGroup"] == {"Ref": "StateSecurityGroup"}
+    assert {"Fn::GetAtt": ["StateTasks", "Family"]} in (
+        resources["RedisControlFunction"]["Properties"]["Environment"]["Variables"].values()
+    )
+
+
+def test_holders_reach_a_task_that_has_ipv6_alone(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, _STATE)
+
+    leaving = resources["HolderSecurityGroup"]["Properties"]["SecurityGroupEgress"]
+    assert {("CidrIp" in rule, rule["FromPort"]) for rule in leaving} >= {(True, 6379), (False, 6379)}
+    (entering,) = resources["StateSecurityGroup"]["Properties"]["SecurityGroupIngress"]
+    assert entering["SourceSecurityGroupId"] == {"Ref": "HolderSecurityGroup"}
+
+
+@pytest.mark.parametrize("state_on", ["ec2", "fargate"])
+def test_the_account_is_checked_for_what_databases_run_on(cloudformation: dict[str, Any], state_on: str) -> None:
+    checked = deployed(cloudformation, {**_STATE, "StateOn": state_on})["Account"]["Properties"]
+
+    on_ec2, on_fargate = (checked["Databases"], checked["StateTasks"])
+    expected = ({"Ref": "StateDatabases"}, "") if state_on == "ec2" else ("", {"Ref": "StateDatabases"})
+    assert (on_ec2, on_fargate) == expected
+    assert bool(checked["StateTask"]) == (state_on != "ec2")
+
+
+def test_a_bucket_of_snapshots_is_the_same_for_instances_and_tasks(cloudformation: dict[str, Any]) -> None:
+    instances, tasks = (deployed(cloudformation, {**_STATE, "StateOn": kind}) for kind in ("ec2", "fargate-spot"))
+
+    assert instances["StateBucket"] == tasks["StateBucket"]
+    (bucket,) = [
+        tag["Value"]
+        for tag in instances["StateInstance1"]["Properties"]["Tags"]
+        if tag["Key"] == "burstcache-state-bucket"
+    ]
+    _, keeper = tasks["StateTask"]["Properties"]["ContainerDefinitions"]
+    assert {"Name": "STATE_BUCKET", "Value": bucket} in keeper["Environment"]
+
+
 def test_instances_need_nothing_of_tasks(cloudformation: dict[str, Any]) -> None:
     resources = deployed(cloudformation, {"Relay": "none"})
 
-    assert not [name for name in resources if name.startswith(("RedisTask", "TaskChanged", "RelayCluster"))]
+    of_tasks = ("RedisTask", "StateTask", "StateStart", "TaskChanged", "RelayCluster")
+    assert not [name for name in resources if name.startswith(of_tasks)]
     granted = str(resources["RedisControlFunctionRole"]) + str(resources["JanitorFunctionRole"])
     assert "ecs:" not in granted
     assert "iam:PassRole" not in granted
@@ -125,7 +274,10 @@ def _unquoted(program: str) -> str:
     ("answers", "message"),
     [
         ({**_TASKS, "RedisNodeCount": "0"}, "need RedisNodeCount 1 or more"),
-        ({"RedisOn": "fargate", "VpcId": "vpc-1", "SubnetIds": "subnet-1", "Relay": "none"}, "and RedisOn ec2"),
+        (
+            {"RedisOn": "fargate", "VpcId": "vpc-1", "SubnetIds": "subnet-1", "Relay": "none"},
+            "RedisOn ec2 and StateOn ec2",
+        ),
         (
             {
                 **_TASKS,
@@ -136,8 +288,24 @@ def _unquoted(program: str) -> str:
             },
             "no task over IPv6 alone",
         ),
+        (
+            {**_STATE, "VpcId": "vpc-1", "SubnetIds": "subnet-1"},
+            "RedisOn ec2 and StateOn ec2",
+        ),
+        (
+            {
+                **_STATE,
+                "VpcId": "vpc-1",
+                "SubnetIds": "subnet-1",
+                "RelaySubnetIds": "subnet-2",
+                "AWS::Region": "eu-west-1",
+            },
+            "no task over IPv6 alone",
+        ),
+        ({**_STATE, "StatePersistence": "aof"}, "aof needs StateOn ec2"),
+        ({**_STATE, "RedisTaskMemoryGb": "16"}, "has RedisTaskMemoryGb 8 at most"),
     ],
-    ids=["no node", "no subnets", "no IPv4"],
+    ids=["no node", "no subnets", "no IPv4", "no subnets for state", "no IPv4 for state", "log", "too large"],
 )
 def test_a_rule_refuses_tasks_that_could_not_run(
     template: dict[str, Any], answers: dict[str, str], message: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +28,7 @@ _KNOWN = {
     "CredentialsIssue": "99",
     "OriginBucketName": "b" * 63,
     "HitValueUsdPerMillion": "1234.56",
+    "MaxNodeHoursPerDay": "24",
     "PolicyOverrides": ",".join(f"{'p' * 20}=12345" for _ in range(6)),
     "PolicyRatePerMin": "1234.56",
     "PolicySensitivity": "1.23456",
@@ -35,15 +37,21 @@ _KNOWN = {
     "RedisCertificate.CaPem": _CA_PEM,
     "RedisInstanceType": "r8g.medium",
     "RedisOn": "fargate-spot",
+    "RedisSecurityGroup": "sg-0123456789abcdef0",
     "RedisTasks.Family": "burstcache-redis-51af3dc0",
     "RedisTaskMemoryGb": "120",
     "RedisNodeList.Value": ",".join(f"node-{number}={_ADDRESS}" for number in range(8)),
     "RelayCertificate.CaPem": _CA_PEM,
+    "RelaySubnetA": "subnet-0123456789abcdef0",
+    "RelaySubnetB": "subnet-0123456789abcdef0",
     "RelayBalancerPort": "65535",
     "RelayCertificate.DnsName": "n" * 100,
     "StateGraceS": "86400",
+    "StateOn": "fargate-spot",
     "StatePersistence": "none",
     "StateNodeList.Value": ",".join(f"state-{'d' * 24}={_ADDRESS}" for _ in range(4)),
+    "StateSecurityGroup": "sg-0123456789abcdef0",
+    "StateTasks.Family": "burstcache-state-51af3dc0",
 }
 # What may have the stack's name or its id in its own: how many characters AWS allows; of a DNS name in its first label.
 # All others get names of CloudFormation's, which shortens the stack's in them.
@@ -91,15 +99,15 @@ def longest(value: Any) -> Any:
     return {name: longest(each) for name, each in value.items()}
 
 
-def _decided(value: Any, are_tasks: bool) -> Any:
-    """Return a value of the template with the branches of the condition NodesAreTasks chosen."""
+def _decided(value: Any, conditions: Mapping[str, bool]) -> Any:
+    """Return a value of the template with the branches of some conditions chosen."""
     match value:
-        case {"Fn::If": ["NodesAreTasks", tasks, instances]}:
-            return _decided(tasks if are_tasks else instances, are_tasks)
+        case {"Fn::If": [condition, then, otherwise]} if condition in conditions:
+            return _decided(then if conditions[condition] else otherwise, conditions)
         case dict():
-            return {name: _decided(each, are_tasks) for name, each in value.items()}
+            return {name: _decided(each, conditions) for name, each in value.items()}
         case list():
-            return [_decided(each, are_tasks) for each in value]
+            return [_decided(each, conditions) for each in value]
     return value
 
 
@@ -156,20 +164,33 @@ def test_the_program_of_a_volume_fits_into_a_parameter_that_costs_nothing(resour
     assert "{{" not in program["Value"]
 
 
-@pytest.mark.parametrize("are_tasks", [False, True])
+@pytest.mark.parametrize("nodes_are_tasks", [False, True])
+@pytest.mark.parametrize("state_is_task", [False, True])
 def test_the_environment_of_a_function_fits_into_what_lambda_takes(
-    template: dict[str, Any], functions: dict[str, Any], are_tasks: bool, monkeypatch: pytest.MonkeyPatch
+    template: dict[str, Any],
+    functions: dict[str, Any],
+    nodes_are_tasks: bool,
+    state_is_task: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shared = template["Globals"]["Function"]["Environment"]["Variables"]
-    if are_tasks:  # the list of nodes has neither instances nor addresses
-        monkeypatch.setitem(_KNOWN, "RedisNodeList.Value", ",".join(f"node-{number}=@:6379" for number in range(8)))
+    conditions = {"NodesAreTasks": nodes_are_tasks, "StateIsTask": state_is_task}
+    conditions["RunsNodeTasks"] = nodes_are_tasks or state_is_task
+    for name, are_tasks in (("RedisNodeList.Value", nodes_are_tasks), ("StateNodeList.Value", state_is_task)):
+        if are_tasks:  # they have neither instances nor addresses
+            monkeypatch.setitem(_KNOWN, name, _KNOWN[name].replace(_ADDRESS, "@:6379"))
 
     sizes = {
-        name: size(longest(_decided({**shared, **properties["Environment"]["Variables"]}, are_tasks)))
+        name: size(longest(_decided({**shared, **properties["Environment"]["Variables"]}, conditions)))
         for name, properties in functions.items()
     }
 
     assert {name for name, taken in sizes.items() if taken > 4096} == set(), sizes
+
+
+def test_the_task_of_a_database_fits_into_what_ecs_takes(resources: dict[str, Any]) -> None:
+    # Amazon ECS Developer Guide, "Amazon ECS service quotas": 64 KiB.
+    assert size(longest(resources["StateTask"]["Properties"])) <= 64 * 1024
 
 
 def test_what_a_role_may_fits_into_its_policies(resources: dict[str, Any]) -> None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
+from burstcache.access import RedisNode, TaskPlace, instance_ids
+from burstcache.adapters.clients import Clients
+from burstcache.adapters.clock import Clock
+from burstcache.adapters.instances import Instances
+from burstcache.adapters.tasks import Tasks
+from burstcache.core.databases import is_database
 from burstcache.core.rows import NodeRow
 from burstcache.core.table import NodeColumns
 
@@ -13,7 +20,7 @@ class Machines(Protocol):
 
     @property
     def is_off_at_once(self) -> bool:
-        """Whether a stop needs no event: the next run is on another machine."""
+        """Whether a stop needs no event: the next run may be on another machine meanwhile."""
 
     def state(self, row: NodeRow) -> str:
         """Return `pending`, `running`, `stopping`, `stopped`, `shutting-down` or `terminated`."""
@@ -40,3 +47,34 @@ class Machines(Protocol):
 
     def stop(self, row: NodeRow, *, force: bool = False) -> bool:
         """Stop the machine, forcibly if requested. Return True if the node is off, False if an event follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMachines:
+    """The machines of a stack's nodes. A call returns those that a node runs on."""
+
+    instances: Instances
+    tasks: Tasks | None = None  # of cache nodes, unless they have instances
+    state_tasks: Tasks | None = None  # of state databases, unless they have instances
+
+    @classmethod
+    def of(
+        cls,
+        nodes: tuple[RedisNode, ...],
+        clients: Clients,
+        clock: Clock,
+        *,
+        tasks: TaskPlace | None,
+        state_tasks: TaskPlace | None,
+    ) -> NodeMachines:
+        """Return the machines of nodes, given where those without an instance run as tasks."""
+        ecs = clients.make("ecs") if tasks or state_tasks else None
+        return cls(
+            Instances(instance_ids(nodes), clients.ec2),
+            None if tasks is None else Tasks(tasks, ecs, clock),
+            None if state_tasks is None else Tasks(state_tasks, ecs, clock),
+        )
+
+    def __call__(self, node: str) -> Instances | Tasks:
+        """Return the machines that a node runs on."""
+        return (self.state_tasks if is_database(node) else self.tasks) or self.instances

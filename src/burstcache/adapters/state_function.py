@@ -10,7 +10,7 @@ from burstcache.adapters.calls import call_aws
 from burstcache.adapters.functions import read_payload
 from burstcache.core import errors
 from burstcache.core.errors import BurstcacheError, FunctionFailedError
-from burstcache.core.messages.state import Acquire, DatabaseHeld, Keep, ReleaseLease, StateOperation
+from burstcache.core.messages.state import Acquire, DatabaseHeld, Keep, Look, ReleaseLease, StateOperation
 
 if TYPE_CHECKING:
     from types_boto3_lambda.client import LambdaClient
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StateFunction:
-    """A client for one holder of a database. Every method raises ServiceError if the function is unreachable."""
+    """A client for one holder of a database, which `look` does not need.
+
+    Every method raises ServiceError if the function is unreachable.
+    """
 
     client: LambdaClient
     function_name: str
@@ -36,6 +39,10 @@ class StateFunction:
     def release(self) -> DatabaseHeld:
         """Release the lease."""
         return self._invoke(ReleaseLease(op="release", database=self.database, holder=self.holder))
+
+    def look(self) -> DatabaseHeld:
+        """Return the database's phase and address, without a lease."""
+        return self._invoke(Look(op="look", database=self.database))
 
     def _invoke(self, operation: StateOperation) -> DatabaseHeld:
         payload = json.dumps(operation).encode()

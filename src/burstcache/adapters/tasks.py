@@ -1,9 +1,13 @@
-"""The ECS tasks of Redis nodes on Fargate. Each run of a node is a task of its own, which calls no AWS API."""
+"""The ECS tasks of Redis nodes on Fargate. Each run of a node is a task of its own.
+
+A cache node's task calls no AWS API. A state database's task has a second container, which restores the database,
+announces it and saves it. Two tasks never hold one database, so a run waits until the former one's task has ended.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +32,8 @@ _ADDRESSES = ("privateIPv6Address", "privateIPv4Address")  # the preferred one f
 _INTERFACES = ("ElasticNetworkInterface", "eni")  # in ECS's answers and in its events
 _KNOWN_WITHIN_US = 60 * US_PER_S  # ECS's answers are eventually consistent
 _NO_TASK = "0" * 32  # ID of no task
+_CONTAINERS_OF_STATE = ("redis", "keeper")
+_MOST_DESCRIBED = 100  # tasks in a call
 _STOP_REASON = "Burstcache stops the node"
 
 
@@ -78,18 +84,15 @@ class Tasks:
 
     @property
     def is_off_at_once(self) -> bool:
-        """Whether a stop needs no event. It needs none, since the next run is another task."""
-        return True
+        """Whether a stop needs no event. A cache node's needs none, since the next run is another task."""
+        return not self.place.has_state
 
     def describe(self, row: NodeRow) -> TaskState | None:
         """Return the state of the run's latest task, or None if ECS does not know it."""
-        if not row.task:
-            return None
-        response = call_aws(self.client.describe_tasks, cluster=self.place.cluster, tasks=[row.task])
-        return next(map(TaskState.of, response["tasks"]), None)
+        return next(iter(self._described([row.task] if row.task else [])), None)
 
     def state(self, row: NodeRow) -> str:
-        """Return `pending`, `running` or `stopped`. A task that was asked to stop counts as stopped."""
+        """Return `pending`, `running`, `stopping` or `stopped`. A cache node's ending task counts as stopped."""
         return self.state_since(row)[0]
 
     def state_since(self, row: NodeRow) -> tuple[str, int]:
@@ -98,11 +101,11 @@ class Tasks:
             is_new = row.phase == "booting" and self.clock.now_us() - row.booted_at_us < _KNOWN_WITHIN_US
             return ("pending" if is_new else "stopped"), 0
         if task.is_ending:
-            return "stopped", 0
+            return ("stopped" if self.is_off_at_once or task.is_over else "stopping"), 0
         return ("running" if task.is_running else "pending"), 0
 
     def has_stopped(self, row: NodeRow) -> bool:
-        """Return True if no task runs or starts for the node's run."""
+        """Return True if no task runs or starts for the node's run, nor saves its database."""
         return self.state(row) == "stopped"
 
     def ensure_exists(self, row: NodeRow) -> None:
@@ -111,11 +114,16 @@ class Tasks:
     def start(self, row: NodeRow, *, ended: str = "") -> NodeColumns:
         """Run a task for the node's run, or for a task that AWS interrupted during its boot.
 
-        A task on Spot that is refused or interrupted is replaced by one on demand.
+        A task on Spot that is refused or interrupted is replaced by one on demand. If a task of an earlier run still
+        has the database, stop that one, and start none: ECS's event about its end calls for another attempt.
 
         Raises:
             NodeFailedError: ECS starts no task. The message contains its reason.
         """
+        if self.place.has_state and (former := self._former(row)):
+            for task in former:
+                self.stop_task(task)
+            return NodeColumns()
         kinds: tuple[NodeKind, ...] = ("fargate-spot", "fargate") if self.place.kind == "fargate-spot" else ("fargate",)
         refusals: list[str] = []
         if ended:
@@ -148,6 +156,7 @@ class Tasks:
                 propagateTags="TASK_DEFINITION",
                 enableECSManagedTags=False,
                 networkConfiguration={"awsvpcConfiguration": network},
+                **({"overrides": _overrides(row)} if self.place.has_state else {}),
             )
         except ServiceTransientError:
             raise
@@ -161,11 +170,12 @@ class Tasks:
         raise NodeFailedError(in_one_line(", ".join(filter(None, reasons)) or "no reason given"))
 
     def stop(self, row: NodeRow, *, force: bool = False) -> bool:
-        """Stop all tasks of the node's run. Return True, because nothing waits for their end."""
+        """Stop all tasks of the node's run. Return True if nothing waits for their end, or if they are over."""
         listed = call_aws(self.client.list_tasks, cluster=self.place.cluster, startedBy=_started_by(row))["taskArns"]
-        for task in {row.task, *listed} - {""}:
+        tasks = sorted({row.task, *listed} - {""})
+        for task in tasks:
             self.stop_task(task)
-        return True
+        return self.is_off_at_once or all(task.is_over for task in self._described(tasks))
 
     def stop_task(self, task: str) -> None:
         """Stop one task, unless it has ended."""
@@ -176,6 +186,30 @@ class Tasks:
                 raise
             logger().info("a task has ended already", task=task, reason=str(error))
 
+    def _former(self, row: NodeRow) -> list[str]:
+        """Return the tasks of the node's other runs that are not over."""
+        tasks: list[TaskState] = []
+        for status in ("RUNNING", "STOPPED"):  # ECS lists a task that is asked to stop as STOPPED
+            listed = call_aws(
+                self.client.list_tasks,
+                cluster=self.place.cluster,
+                family=self.place.definition,
+                desiredStatus=status,
+            )
+            tasks += self._described(listed["taskArns"])
+        return [
+            each.task
+            for each in tasks
+            if each.node == row.node and each.generation != row.generation and not each.is_over
+        ]
+
+    def _described(self, tasks: Sequence[str]) -> list[TaskState]:
+        """Return the states of up to 100 tasks, without those that ECS does not know."""
+        if not tasks:
+            return []
+        response = call_aws(self.client.describe_tasks, cluster=self.place.cluster, tasks=[*tasks])
+        return [state for state in map(TaskState.of, response["tasks"]) if state is not None]
+
     def check_permissions(self) -> None:
         """Verify the permissions to describe, list and stop tasks, with a task that does not exist."""
         self.check_reading()
@@ -185,6 +219,12 @@ class Tasks:
     def check_reading(self) -> None:
         """Verify the permission to describe tasks, with a task that does not exist."""
         call_aws(self.client.describe_tasks, cluster=self.place.cluster, tasks=[_NO_TASK])
+
+
+def _overrides(row: NodeRow) -> dict[str, Any]:
+    """Return the variables by which a task knows its database and its run."""
+    variables = [{"name": "NODE", "value": row.node}, {"name": "RUN", "value": f"{row.generation:015d}"}]
+    return {"containerOverrides": [{"name": name, "environment": variables} for name in _CONTAINERS_OF_STATE]}
 
 
 def _started_by(row: NodeRow) -> str:

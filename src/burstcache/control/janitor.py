@@ -14,9 +14,8 @@ from typing import TypedDict
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
-from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
-from burstcache.adapters.machines import Machines
+from burstcache.adapters.machines import NodeMachines
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.tasks import Tasks
@@ -73,7 +72,7 @@ class Janitor:
     digest: DigestTable
     nodes: NodeTable
     executions: Executions
-    instances: Instances
+    machines: NodeMachines
     pauses: PauseSwitch
     key_lifecycle_arn: str
     redis_node_arn: str
@@ -81,7 +80,6 @@ class Janitor:
     always_on: Sequence[str]  # nodes that never stop
     redis_control: Callable[[Operation], object]
     clock: Clock
-    tasks: Tasks | None = None  # of the nodes without an instance
 
     def clean(self) -> Cleaned:
         """Move unowned keys back to S3, stop unowned nodes, and return the names of both.
@@ -151,7 +149,7 @@ class Janitor:
                     unowned.append(row)
                 elif row.phase in ("booting", "running"):
                     self.nodes.change(row, attended_at_us=self.clock.now_us())
-                    if self._machines_of(name) is self.tasks:
+                    if isinstance(self.machines(name), Tasks):
                         self.redis_control(AttendNode(op="attend_node", node=name))
         return unowned
 
@@ -192,7 +190,7 @@ class Janitor:
 
     def _release(self, row: NodeRow) -> None:
         is_over = row.phase in ("stopping", "stopped") or self._has_execution(row)
-        if is_over and self._machines_of(row.node).has_stopped(row):  # the event was lost, or the node is always on
+        if is_over and self.machines(row.node).has_stopped(row):  # the event was lost, or the node is always on
             self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))
         else:
             put((OVERDUE_NODES, 1))  # counted even if the stop fails
@@ -212,7 +210,7 @@ class Janitor:
         execution must be running. A stopping node needs no execution while its instance is stopping, until the stop is
         late.
         """
-        state, started_at_us = self._machines_of(row.node).state_since(row)
+        state, started_at_us = self.machines(row.node).state_since(row)
         age_us = self.clock.now_us() - started_at_us
         if row.phase == "stopped":
             if state in ("pending", "running"):
@@ -223,9 +221,6 @@ class Janitor:
         if (row.phase, state) == ("stopping", "stopping"):
             return not row.is_late_to_stop(self.clock.now_us())
         return self._has_execution(row)
-
-    def _machines_of(self, node: str) -> Machines:
-        return self.instances if self.tasks is None or node in self.instances.instance_ids else self.tasks
 
     def _has_execution(self, row: NodeRow) -> bool:
         return any(

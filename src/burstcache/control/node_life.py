@@ -81,11 +81,15 @@ class NodeLife:
     clock: Clock
     meter: Meter
     store: Callable[[], RedisObjects]  # raises NodeAbsentError
-    tasks: Tasks | None = None  # set if the node runs as a task
     load: Callable[[NodeRow], None] = nothing_to_load
     hours_per_day: int = DAY_HOURS  # limit of running hours per day
     is_always_on: bool = False  # boots again after every stop
     is_saved: bool = False  # its database is saved before a stop
+
+    @property
+    def tasks(self) -> Tasks | None:
+        """The node's tasks, or None if it runs on an instance."""
+        return self.machines if isinstance(self.machines, Tasks) else None
 
     def boot(self, generation: int, part: int, token: str, *, execution: str) -> Done:
         """Run BootNode: save the task's token for the instance, and start the instance.
@@ -128,7 +132,7 @@ class NodeLife:
             if self.tasks is not None:
                 self.nodes.change(row, notice=str(error))
             raise
-        if self.tasks is None or self.nodes.change(row, **started) is not None:
+        if self.tasks is None or not started or self.nodes.change(row, **started) is not None:
             return
         now = self.nodes.read(self.node)
         is_in_run = now.generation == row.generation and now.phase in ("booting", "running")
@@ -204,6 +208,8 @@ class NodeLife:
         deadline_us = self.clock.now_us() + (SAVE_S + STOP_S) * US_PER_S
         if row.phase != "stopping":
             raise SupersededError(f"node {self.node} is {row.phase}: it was stopped by hand")
+        if self.tasks is not None and (task := self.tasks.describe(row)) is not None and task.is_ending:
+            raise SupersededError(f"the task of {self.node} ends, and saves its database by itself: {task.reason}")
         if self.nodes.change(row, save_token=token, deadline_at_us=deadline_us) is None:
             raise ContendedRowTransientError(f"node {self.node} changed before its database was saved")
         return Done()
@@ -325,12 +331,18 @@ class NodeLife:
                 return self._stopped(row)
         elif is_of_run and task.is_running and row.phase == "booting" and task.host:
             return self._complete_boot(row, task)
+        elif task.is_over and self._waits(row):
+            self._start(row)
         return NodeStopped(phase=row.phase)
+
+    def _waits(self, row: NodeRow) -> bool:
+        """Return whether a database's boot has no task yet, because another run's task had to end first."""
+        return self.tasks is not None and self.tasks.place.has_state and row.phase == "booting" and not row.task
 
     def attend(self) -> NodeStopped:
         """Handle the present state of the node's task as its event, which may be lost. Then reset its dead-man switch.
 
-        A task ends itself half an hour after the last message from the control plane.
+        A task ends itself half an hour after the last message from the control plane. A database's task reads the row.
         """
         row = self.nodes.read(self.node)
         if self.tasks is None or row.phase not in ("booting", "running"):
@@ -339,17 +351,24 @@ class NodeLife:
         try:
             if task is not None and (task.is_ending or row.phase == "booting"):
                 return self.follow_task(task)
-            if row.phase == "running":
+            if self._waits(row):
+                self._start(row)
+            elif row.phase == "running" and not self.tasks.place.has_state:
                 self.store().attend()
         except RedisDownError as error:  # a check ends the run, or the time-out of BootNode
             logger().warning("a task is not attended", node=self.node, reason=str(error))
         return NodeStopped(phase=row.phase)
 
     def _complete_boot(self, row: NodeRow, task: TaskState) -> NodeStopped:
-        """Record the address of a running task, and complete the token of BootNode when its Redis answers."""
+        """Record the address of a running task, and complete the token of BootNode when its Redis answers.
+
+        A database's task completes the token itself, once the address is recorded.
+        """
         booting = self.nodes.change(row, task=task.task, task_kind=task.kind, host=task.host)
         if booting is None:
             return NodeStopped(phase=self._row(row.generation).phase)
+        if self.tasks is not None and self.tasks.place.has_state:
+            return NodeStopped(phase="booting", generation=row.generation)
         store = self.store()
         if not retry_until_answered(store.ping, RedisDownError, self.clock, for_s=_ANSWERS_WITHIN_S):
             raise RedisDownError(f"{self.node} at {task.host}: the task runs, but its Redis does not answer")
@@ -361,6 +380,8 @@ class NodeLife:
         if self.tasks is None:
             self._start(row)
             return NodeStopped(phase="booting", generation=row.generation)
+        if task is not None and not (task.is_over or row.host or self.tasks.is_off_at_once):
+            return NodeStopped(phase="booting", generation=row.generation)  # another event follows its end
         reason = "ECS does not know its task" if task is None else task.reason
         failure = NodeFailedError(f"the task of {self.node} has ended: {reason}")
         if task is not None and task.is_interrupted and not row.host:
@@ -384,14 +405,14 @@ class NodeLife:
         """Release a running node whose task ends. Its next run is on another task, so it may boot at once.
 
         Until its end the task goes on answering readers with an older digest, so writes have to reach it for that long.
+        A database boots again only after the task's end, since the task saves it.
         """
         logger().warning("the node is lost: its task ends", node=self.node, reason=task.reason)
         row = self._release_lost(row)
         row = self.nodes.change(row, notice=task.reason) or self._row(row.generation)
-        if not task.is_over:
+        if self.machines.is_off_at_once and not task.is_over:
             self.clock.sleep(FORGOTTEN_S)
-        self.machines.stop(row)
-        return self._stopped(row)
+        return self._stopped(row) if self.machines.stop(row) or task.is_over else NodeStopped(phase="stopping")
 
     def _stopped(self, row: NodeRow) -> NodeStopped:
         """Mark a node without a machine as stopped, or boot it again if it is needed or always on.

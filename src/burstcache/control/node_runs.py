@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.node_table import NodeTable
+from burstcache.core.databases import is_database
 from burstcache.core.deadlines import BOOT_S
 from burstcache.core.errors import ContendedRowTransientError, NodeFailedError, ServiceError
 from burstcache.core.keys import next_number
@@ -79,7 +80,8 @@ class NodeRuns:
         )
         if seen.task or seen.host or seen.notice:
             # A run whose execution died may still be asked at its address, so writes go there until BootNode hides it.
-            host = seen.host if seen.phase == "running" else ""
+            # A database has no readers.
+            host = seen.host if seen.phase == "running" and not is_database(seen.node) else ""
             changes |= NodeColumns(task="", task_kind="", host=host, notice="")
         row = self.nodes.change(seen, **changes)
         if row is not None:

@@ -10,9 +10,8 @@ from typing import Any, Protocol, assert_never
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
-from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
-from burstcache.adapters.machines import Machines
+from burstcache.adapters.machines import NodeMachines
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.pause_switch import PauseSwitch
@@ -73,7 +72,7 @@ class RedisControl:
     uses: UseTable
     digest: DigestTable
     executions: Executions
-    instances: Instances
+    machines: NodeMachines
     pauses: PauseSwitch
     objects: ObjectStore
     relay: RelayCalls
@@ -83,7 +82,6 @@ class RedisControl:
     policy: LivePolicy
     clock: Clock
     meter: Meter
-    tasks: Tasks | None = None  # of the nodes without an instance
     hours_per_day: int = DAY_HOURS  # limit of a node's running hours per day, unless it never stops
 
     def run(self, operation: Operation) -> Answer:
@@ -148,23 +146,15 @@ class RedisControl:
 
     def follow_instance(self, instance_id: str) -> Answer:
         """Handle EC2's event that an instance has stopped. Ignore instances that belong to no node."""
-        node = self.instances.node_of(instance_id)
+        node = self.machines.instances.node_of(instance_id)
         return Done() if node is None else self.node(node).instance_stopped()
 
     def follow_task(self, detail: Mapping[str, Any]) -> Answer:
         """Handle ECS's event about a task. Ignore tasks that belong to no node."""
         task = TaskState.of(detail)
-        if task is None or task.node not in self.node_names:
+        if task is None or task.node not in {*self.node_names, *self.state_names}:
             return Done()
         return self.node(task.node).follow_task(task)
-
-    def tasks_of(self, node: str) -> Tasks | None:
-        """Return the tasks of a node that runs as a task, or None for one on an instance."""
-        return None if self.tasks is None or node in self.instances.instance_ids else self.tasks
-
-    def machines_of(self, node: str) -> Machines:
-        """Return the machines that a node runs on."""
-        return self.tasks_of(node) or self.instances
 
     def node(self, name: str) -> NodeLife:
         """Return the lifecycle of a node."""
@@ -175,8 +165,7 @@ class RedisControl:
             keys=self.keys,
             digest=self.digest,
             executions=self.executions,
-            machines=self.machines_of(name),
-            tasks=self.tasks_of(name),
+            machines=self.machines(name),
             store=partial(self.store, name),
             pauses=self.pauses,
             utilisation=self._utilisation(name),
@@ -274,10 +263,10 @@ class RedisControl:
 
     def ping(self, node: str) -> Pong:
         """Ping a node's Redis. Return whether it answers, and the state of the node's instance or task."""
-        row = self.nodes.read(node)
+        row, machines = self.nodes.read(node), self.machines(node)
         answer = Pong(
-            instance=self.machines_of(node).state(row),
-            machine="task" if self.tasks_of(node) else "instance",
+            instance=machines.state(row),
+            machine="task" if isinstance(machines, Tasks) else "instance",
             task_kind=row.task_kind,
             host=row.host,
             phase=row.phase,

@@ -130,8 +130,8 @@ def of_redis_control(settings: RedisControlSettings, clients: Clients, clock: Cl
         nodes = settings.redis_nodes + settings.state_nodes
         if instance_ids(nodes):
             yield parts.instances(nodes, switches=True)
-        if settings.tasks is not None:
-            yield parts.tasks(settings.tasks)
+        if place := settings.tasks or settings.state_tasks:
+            yield parts.tasks(place)
     yield from parts.requests_over_relay(settings.relay, control_subject(hash_of_run(run)))
     yield from parts.redis(settings.redis_nodes, settings.redis, settings.table_name)
 
@@ -146,8 +146,8 @@ def of_janitor(settings: JanitorSettings, clients: Clients, clock: Clock, run: s
         nodes = settings.redis_nodes + settings.state_nodes
         if instance_ids(nodes):
             yield parts.instances(nodes, switches=False)
-        if settings.tasks is not None:
-            yield parts.task_states(settings.tasks)
+        if place := settings.tasks or settings.state_tasks:
+            yield parts.task_states(place)
 
 
 def of_origin(settings: OriginSettings, clients: Clients, clock: Clock, run: str) -> Iterator[Check]:

@@ -44,7 +44,10 @@ class StateLeases:
             InvalidSettingError: The operation does not exist, or one of its fields is missing or invalid.
         """
         check_operation(operation)
-        node, holder = self._node(operation["database"]), check_holder(operation["holder"])
+        node = self._node(operation["database"])
+        if operation["op"] == "look":
+            return _held(self.nodes.read(node), 0)
+        holder = check_holder(operation["holder"])
         match operation["op"]:
             case "acquire":
                 return self.acquire(node, holder, check_hold_s(operation["for_s"]), operation.get("token", ""))
@@ -75,7 +78,7 @@ class StateLeases:
             raise
         if running and token:
             self.executions.succeed(token, NodeReady(generation=running.generation))
-        return DatabaseHeld(phase=(running or self.nodes.read(node)).phase, held_until_us=lease.held_until_us)
+        return _held(running or self.nodes.read(node), lease.held_until_us)
 
     def renew(self, node: str, holder: str, for_s: int) -> DatabaseHeld:
         """Renew a lease that has not expired.
@@ -96,13 +99,13 @@ class StateLeases:
             )
         if row.phase_at(self.clock.now_us()) == "stopped":  # the execution that should boot the database has died
             self.runs.ensure_booting(row)
-        return DatabaseHeld(phase=row.phase, held_until_us=held_until_us)
+        return _held(row, held_until_us)
 
     def release(self, node: str, holder: str) -> DatabaseHeld:
         """Shorten a lease to the grace period. A missing lease counts as released."""
         now_us = self.clock.now_us()
         self.nodes.extend(Lease(node, holder), held_until_us=now_us + self.grace_s * US_PER_S, now_us=now_us)
-        return DatabaseHeld(phase=self.nodes.read(node).phase, held_until_us=0)
+        return _held(self.nodes.read(node), 0)
 
     def _node(self, database: str) -> str:
         if (node := node_of_database(database)) in self.node_names:
@@ -112,6 +115,11 @@ class StateLeases:
 
     def _in_s(self, seconds: int) -> int:
         return self.clock.now_us() + seconds * US_PER_S
+
+
+def _held(row: NodeRow, held_until_us: int) -> DatabaseHeld:
+    host = row.host if row.phase == "running" else ""
+    return DatabaseHeld(phase=row.phase, held_until_us=held_until_us, host=host)
 
 
 @dataclass(frozen=True, slots=True)

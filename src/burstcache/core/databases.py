@@ -13,6 +13,7 @@ _FIELDS = {
     "acquire": ("database", "holder", "for_s"),
     "keep": ("database", "holder", "for_s"),
     "release": ("database", "holder"),
+    "look": ("database",),
 }
 _HOLDER = re.compile(r"[0-9A-Za-z_:./+=@-]{1,256}")  # the ARN of an execution matches
 
@@ -25,6 +26,11 @@ def node_of_database(database: str) -> str:
 def database_of_node(node: str) -> str:
     """Return the name of a node's database."""
     return node.removeprefix(_NODE_PREFIX)
+
+
+def is_database(node: str) -> bool:
+    """Return whether a node is a state database's."""
+    return node.startswith(_NODE_PREFIX)
 
 
 def check_operation(operation: Mapping[str, object]) -> None:

@@ -27,10 +27,12 @@ class Needs:
     pool_members: int = 0
     reserved: int = 0  # concurrency that the stack reserves for its proxy
     node_type: str = ""
-    nodes: int = 0  # including the nodes of state databases
+    nodes: int = 0  # on EC2, including the nodes of state databases
     task_vcpus: float = 0  # for relay and hub, on Fargate Spot
     node_task: str = ""  # name of the nodes that run as tasks, such as `fargate-spot:2GB`
     node_tasks: int = 0  # number of these nodes
+    state_task: str = ""  # name of the state databases that run as tasks
+    state_tasks: int = 0  # number of these databases
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,18 @@ def vcpus_of(node_type: str) -> int:
 
 
 def node_task_vcpus(needs: Needs) -> tuple[float, float]:
-    """Return the vCPUs of all nodes that run as tasks, on Fargate Spot and on demand.
+    """Return the vCPUs of all nodes and databases that run as tasks, on Fargate Spot and on demand.
 
-    Nodes on Spot need both, since they run on demand where Spot has no capacity.
+    Those on Spot need both, since they run on demand where Spot has no capacity.
     """
-    if not needs.node_tasks:
-        return 0, 0
-    vcpus = needs.node_tasks * float(task_size(needs.node_task)[0])
-    return vcpus if node_kind(needs.node_task) == "fargate-spot" else 0, vcpus
+    vcpus = [(node_kind(name), count * float(task_size(name)[0])) for name, count in _node_tasks(needs)]
+    return sum(each for kind, each in vcpus if kind == "fargate-spot"), sum(each for _, each in vcpus)
+
+
+def _node_tasks(needs: Needs) -> list[tuple[str, int]]:
+    """Return the names and numbers of nodes and databases that run as tasks."""
+    tasks = ((needs.node_task, needs.node_tasks), (needs.state_task, needs.state_tasks))
+    return [(name, count) for name, count in tasks if count]
 
 
 def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
@@ -110,11 +116,17 @@ def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
 
 def _task_shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
     spot_vcpus, on_demand_vcpus = node_task_vcpus(needs)
-    nodes, fewer = f"{needs.node_tasks} x {needs.node_task}", "a lower RedisNodeCount or RedisTaskMemoryGb"
+    of_nodes = [f"{count} x {name}" for name, count in _node_tasks(needs)]
+    of_spot = [text for text in of_nodes if "fargate-spot:" in text]
+    fewer = " or ".join(
+        ["a lower RedisNodeCount"] * bool(needs.node_tasks)
+        + ["fewer StateDatabases"] * bool(needs.state_tasks)
+        + ["a lower RedisTaskMemoryGb"]
+    )
     vcpus = needs.task_vcpus + spot_vcpus
     if limits.task_vcpus is not None and vcpus > limits.task_vcpus:
-        tasks = ", ".join([nodes] * bool(spot_vcpus) + ["relay and hub"] * bool(needs.task_vcpus))
-        remedies = [fewer] * bool(spot_vcpus) + ["Relay and PoolHub none"] * bool(needs.task_vcpus)
+        tasks = ", ".join(of_spot + ["relay and hub"] * bool(needs.task_vcpus))
+        remedies = [fewer] * bool(of_spot) + ["Relay and PoolHub none"] * bool(needs.task_vcpus)
         yield (
             f"the tasks ({tasks}) take {vcpus:g} vCPU of Fargate Spot and the account may run {limits.task_vcpus:g}:"
             f" use {', '.join(remedies)}, or ask for more under Service Quotas, AWS Fargate, Fargate Spot vCPU resource"
@@ -123,7 +135,7 @@ def _task_shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
     if limits.on_demand_task_vcpus is not None and on_demand_vcpus > limits.on_demand_task_vcpus:
         reason = " where Spot has no capacity" if spot_vcpus else ""
         yield (
-            f"{nodes} take {on_demand_vcpus:g} vCPU of Fargate on demand{reason} and the account may run"
+            f"{', '.join(of_nodes)} take {on_demand_vcpus:g} vCPU of Fargate on demand{reason} and the account may run"
             f" {limits.on_demand_task_vcpus:g}: use {fewer}, or ask for more under Service Quotas, AWS Fargate, Fargate"
             " On-Demand vCPU resource count"
         )

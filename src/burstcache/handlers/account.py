@@ -47,10 +47,12 @@ def prepare(properties: Mapping[str, Any], account: Account) -> Limits:
         pool_members=int(properties["PoolMembers"]),
         reserved=int(properties["ProxyConcurrency"]),
         node_type=properties["NodeType"],
-        nodes=int(properties["Nodes"]) + len([name for name in properties["Databases"].split(",") if name]),
+        nodes=int(properties["Nodes"]) + _count(properties["Databases"]),
         task_vcpus=float(properties["TaskVcpus"]),
         node_task=properties["NodeTask"],
         node_tasks=int(properties["NodeTasks"]),
+        state_task=properties["StateTask"],
+        state_tasks=_count(properties["StateTasks"]),
     )
     spot_vcpus, on_demand_vcpus = node_task_vcpus(needs)
     limits = Limits(
@@ -65,6 +67,11 @@ def prepare(properties: Mapping[str, Any], account: Account) -> Limits:
     if too_low := list(shortfalls(needs, limits)):
         raise AccountTooSmallError(". ".join(too_low))
     return limits
+
+
+def _count(names: str) -> int:
+    """Return the number of names in a list with commas."""
+    return len([name for name in names.split(",") if name])
 
 
 def _account() -> Account:

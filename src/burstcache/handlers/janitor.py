@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from burstcache.access import instance_ids, names_of
+from burstcache.access import names_of
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.functions import invoke_by_name
-from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.machines import NodeMachines
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.pause_switch import PauseSwitch
-from burstcache.adapters.tasks import Tasks
 from burstcache.control.janitor import Cleaned, Janitor
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
@@ -35,8 +34,7 @@ def janitor() -> Janitor:
         digest=DigestTable(settings.table_name, clients.dynamodb),
         nodes=NodeTable(settings.table_name, clients.dynamodb, clock),
         executions=Executions(clients.states),
-        instances=Instances(instance_ids(nodes), clients.ec2),
-        tasks=None if settings.tasks is None else Tasks(settings.tasks, clients.make("ecs"), clock),
+        machines=NodeMachines.of(nodes, clients, clock, tasks=settings.tasks, state_tasks=settings.state_tasks),
         pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         key_lifecycle_arn=settings.key_lifecycle_arn,
         redis_node_arn=settings.redis_node_arn,

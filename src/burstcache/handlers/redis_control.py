@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any, cast
 
-from burstcache.access import RedisNode, instance_ids, names_of
+from burstcache.access import RedisNode, names_of
 from burstcache.adapters.calls import translated_transient_errors
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
-from burstcache.adapters.instances import Instances
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.machines import NodeMachines
 from burstcache.adapters.node_stores import NodeStores
 from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.object_store import ObjectStore
@@ -20,7 +20,6 @@ from burstcache.adapters.pause_switch import PauseSwitch
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.relay_requests import RelayRequests
 from burstcache.adapters.secrets import Secrets
-from burstcache.adapters.tasks import Tasks
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.meter import meter_of
 from burstcache.control.operations import RedisControl
@@ -55,8 +54,13 @@ def control() -> RedisControl:
         uses=UseTable(settings.table_name, clients.dynamodb, clock),
         digest=DigestTable(settings.table_name, clients.dynamodb),
         executions=Executions(clients.states),
-        instances=Instances(instance_ids(settings.redis_nodes + settings.state_nodes), clients.ec2),
-        tasks=None if settings.tasks is None else Tasks(settings.tasks, clients.make("ecs"), clock),
+        machines=NodeMachines.of(
+            settings.redis_nodes + settings.state_nodes,
+            clients,
+            clock,
+            tasks=settings.tasks,
+            state_tasks=settings.state_tasks,
+        ),
         pauses=PauseSwitch(settings.table_name, clients.dynamodb, clock),
         objects=ObjectStore(settings.bucket_name, clients.s3),
         relay=RelayRequests(settings.relay, secrets, clock),

@@ -54,11 +54,40 @@ def state_nodes_in(environ: Mapping[str, str]) -> tuple[RedisNode, ...]:
 
 
 def tasks_in(environ: Mapping[str, str]) -> TaskPlace | None:
-    """Return the place of nodes that run as tasks, and what starts them. None: nodes run on EC2."""
-    place = task_cluster_in(environ)
+    """Return the place of cache nodes that run as tasks, and what starts them. None: they run on EC2."""
+    return _startable(environ, task_cluster_in(environ), "")
+
+
+def state_tasks_in(environ: Mapping[str, str]) -> TaskPlace | None:
+    """Return the place of state databases that run as tasks, and what starts them. None: they run on EC2."""
+    return _startable(environ, state_task_cluster_in(environ), "STATE_")
+
+
+def task_cluster_in(environ: Mapping[str, str]) -> TaskPlace | None:
+    """Return the place of cache nodes that run as tasks, for a program that starts none. None: they run on EC2."""
+    return _cluster(environ, "REDIS_ON")
+
+
+def state_task_cluster_in(environ: Mapping[str, str]) -> TaskPlace | None:
+    """Return the place of state databases that run as tasks, for a program that starts none. None: they run on EC2."""
+    place = _cluster(environ, "STATE_ON")
+    return place and replace(place, has_state=True)
+
+
+def _cluster(environ: Mapping[str, str], variable: str) -> TaskPlace | None:
+    kind = text(environ, variable)
+    if kind == "ec2":
+        text_or_empty(environ, "TASK_CLUSTER")
+        return None
+    if kind not in ("fargate", "fargate-spot"):
+        raise InvalidSettingError(f"{variable}: {kind!r} is none of ec2, fargate, fargate-spot")
+    return TaskPlace(kind="fargate" if kind == "fargate" else "fargate-spot", cluster=text(environ, "TASK_CLUSTER"))
+
+
+def _startable(environ: Mapping[str, str], place: TaskPlace | None, prefix: str) -> TaskPlace | None:
     read = text_or_empty if place is None else text  # a stack with nodes on EC2 leaves them empty
-    definition, public_ip = read(environ, "TASK_DEFINITION"), read(environ, "TASK_PUBLIC_IP")
-    subnets, groups = read(environ, "TASK_SUBNETS"), read(environ, "TASK_SECURITY_GROUPS")
+    definition, groups = read(environ, f"{prefix}TASK_DEFINITION"), read(environ, f"{prefix}TASK_SECURITY_GROUPS")
+    subnets, public_ip = read(environ, "TASK_SUBNETS"), read(environ, "TASK_PUBLIC_IP")
     if place is None:
         return None
     return replace(
@@ -68,14 +97,3 @@ def tasks_in(environ: Mapping[str, str]) -> TaskPlace | None:
         security_groups=tuple(groups.split(",")),
         public_ip=public_ip,
     )
-
-
-def task_cluster_in(environ: Mapping[str, str]) -> TaskPlace | None:
-    """Return the place of nodes that run as tasks, for a program that starts none. None: nodes run on EC2."""
-    kind = text(environ, "REDIS_ON")
-    if kind == "ec2":
-        text_or_empty(environ, "TASK_CLUSTER")
-        return None
-    if kind not in ("fargate", "fargate-spot"):
-        raise InvalidSettingError(f"REDIS_ON: {kind!r} is none of ec2, fargate, fargate-spot")
-    return TaskPlace(kind="fargate" if kind == "fargate" else "fargate-spot", cluster=text(environ, "TASK_CLUSTER"))

@@ -8,7 +8,7 @@ from typing import Annotated
 from burstcache.access import RedisAccess, RedisNode, RelayAccess, TaskPlace
 from burstcache.core.policies import LivePolicy
 from burstcache.settings.environment import Settings, text, text_or_empty, whole_number
-from burstcache.settings.places import nodes_in, redis_in, relay_in, state_nodes_in, tasks_in
+from burstcache.settings.places import nodes_in, redis_in, relay_in, state_nodes_in, state_tasks_in, tasks_in
 from burstcache.settings.policy import policy_in
 
 
@@ -25,6 +25,7 @@ class RedisControlSettings(Settings):
     redis_nodes: Annotated[tuple[RedisNode, ...], nodes_in]
     state_nodes: Annotated[tuple[RedisNode, ...], state_nodes_in]
     tasks: Annotated[TaskPlace | None, tasks_in]
+    state_tasks: Annotated[TaskPlace | None, state_tasks_in]
     state_persistence: Annotated[str, text, "STATE_PERSISTENCE"]
     always_on_nodes: Annotated[int, whole_number, "REDIS_ALWAYS_ON_NODES"]
     node_hours_per_day: Annotated[int, whole_number, "MAX_NODE_HOURS_PER_DAY"]

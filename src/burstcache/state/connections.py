@@ -1,4 +1,4 @@
-"""Connections that work only while their database's lease is held.
+"""Connections that work only while their database's lease is held, or that look for its address.
 
 Pipelines, subscriptions and single-connection clients of redis-py all use such connections. Therefore all of these end
 with the lease.
@@ -15,8 +15,9 @@ from typing import Any
 class _Checked:
     """A connection that calls `check` before each operation, and before it propagates an error."""
 
-    def __init__(self, *, check: Callable[[], None], **options: Any) -> None:
+    def __init__(self, *, check: Callable[[], None], locate: Callable[[], str] | None = None, **options: Any) -> None:
         self._check = check
+        self._locate = locate
         super().__init__(**options)
 
     @contextmanager
@@ -31,6 +32,11 @@ class _Checked:
 
 class _Held(_Checked):
     """Checked operations of a redis-py connection."""
+
+    def _connect(self) -> Any:
+        if self._locate is not None:
+            self.host = self._locate()
+        return super()._connect()  # type: ignore[misc]
 
     def connect(self, *arguments: Any, **options: Any) -> Any:  # redis-py 5 has no `connect_check_health`
         with self._held():
@@ -83,5 +89,8 @@ class _AsyncHeld(_Checked):
 
 @cache
 def held(kind: type, *, is_async: bool) -> type:
-    """Return a subclass of a connection class with the extra argument `check`, which raises once the lease is lost."""
+    """Return a subclass of a connection class with two extra arguments.
+
+    `check` raises once the lease is lost. `locate` returns the address for each new connection.
+    """
     return type(f"Held{kind.__name__}", (_AsyncHeld if is_async else _Held, kind), {})

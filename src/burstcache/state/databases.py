@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import redis
@@ -22,7 +22,7 @@ from burstcache.adapters.redis_options import WITHOUT_SETINFO
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.state_function import StateFunction
 from burstcache.core.databases import database_of_node, node_of_database
-from burstcache.core.errors import InvalidSettingError, NodeAbsentError
+from burstcache.core.errors import DatabaseAsleepError, InvalidSettingError, NodeAbsentError
 from burstcache.state.configuration import StateConfiguration, configure
 from burstcache.state.connections import held
 from burstcache.state.lease import HeldLease, new_holder
@@ -71,9 +71,9 @@ def state(
     configuration = configure(stack=stack, local=local, session=session, endpoint_urls=endpoint_urls)
     access = _Access.of(database, configuration)
     lease = access.lease(configuration)
-    lease.acquire(wait_s=wait_s, answers=access.answers)
+    host = lease.acquire(wait_s=wait_s, answers=access.answers)
     try:
-        client = access.client(lease.check, options)
+        client = access.at(host).client(lease.check, options)
         try:
             yield client
             lease.check()
@@ -103,12 +103,12 @@ async def async_state(
     access = await asyncio.to_thread(_Access.of, database, configuration)
     lease = access.lease(configuration)
     try:
-        await asyncio.to_thread(lease.acquire, wait_s=wait_s, answers=access.answers)
+        host = await asyncio.to_thread(lease.acquire, wait_s=wait_s, answers=access.answers)
     except asyncio.CancelledError:
         lease.give_up()  # the thread continues, and releases the lease if it acquires one
         raise
     try:
-        client = access.async_client(lease.check, options)
+        client = access.at(host).async_client(lease.check, options)
         try:
             yield client
             lease.check()
@@ -130,11 +130,13 @@ def connect(
 ) -> redis.Redis:
     """Return a client of a database that another holder keeps running, such as this function's workflow.
 
-    The call takes no lease and does not wait. See `state` for arguments and errors.
+    The call takes no lease and does not wait. See `state` for arguments and errors. A database on Fargate has another
+    address in each run, so each new connection asks for it, and raises DatabaseAsleepError if it does not run.
     """
     _check_options(options, redis.Redis)
     configuration = configure(stack=stack, local=local, session=session, endpoint_urls=endpoint_urls)
-    return _Access.of(database, configuration).client(_no_check, options)
+    access = _Access.of(database, configuration)
+    return access.client(_no_check, options, locate=access.locator(configuration))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,22 +159,51 @@ class _Access:
             raise NodeAbsentError(
                 f"no database {database!r}; the stack's parameter StateDatabases has: {names}"
             ) from None
-        return cls(database, node, settings.redis, Secrets(configuration.clients.secrets))
+        access = settings.redis
+        if node.is_task:  # its address may be another database's later, which refuses this user
+            access = replace(access, user=f"{access.user}-{database}")
+        return cls(database, node, access, Secrets(configuration.clients.secrets))
+
+    def at(self, host: str) -> _Access:
+        """Return the access to a database at the address of its task, or the same if it runs on an instance."""
+        return replace(self, node=replace(self.node, host=host)) if self.node.is_task else self
+
+    def locator(self, configuration: StateConfiguration) -> Callable[[], str] | None:
+        """Return a function that looks for a task's address, or None if the database runs on an instance."""
+        if not self.node.is_task:
+            return None
+        function = self._function(configuration, "")
+
+        def locate() -> str:
+            held = function.look()
+            if host := held.get("host", ""):
+                return host
+            raise DatabaseAsleepError(f"database {self.database!r} is {held['phase']}: nobody holds it")
+
+        return locate
 
     def lease(self, configuration: StateConfiguration) -> HeldLease:
-        functions, name = configuration.clients.functions, configuration.settings.function_name
-        return HeldLease(StateFunction(functions, name, self.database, new_holder()), SystemClock())
+        return HeldLease(self._function(configuration, new_holder()), SystemClock())
 
-    def client(self, check: Callable[[], None], options: Mapping[str, Any]) -> redis.Redis:
-        return redis.Redis.from_pool(redis.ConnectionPool(**self._arguments(check, options, is_async=False)))
+    def _function(self, configuration: StateConfiguration, holder: str) -> StateFunction:
+        functions, name = configuration.clients.functions, configuration.settings.function_name
+        return StateFunction(functions, name, self.database, holder)
+
+    def client(
+        self, check: Callable[[], None], options: Mapping[str, Any], *, locate: Callable[[], str] | None = None
+    ) -> redis.Redis:
+        arguments = self._arguments(check, options, is_async=False)
+        return redis.Redis.from_pool(redis.ConnectionPool(**arguments, locate=locate))
 
     def async_client(self, check: Callable[[], None], options: Mapping[str, Any]) -> redis.asyncio.Redis:
         pool = redis.asyncio.ConnectionPool(**self._arguments(check, options, is_async=True))
         return redis.asyncio.Redis.from_pool(pool)
 
-    def answers(self) -> bool:
-        """Return True if Redis responds and has loaded its data."""
-        with self.client(_no_check, {"socket_timeout": _CONNECT_S, "retry": Retry(NoBackoff(), 0)}) as client:
+    def answers(self, host: str) -> bool:
+        """Return True if Redis responds at an address, empty on EC2, and has loaded its data."""
+        if self.node.is_task and not host:
+            return False
+        with self.at(host).client(_no_check, {"socket_timeout": _CONNECT_S, "retry": Retry(NoBackoff(), 0)}) as client:
             try:
                 return bool(client.ping())
             except (redis.ConnectionError, redis.TimeoutError):  # including BusyLoadingError

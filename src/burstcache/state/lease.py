@@ -46,6 +46,7 @@ class HeldLease:
         self._is_given_up = False
         self._thread: threading.Thread | None = None
         self._held_since: Instant | None = None
+        self._host = ""
         self._lost: LeaseLostError | None = None
 
     def check(self) -> None:
@@ -63,12 +64,12 @@ class HeldLease:
         if self._lost is not None:
             raise self._lost
 
-    def acquire(self, *, wait_s: float, answers: Callable[[], bool]) -> None:
-        """Take the lease and return once the database runs.
+    def acquire(self, *, wait_s: float, answers: Callable[[str], bool]) -> str:
+        """Take the lease, and return the database's address once it runs, empty on EC2.
 
         Args:
             wait_s: Maximum wait [s], 0 or more.
-            answers: Returns True if the database's Redis responds. Polled as soon as the node runs.
+            answers: Returns True if Redis responds at an address. Polled as soon as the node runs.
 
         Raises:
             DatabaseAsleepError: The database does not start in time. The lease is released.
@@ -80,7 +81,7 @@ class HeldLease:
         give_up_s = self._clock.monotonic_s() + wait_s
         try:
             held = self._timed(self._function.acquire)
-            while not (held["phase"] == "running" and _responds(answers)):
+            while not (held["phase"] == "running" and _responds(answers, held.get("host", ""))):
                 if self._clock.monotonic_s() >= give_up_s or self._released.wait(_POLL_S):
                     raise DatabaseAsleepError(
                         f"database {self._function.database!r} is {held['phase']} after {wait_s:g} s; a boot takes half"
@@ -93,10 +94,12 @@ class HeldLease:
         except BaseException:
             self.release()
             raise
+        self._host = held.get("host", "")
         self._thread = threading.Thread(
             target=self._renew_regularly, name=f"lease {self._function.database}", daemon=True
         )
         self._thread.start()
+        return self._host
 
     def give_up(self) -> None:
         """Cancel another thread's `acquire`. If that thread still acquires the lease, it releases the lease."""
@@ -127,7 +130,9 @@ class HeldLease:
     def _renew_regularly(self) -> None:
         while not self._released.wait(_RENEW_S):
             try:
-                self._timed(self._function.renew)
+                held = self._timed(self._function.renew)
+                if held.get("host", "") != self._host:
+                    raise LeaseLostError(f"database {self._function.database!r} has been started again elsewhere")
             except LeaseLostError as error:
                 self._lost = error
                 return
@@ -145,8 +150,8 @@ class HeldLease:
             logger().warning("a lease was not released, and expires by itself: %s", error)
 
 
-def _responds(answers: Callable[[], bool]) -> bool:
+def _responds(answers: Callable[[str], bool], host: str) -> bool:
     """Return True if a database responds. Return False on a transient error, such as a missing password."""
     with suppress(TransientError):
-        return answers()
+        return answers(host)
     return False

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from burstcache.adapters.machines import NodeMachines
 from burstcache.control.janitor import Janitor
 from burstcache.control.operations import RedisControl
 from burstcache.control.scheduler import Scheduler
@@ -156,7 +157,7 @@ def _control(nodes: Nodes) -> RedisControl:
         uses=_UNUSED,
         keys=keys,
         executions=_UNUSED,
-        instances=_UNUSED,
+        machines=NodeMachines(_UNUSED),
         pauses=NO_PAUSE,
         objects=_UNUSED,
         relay=Relay(),
@@ -240,7 +241,7 @@ def test_janitor_spares_a_node_whose_new_run_has_the_number_of_a_run_of_another_
         keys=keys,
         nodes=nodes,
         executions=executions,
-        instances=instances,
+        machines=NodeMachines(instances),
         pauses=NO_PAUSE,
         key_lifecycle_arn="",
         redis_node_arn="",

@@ -88,7 +88,7 @@ def test_nodes_on_spot_need_both_quotas_since_they_may_run_on_demand() -> None:
 
     assert spot.startswith(
         "the tasks (2 x fargate-spot:30GB, relay and hub) take 8.75 vCPU of Fargate Spot and the account may run 6:"
-        " use a lower RedisNodeCount or RedisTaskMemoryGb, Relay and PoolHub none, or ask for more"
+        " use a lower RedisNodeCount or a lower RedisTaskMemoryGb, Relay and PoolHub none, or ask for more"
     )
     assert spot.endswith("Fargate Spot vCPU resource count")
     assert on_demand.startswith(
@@ -104,6 +104,28 @@ def test_nodes_on_demand_need_nothing_of_spot() -> None:
     (said,) = shortfalls(needs, Limits(concurrency=10, task_vcpus=0, on_demand_task_vcpus=1))
     assert said.startswith(
         "1 x fargate:16GB take 2 vCPU of Fargate on demand and the account may run 1: use a lower Re"
+    )
+
+
+def test_databases_on_fargate_share_the_quotas_of_nodes() -> None:
+    needs = Needs(node_task="fargate:16GB", node_tasks=2, state_task="fargate-spot:8GB", state_tasks=3)
+
+    (said,) = shortfalls(needs, NEW_FARGATE)
+
+    assert said.startswith(
+        "2 x fargate:16GB, 3 x fargate-spot:8GB take 7 vCPU of Fargate on demand where Spot has no capacity and the"
+        " account may run 6: use a lower RedisNodeCount or fewer StateDatabases or a lower RedisTaskMemoryGb, or ask"
+    )
+
+
+def test_databases_alone_are_named_with_the_quota_of_spot() -> None:
+    needs = Needs(state_task="fargate-spot:8GB", state_tasks=4)
+
+    (said,) = shortfalls(needs, Limits(concurrency=10, task_vcpus=3, on_demand_task_vcpus=4))
+
+    assert said.startswith(
+        "the tasks (4 x fargate-spot:8GB) take 4 vCPU of Fargate Spot and the account may run 3: use fewer"
+        " StateDatabases or a lower RedisTaskMemoryGb, or ask for more"
     )
 
 

@@ -140,6 +140,17 @@ def test_nodes_on_fargate_are_compared_with_the_quotas_of_what_they_may_run_on(
     assert [f"2 x {kind}:16GB" in sentence for sentence in answer["Reason"].split(". ")] == [True] * len(codes)
 
 
+def test_databases_on_fargate_are_counted_by_their_names(desk: Desk) -> None:
+    with Stubber(desk.quotas) as quotas:
+        quotas.add_response("get_service_quota", {"Quota": {"Value": 1.0}})
+
+        answer = desk.ask(
+            "create", Nodes="0", HotKeys="0", TaskVcpus="0", StateTasks="orders,carts", StateTask="fargate:8GB"
+        )
+
+    assert answer["Reason"].startswith("2 x fargate:8GB take 2 vCPU of Fargate on demand and the account may run 1")
+
+
 @pytest.mark.parametrize(("concurrency", "busy"), [(10, "8"), (1000, "800")])
 def test_the_answer_says_from_where_on_concurrency_is_nearly_used_up(desk: Desk, concurrency: int, busy: str) -> None:
     assert desk.ask("create", concurrency=concurrency)["Data"] == {"BusyConcurrency": busy}

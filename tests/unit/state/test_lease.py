@@ -24,10 +24,11 @@ class Function:
         self.throttled = 0  # calls to come
         self.mistakes = 0
         self.takes_s = 0.0
+        self.host = "10.0.0.1"
 
     def acquire(self, for_s: int) -> DatabaseHeld:
         self.asked.append("acquire")
-        return DatabaseHeld(phase="running", held_until_us=for_s)
+        return DatabaseHeld(phase="running", held_until_us=for_s, host=self.host)
 
     def renew(self, for_s: int) -> DatabaseHeld:
         self.asked.append("keep")
@@ -38,7 +39,7 @@ class Function:
         if self.throttled:
             self.throttled -= 1
             raise ServiceTransientError("Rate Exceeded", code="TooManyRequestsException")
-        return DatabaseHeld(phase="running", held_until_us=for_s)
+        return DatabaseHeld(phase="running", held_until_us=for_s, host=self.host)
 
     def release(self) -> DatabaseHeld:
         self.asked.append("release")
@@ -57,7 +58,7 @@ def lease(function: Function) -> HeldLease:
 
 
 def test_a_lease_holds_until_it_is_given_back(lease: HeldLease, function: Function) -> None:
-    lease.acquire(wait_s=0, answers=lambda: True)
+    lease.acquire(wait_s=0, answers=lambda _: True)
     lease.check()
 
     lease.release()
@@ -72,7 +73,7 @@ def test_a_time_that_is_none_is_refused_before_anything_starts(
     lease: HeldLease, function: Function, wait_s: Any
 ) -> None:
     with pytest.raises(InvalidSettingError, match=r"wait_s=.*; accepted: seconds, 0 or more"):
-        lease.acquire(wait_s=wait_s, answers=lambda: True)
+        lease.acquire(wait_s=wait_s, answers=lambda _: True)
 
     assert function.asked == []
 
@@ -83,7 +84,7 @@ def test_a_function_that_is_throttled_is_asked_again(
     monkeypatch.setattr("burstcache.state.lease._POLL_S", 0.001)
     function.throttled = 2
 
-    def answers() -> bool:
+    def answers(_: str) -> bool:
         if function.asked.count("keep") == 3:
             raise ServiceTransientError("Rate exceeded", code="ThrottlingException")
         return function.asked.count("keep") == 4
@@ -100,7 +101,7 @@ def test_a_mistake_of_one_beat_does_not_end_the_others(
     monkeypatch.setattr("burstcache.state.lease._RENEW_S", 0.001)
     function.mistakes = 2
 
-    lease.acquire(wait_s=0, answers=lambda: True)
+    lease.acquire(wait_s=0, answers=lambda _: True)
 
     until(lambda: function.asked.count("keep") > 3)
     lease.check()
@@ -108,7 +109,7 @@ def test_a_mistake_of_one_beat_does_not_end_the_others(
 
 
 def test_what_nobody_waits_for_any_more_is_given_back(lease: HeldLease, function: Function) -> None:
-    def answers() -> bool:
+    def answers(_: str) -> bool:
         lease.give_up()  # as a task does that is cancelled meanwhile
         return True
 
@@ -121,7 +122,7 @@ def test_what_nobody_waits_for_any_more_is_given_back(lease: HeldLease, function
 def test_what_was_taken_in_the_moment_in_which_nobody_waits_any_more_is_given_back(
     lease: HeldLease, function: Function
 ) -> None:
-    lease.acquire(wait_s=5, answers=lambda: True)
+    lease.acquire(wait_s=5, answers=lambda _: True)
 
     lease.give_up()  # as a task does that is cancelled before it learns of the end
 
@@ -135,7 +136,7 @@ def test_a_database_that_does_not_wake_up_in_time_is_given_back(
     function.takes_s = 10
 
     with pytest.raises(DatabaseAsleepError, match="'orders' is running after 30 s"):
-        lease.acquire(wait_s=30, answers=lambda: False)
+        lease.acquire(wait_s=30, answers=lambda _: False)
 
     assert function.asked == ["acquire", "keep", "keep", "keep", "release"]
 
@@ -154,7 +155,7 @@ def test_a_holder_that_stood_still_for_longer_than_its_lease_holds_no_more(
     stand_in: Any = function
     clock = kind(1_000.0)
     lease = HeldLease(stand_in, clock)
-    lease.acquire(wait_s=0, answers=lambda: True)
+    lease.acquire(wait_s=0, answers=lambda _: True)
 
     clock.sleep(LEASE_S)
     lease.check()
@@ -170,7 +171,7 @@ def test_a_lease_holds_from_before_it_was_asked_for(
 ) -> None:
     monkeypatch.setattr("burstcache.state.lease._POLL_S", 0)
     function.takes_s = LEASE_S + 1
-    lease.acquire(wait_s=LIMIT_S, answers=lambda: "keep" in function.asked)
+    lease.acquire(wait_s=LIMIT_S, answers=lambda _: "keep" in function.asked)
 
     with pytest.raises(LeaseLostError):
         lease.check()
@@ -181,7 +182,7 @@ def test_a_lease_holds_from_before_it_was_asked_for(
 def test_the_child_of_a_fork_leaves_the_lease_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     function = Function()
     lease = HeldLease(function, function.clock)  # type: ignore[arg-type]
-    lease.acquire(wait_s=0, answers=lambda: True)
+    lease.acquire(wait_s=0, answers=lambda _: True)
 
     with monkeypatch.context() as child:
         child.setattr("os.getpid", lambda: 0)
@@ -190,3 +191,30 @@ def test_the_child_of_a_fork_leaves_the_lease_to_its_parent(monkeypatch: pytest.
 
     lease.release()
     assert function.asked[-1] == "release"
+
+
+def test_a_database_that_runs_elsewhere_is_not_held_any_more(
+    lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("burstcache.state.lease._RENEW_S", 0.001)
+    asked: list[str] = []
+
+    def answers(host: str) -> bool:
+        asked.append(host)
+        return True
+
+    assert lease.acquire(wait_s=0, answers=answers) == "10.0.0.1"
+    function.host = "10.0.0.2"
+
+    until(lambda: _loss(lease))
+    lease.release()
+    assert asked == ["10.0.0.1"]
+
+
+def _loss(lease: HeldLease) -> bool:
+    """Return whether a lease is lost because its database runs elsewhere."""
+    try:
+        lease.check()
+    except LeaseLostError as error:
+        return "started again elsewhere" in str(error)
+    return False

@@ -34,11 +34,22 @@ class ReleaseLease(TypedDict):
     holder: str
 
 
-StateOperation = Acquire | Keep | ReleaseLease
+class Look(TypedDict):
+    """Return the database's phase and address, without a lease."""
+
+    op: Literal["look"]
+    database: str
+
+
+StateOperation = Acquire | Keep | ReleaseLease | Look
 
 
 class DatabaseHeld(TypedDict):
-    """The phase of the database's node, and the end of the holder's lease [us], 0 after a release."""
+    """The phase of the database's node, and the end of the holder's lease [us], 0 without one.
+
+    `host` is the address of a running task, empty on EC2. Stacks of earlier versions do not send it.
+    """
 
     phase: NodePhase
     held_until_us: int
+    host: NotRequired[str]
