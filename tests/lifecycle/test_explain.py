@@ -26,13 +26,14 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))]
 
 def rules_of(world: World, policy_name: str) -> StackRules:
     """Return the rules by which a world decides."""
-    use = world.policy.use or policy_named("breakeven").use
+    node_type = "fargate-spot:2GB" if world.redis_on == "fargate-spot" else "t4g.micro"
+    use = world.policy.use or policy_named("breakeven", node_type=node_type).use
     assert use is not None
     settings = PolicySettings(
         policy_name=policy_name,
         policy=world.policy,
         redis_nodes=tuple(RedisNode(name, "", "127.0.0.1", 6379) for name in world.node_names),
-        node_type="t4g.micro",
+        node_type=node_type,
         region="us-east-1",
         always_on_nodes=0,
         max_hot_keys=MAX_HOT_KEYS,
@@ -149,6 +150,25 @@ def test_life_that_has_ended_has_cost_what_it_took(make_world: MakeWorld) -> Non
     assert after.ended is not None
     assert took_s - 1 < after.ended.function_s <= took_s
     assert (after.ended.function_usd > 0, after.ended.node_s) == (True, 0)
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_life_on_demand_in_place_of_spot_has_cost_that_price(make_world: MakeWorld, *, is_full: bool) -> None:
+    world = make_world(runs_machines=True, redis_on="fargate-spot")
+    world.ecs.full = {"FARGATE_SPOT"} if is_full else set()
+    world.started(KEY)
+    world.until(lambda: world.row(KEY).tier == "lambda", within_s=60, every_s=0.25)
+    for _ in range(move(explained(world, KEY), "wants_promotion").requests or 0):
+        world.get(KEY)
+    world.until(lambda: world.row(KEY).phase == "redis_running", within_s=240)
+    world.until(lambda: not world.executions_of(world.key_machine), within_s=LONG_S, every_s=0.25)
+
+    ended = explained(world, KEY).ended
+
+    assert ended is not None
+    usd_per_s = rules_of(world, "thesis").worth.prices.node_usd_per_s("fargate" if is_full else "fargate-spot")
+    assert ended.node_s > 0
+    assert ended.node_usd == pytest.approx(ended.node_s * float(usd_per_s))
 
 
 def test_redis_is_asked_for_at_the_predicted_request(make_world: MakeWorld) -> None:

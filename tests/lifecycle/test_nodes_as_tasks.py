@@ -112,6 +112,15 @@ def test_a_task_runs_on_demand_if_spot_has_no_capacity(world: World, raises: boo
     assert NO_CAPACITY in row.notice
 
 
+@pytest.mark.parametrize(("full", "kind"), [({"FARGATE_SPOT"}, "fargate"), (set(), "fargate-spot")])
+def test_a_life_says_at_its_end_what_its_node_ran_on(world: World, full: set[str], kind: str) -> None:
+    """So its price is known after the node's next run, too."""
+    world.ecs.full = full
+    world.running("k")
+
+    assert world.leave("k", is_failed=False)["task_kind"] == kind
+
+
 def test_a_boot_without_any_capacity_fails_with_the_reason_of_ecs_and_cools_down(world: World) -> None:
     world.ecs.full = {"FARGATE_SPOT", "FARGATE"}
     waiter = world.joined("k")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from burstcache_local.errors import TemplateError
-from burstcache_local.template.parameters import STAND_IN_AMI
+from burstcache_local.template.parameters import STAND_IN_AMI, accepted, declared_values
 from burstcache_local.template.pipeline import load_template
 from burstcache_local.template.template import LocalTemplate
-from support.project import ROOT
+from support.project import ROOT, template
 
 PROJECT = ROOT / "template.yaml"
 
@@ -113,6 +113,25 @@ def test_a_vpc_whose_block_is_a_parameter_moves_as_well(small: Path) -> None:
 def test_what_the_local_run_does_not_do_is_refused(name: str, value: str, reason: str) -> None:
     with pytest.raises(TemplateError, match=f"parameter {name}.*{reason}"):
         load(PROJECT, **{name: value})
+
+
+def test_the_policy_is_checked_with_the_kind_of_node_that_runs() -> None:
+    """A stack of tasks needs no price of its unused instance type, and one of instances none of its unused task."""
+    source = dict(template())
+    source["Parameters"] = {name: dict(each) for name, each in source["Parameters"].items()}
+    source["Parameters"]["RedisInstanceType"]["AllowedValues"] = ["t4g.micro", "x9g.huge"]
+    source["Parameters"]["RedisTaskMemoryGb"]["AllowedValues"] = ["2", "3"]
+
+    def check(kind: str, instance_type: str, memory_gb: str) -> None:
+        given = {"RedisOn": kind, "RedisInstanceType": instance_type, "RedisTaskMemoryGb": memory_gb}
+        accepted(source, declared_values(source["Parameters"], given), "us-east-1")
+
+    check("fargate-spot", "x9g.huge", "2")
+    check("ec2", "t4g.micro", "3")
+    with pytest.raises(TemplateError, match="with nodes x9g.huge"):
+        check("ec2", "x9g.huge", "2")
+    with pytest.raises(TemplateError, match="with nodes fargate-spot:3GB"):
+        check("fargate-spot", "t4g.micro", "3")
 
 
 def test_zones_are_those_of_the_region_and_ipv6_blocks_are_left_out(small: Path) -> None:

@@ -67,7 +67,7 @@ from support.aws import BUCKET, REGION, TABLE, is_on, make_instance
 from support.machines import Machines
 from support.memory_ecs import END_S, NOTICE_S, MemoryEcs, Task
 from support.memory_relay import MemoryRelay
-from support.metrics import METER
+from support.metrics import METER, SPOT_METER
 from support.pool_members import PoolMembers
 from support.redis_in_process import NO_SECRETS, NodeRedis, ObjectsInProcess
 from support.roles import CLUSTER, FAMILY, STATE_FAMILY, acting, check
@@ -208,7 +208,7 @@ class Functions(Machines):
             max_object_bytes=MAX_OBJECT_BYTES,
             policy=self.policy,
             clock=clock,
-            meter=METER,
+            meter=SPOT_METER if self.redis_on == "fargate-spot" else METER,
         )
         self.state_leases = StateLeases(
             node_names=self.state_names,

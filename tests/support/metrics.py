@@ -19,9 +19,10 @@ from burstcache.core.worth import sheet_of_region, tier_prices
 from burstcache_local.emf import MetricId, Sample, samples
 from support.project import STACK, template
 
-__all__ = ["METER", "STACK", "MetricId", "Sample", "goes_off", "metrics_of", "samples", "went_off"]
+__all__ = ["METER", "SPOT_METER", "STACK", "MetricId", "Sample", "goes_off", "metrics_of", "samples", "went_off"]
 
 METER = Meter(tier_prices(sheet_of_region("us-east-1"), node_type="t4g.micro", cache_memory_mb=256))
+SPOT_METER = Meter(tier_prices(sheet_of_region("us-east-1"), node_type="fargate-spot:2GB", cache_memory_mb=256))
 
 _BREACHES = {
     "GreaterThanThreshold": operator.gt,

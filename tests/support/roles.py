@@ -99,7 +99,8 @@ def _documents() -> dict[str, list[Mapping[str, Any]]]:
     """Return the policies of functions and machines by logical id, in stacks with a relay, on EC2 and on Fargate."""
     documents = defaultdict[str, list[Mapping[str, Any]]](list)
     for kind in ("ec2", "fargate-spot"):
-        parameters = parameter_values(template()["Parameters"], {"Relay": "nlb", "RedisOn": kind})
+        answers = {"Relay": "nlb", "RedisOn": kind, "StateOn": kind, "StateDatabases": "orders"}
+        parameters = parameter_values(template()["Parameters"], answers)
         conditions = Conditions(template(), parameters | {"AWS::Region": REGION})
         for name in (*FUNCTIONS.values(), *MACHINES):
             policies = conditions.resolve(template()["Resources"][name]["Properties"]["Policies"])
@@ -134,8 +135,12 @@ _NAMES = {
     "OriginPrefix": "",
     "RelayCluster": CLUSTER,
     "RelayCluster.Arn": _PLACE.arn("ecs", f"cluster/{CLUSTER}"),
-    "RedisTaskRole.Arn": f"arn:aws:iam::{ACCOUNT}:role/node",  # that pulls the image
+    **{
+        f"{role}.Arn": f"arn:aws:iam::{ACCOUNT}:role/node"
+        for role in ("RedisTaskRole", "StateStartRole", "StateTaskRole")
+    },
     "RedisTasks.Family": FAMILY,
+    "StateTasks.Family": STATE_FAMILY,
     "CacheTable.Arn": _PLACE.arn("dynamodb", f"table/{TABLE}"),
     "EventBus.Arn": _PLACE.arn("events", f"event-bus/{BUS}"),
     "OriginBucket.Arn": f"arn:aws:s3:::{BUCKET}",

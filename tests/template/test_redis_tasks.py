@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from burstcache.core.node_kinds import FARGATE_SIZES
+from burstcache.core.node_kinds import FARGATE_SIZES, node_items
 from burstcache_local.errors import TemplateError
+from burstcache_local.template.intrinsics import Conditions
+from burstcache_local.template.parameters import declared_values, node_name
 from support.deployed import decided, deployed
 from support.project import ROOT
 
@@ -249,6 +251,29 @@ def test_functions_price_the_node_by_its_kind_and_size(cloudformation: dict[str,
         by_kind = [each[name]["Properties"]["Environment"]["Variables"] for each in (tasks, instances)]
         assert by_kind[0]["REDIS_INSTANCE_TYPE"] == {"Fn::Sub": "${RedisOn}:${RedisTaskMemoryGb}GB"}
         assert by_kind[1]["REDIS_INSTANCE_TYPE"] == {"Ref": "RedisInstanceType"}
+
+
+@pytest.mark.parametrize(
+    ("region", "parameters", "name"),
+    [
+        ("us-east-1", {"RedisOn": "fargate-spot"}, "fargate-spot:2GB"),
+        ("eu-west-1", {"RedisOn": "fargate-spot"}, "fargate-spot:2GB+ipv4"),
+        ("eu-north-1", {"RedisOn": "fargate", "RedisTaskMemoryGb": "4"}, "fargate:4GB+ipv4"),
+        ("us-east-1", {"RedisOn": "fargate", "RelayAddress": "public-ipv4"}, "fargate:2GB+ipv4"),
+        ("eu-west-1", {"RedisOn": "fargate", "RelayAddress": "private-ipv4"}, "fargate:2GB"),
+        ("eu-west-1", {"RedisOn": "ec2", "RedisInstanceType": "t4g.nano"}, "t4g.nano"),
+    ],
+)
+def test_policies_weigh_the_price_of_a_task_with_its_public_address(
+    template: dict[str, Any], region: str, parameters: dict[str, str], name: str
+) -> None:
+    """An address costs as much as a task of 2 GB on Spot."""
+    values = declared_values(template["Parameters"], parameters)
+
+    found = node_name(template, Conditions(template, {**values, "AWS::Region": region}))
+
+    assert found == name
+    assert ("ipv4" in dict(node_items(found))) == name.endswith("+ipv4")
 
 
 def test_users_of_a_task_have_the_rights_of_those_of_an_instance() -> None:

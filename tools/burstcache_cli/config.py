@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from burstcache.core.errors import BurstcacheError
-from burstcache.core.node_kinds import NodeKind
+from burstcache.core.node_kinds import NodeKind, has_address, without_address
 from burstcache_cli.account import Account, account_of
-from burstcache_cli.monthly import MONTH_H, Prices, idle_items, node_name, nodes_are_public
+from burstcache_cli.monthly import MONTH_H, Prices, idle_items, node_name
 from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, read_samconfig, settings_of, toml_text
 from burstcache_local.errors import RuleError, TemplateError
 from burstcache_local.template.parameters import accepted, declared_values, parameter_value
@@ -217,7 +217,7 @@ class Wizard:
 
     def _use_texts(self) -> list[str]:
         values, prices = self._values(), Prices(self._region)
-        name = node_name(values)
+        name = without_address(self._node_name(values))
         texts = []
         if values["FrontDoor"] == "http-api":
             door = number_text(float(prices.usd("http-api-request") * 10**6))
@@ -302,11 +302,11 @@ class Wizard:
 
     def _kinds_text(self) -> str:
         """Format what a node of each kind costs, the cheapest of the default sizes first."""
-        has_addresses = nodes_are_public(self._template, self._values(RedisOn="fargate-spot"), self._region)
+        has_addresses = has_address(self._node_name(self._values(RedisOn="fargate-spot")))
         rows = []
         for kind in _KINDS_BY_PRICE_WITH_ADDRESSES if has_addresses else _KINDS_BY_PRICE:
             values = self._values(RedisOn=kind)
-            size = node_name(values).rpartition(":")[2]
+            size = without_address(self._node_name(values)).rpartition(":")[2]
             idle = f"idle stack {usd_text(self._idle_sum_usd(values))}"
             rows.append((f"  {kind}", size, *self._node_prices(RedisOn=kind), idle))
         return rows_text(rows) + self._address_text(RedisOn="fargate-spot")
@@ -316,14 +316,15 @@ class Wizard:
         return f"{number_text(float(usd))} USD an hour while it runs", f"{usd_text(float(usd * MONTH_H))} a month"
 
     def _node_usd_per_h(self, values: Mapping[str, Any]) -> Fraction:
-        """Return the price of an hour of a node, including its public address [USD]."""
-        prices = Prices(self._region)
-        is_public = nodes_are_public(self._template, values, self._region)
-        return prices.node_usd_per_h(node_name(values)) + (prices.usd("ipv4") if is_public else 0)
+        """Return the price of an hour of a node [USD]."""
+        return Prices(self._region).node_usd_per_h(self._node_name(values))
+
+    def _node_name(self, values: Mapping[str, Any]) -> str:
+        return node_name(self._template, values, self._region)
 
     def _address_text(self, **changed: str) -> str:
         """Format what public addresses add to the prices of tasks, or return an empty text if they add nothing."""
-        if not nodes_are_public(self._template, self._values(**changed), self._region):
+        if not has_address(self._node_name(self._values(**changed))):
             return ""
         usd = Prices(self._region).usd("ipv4")
         text = (

@@ -10,6 +10,7 @@ from typing import Any
 from burstcache.core.errors import PriceMissingError
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache.core.worth import node_price_usd_per_h, sheet_of_region
+from burstcache_local.template import parameters
 from burstcache_local.template.intrinsics import Conditions
 
 MONTH_H = 730
@@ -53,20 +54,9 @@ class Prices:
         return self.usd(item) * units * MONTH_H
 
 
-def node_name(values: Mapping[str, Any]) -> str:
-    """Return the name of a stack's nodes, by which prices are listed, from the values of all parameters."""
-    if values["RedisOn"] == "ec2":
-        return str(values["RedisInstanceType"])
-    return f"{values['RedisOn']}:{values['RedisTaskMemoryGb']}GB"
-
-
-def nodes_are_public(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> bool:
-    """Return whether each running node has a public IPv4 address, which AWS bills by the hour.
-
-    The arguments are those of `idle_items`.
-    """
-    conditions = _conditions(template, values, region)
-    return conditions.holds("NodesAreTasks") and conditions.holds("RelayIsPublic")
+def node_name(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> str:
+    """Return the name by which a stack's nodes are priced. The arguments are those of `idle_items`."""
+    return parameters.node_name(template, _conditions(template, values, region))
 
 
 def idle_items(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> list[Item]:
@@ -77,11 +67,12 @@ def idle_items(template: Mapping[str, Any], values: Mapping[str, Any], region: s
         values: Values of all parameters.
         region: The stack's region.
     """
-    conditions = _conditions(template, values, region)
+    conditions, prices = _conditions(template, values, region), Prices(region)
+    node_usd = prices.node_usd_per_h(node_name(template, values, region)) * MONTH_H
     sums: dict[str, Fraction] = {}
     for name, part in template["Resources"].items():
         if "Condition" not in part or conditions.holds(part["Condition"]):
-            for item in _items(name, part, conditions, values, Prices(region)):
+            for item in _items(name, part, conditions, values, prices, node_usd):
                 sums[item.name] = sums.get(item.name, Fraction(0)) + item.usd
     return [Item(name, usd) for name, usd in sums.items()]
 
@@ -91,9 +82,14 @@ def _conditions(template: Mapping[str, Any], values: Mapping[str, Any], region: 
 
 
 def _items(
-    name: str, part: Mapping[str, Any], conditions: Conditions, values: Mapping[str, Any], prices: Prices
+    name: str,
+    part: Mapping[str, Any],
+    conditions: Conditions,
+    values: Mapping[str, Any],
+    prices: Prices,
+    node_usd: Fraction,
 ) -> Iterator[Item]:
-    """Yield the bill items for one resource."""
+    """Yield the bill items for one resource. `node_usd` is the price of a node for a month [USD]."""
     properties = part.get("Properties", {})
     match part["Type"]:
         case "AWS::ElasticLoadBalancingV2::LoadBalancer" if properties["Type"] == "network":
@@ -114,11 +110,9 @@ def _items(
         case "AWS::EC2::Instance":
             yield Item("volumes of nodes and databases", prices.month("ebs-gp3", _volume_gb(properties, conditions)))
             if name.startswith("RedisInstance") and int(name[-1]) <= int(values["RedisAlwaysOnNodes"]):
-                yield Item("nodes that never stop", prices.node_usd_per_h(node_name(values)) * MONTH_H)
+                yield Item("nodes that never stop", node_usd)
         case "Custom::RedisTasks" if nodes := min(int(values["RedisAlwaysOnNodes"]), int(values["RedisNodeCount"])):
-            yield Item("nodes that never stop", prices.node_usd_per_h(node_name(values)) * nodes * MONTH_H)
-            if conditions.holds("RelayIsPublic"):
-                yield Item("public addresses", prices.month("ipv4", nodes))
+            yield Item("nodes that never stop", node_usd * nodes)
         case "AWS::EC2::Volume":
             size_gb = int(conditions.value(properties["Size"]))
             yield Item("volumes of nodes and databases", prices.month("ebs-gp3", size_gb))

@@ -17,7 +17,7 @@ from burstcache_dashboard.source import Rows, Source
 from burstcache_sim.bill.control import ControlCounts, control_usage
 from burstcache_sim.bill.cost import Bill, Usage, add, bill
 from burstcache_sim.bill.counted import StackCounts, counted_usage
-from burstcache_sim.bill.setup import Setup, deployed_setup
+from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import METERED_BYTES, idle_usage
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 
@@ -172,7 +172,7 @@ def _usage(measured: Measured, rows: Rows, setup: Setup, standing: Usage) -> Usa
     is_http_api = setup.front_door == "http-api"
     return replace(
         standing,
-        instance_type=setup.instance_type,
+        node_name=setup.node_name,
         cache_gb_s=cache,
         cache_requests=cache_requests,
         node_h=Fraction(round(measured.node_s + sum(running_s(node, rows.at_us) for node, _ in rows.nodes)), 3600),
@@ -234,7 +234,7 @@ def rivals_of(source: Source, rows: Rows) -> dict[str, Any]:
         requests, is_exact = _spread(rows, measured), False
     if not requests:
         return {"rivals": [], "requests": 0, "exact": is_exact}
-    trace, setup = _trace(requests), deployed_setup(source.parameters)
+    trace, setup = _trace(requests), source.setup
     is_complete = len(requests) >= measured.reads
     first_us = min(at_us for at_us, _, _ in requests)
     since_us = min(first_us, measured.since_us) if is_complete else first_us

@@ -25,6 +25,7 @@ from burstcache_dashboard.local_logs import LocalLogs
 from burstcache_dashboard.measured import Measures
 from burstcache_local import state_file
 from burstcache_local.state_file import RunningCloud
+from burstcache_sim.bill.setup import Setup, deployed_setup
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.literals import ExecutionStatusType
@@ -118,6 +119,12 @@ class Source:
     def parameters(self) -> Mapping[str, str]:
         """The stack's parameters."""
         return self.stack.parameters
+
+    @cached_property
+    def setup(self) -> Setup:
+        """The stack's setup, which determines its bill."""
+        has_settings = "PolicySettings" in self.stack.outputs
+        return deployed_setup(self.parameters, node_name=self.rules.settings.node_type if has_settings else "")
 
     def renewed(self) -> Source:
         """Return this source, or a new source without cached data if the stack was updated or replaced.

@@ -17,7 +17,6 @@ from burstcache_dashboard.shown import Sections, changes, event, shown
 from burstcache_dashboard.source import Failed, Rows, Source
 from burstcache_dashboard.threads import in_thread
 from burstcache_sim.bill.nodes import node_capacity_bytes
-from burstcache_sim.bill.setup import deployed_setup
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
@@ -162,7 +161,7 @@ class Watching:
                 self._node_runs.read_within(_TIMEOUT_S, source.node_runs)
             self._failed_at_s = time.monotonic()
         self._gateways.read_within(_TIMEOUT_S, gateways)
-        setup = deployed_setup(source.parameters)
+        setup = source.setup
         if measured:
             policy = source.parameters.get("Policy") if source.log_dir else None
             runs = self._node_runs.value

@@ -177,7 +177,7 @@ def _items(result: RunResult, recorded: Recorded, measured: Measured, deployment
     around = _AROUND if measured.services is None else (*_AROUND, *_METERED)
     return tuple(
         Item(
-            BILLED[name].text.format(instance_type=deployment.setup.instance_type),
+            BILLED[name].label(expected),
             BILLED[name].is_cache,
             *(_usd(name, usage, deployment) for usage in (expected, met)),
         )
@@ -187,7 +187,7 @@ def _items(result: RunResult, recorded: Recorded, measured: Measured, deployment
 
 
 def _usd(name: str, usage: Usage, deployment: Deployment) -> float:
-    alone = Usage(usage.architecture, usage.instance_type, **{name: getattr(usage, name)})
+    alone = Usage(usage.architecture, usage.node_name, **{name: getattr(usage, name)})
     return bill(alone, deployment.prices).usd
 
 
@@ -205,7 +205,7 @@ def _usage(result: RunResult, recorded: Recorded, measured: Measured, deployment
     services = measured.services or ServiceUse()
     return Usage(
         architecture=deployment.setup.architecture,
-        instance_type=deployment.setup.instance_type,
+        node_name=deployment.setup.node_name,
         cache_gb_s=_gb_s(cache),
         cache_requests=cache.invocations,
         node_h=Fraction(sum(map(_billed_s, executions.node_runs)), 3600),

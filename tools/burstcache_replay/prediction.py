@@ -10,6 +10,7 @@ import numpy as np
 from burstcache.access import parse_nodes
 from burstcache.core.batching import MIN_BATCH_AGE_US
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.node_kinds import has_address, without_address
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policies import LivePolicy
 from burstcache.core.prices import PriceSheet
@@ -80,12 +81,13 @@ def deployment_of(measured: Measured, recorded: Recorded) -> Deployment:
     setup = Setup(
         architecture=measured.architecture,
         front_door="alb" if is_behind_alb else "http-api",
-        instance_type=settings["REDIS_INSTANCE_TYPE"],
+        instance_type=without_address(settings["REDIS_INSTANCE_TYPE"]),
         cache_memory_mb=int(settings["CACHE_MEMORY_MB"]),
         readers="aws" if recorded.replay.target == "client" else "internet",
         object_bytes=round(sum(sizes) / max(1, len(sizes))),
         nodes=nodes,
         relay="nlb" if has_relay else "none",
+        relay_ipv4=has_address(settings["REDIS_INSTANCE_TYPE"]),
     )
     return Deployment(
         policy if nodes else policy.without_redis(len(sizes)), settings["POLICY"], max(1, nodes), setup, prices

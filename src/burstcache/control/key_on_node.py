@@ -134,7 +134,17 @@ class KeyOnNode:
         if row is not None:
             self._return_to_s3(life, queue_us, failures=failures if is_failed else None)
             self.meter.left_redis(is_failed=is_failed)
-        return _left(row, queue_us)
+        left = _left(row, queue_us)
+        if row is not None and (task_kind := self._task_kind(row.generation)):
+            left["task_kind"] = task_kind
+        return left
+
+    def _task_kind(self, generation: int) -> str:
+        """Return the kind of the task of the node's run, or an empty text if nothing depends on it."""
+        if not self.meter.prices.on_demand_usd_per_s:
+            return ""
+        node = self.nodes.read(self.node)
+        return node.task_kind if node.generation == generation else ""
 
     def _load(self, life: LifeOnNode) -> None:
         for _ in range(_MOST_LOADS):

@@ -1,7 +1,7 @@
 """Kinds of nodes, their sizes and their price per hour.
 
 A node is an EC2 instance, named by its type (`t4g.micro`), or an ARM task on Fargate, named by the kind and the memory
-(`fargate-spot:2GB`).
+(`fargate-spot:2GB`). The name of a task with a public IPv4 address, which AWS bills by the hour, ends in `+ipv4`.
 
 Source:
     Sizes: AWS, "Amazon ECS task definition parameters for Fargate".
@@ -33,6 +33,7 @@ EC2_GIB = {
 }
 NODE_TYPES = tuple(EC2_GIB)
 MAX_NODES = 8  # of a stack
+_ADDRESS = "+ipv4"
 # Fargate tasks by memory size: the fewest vCPUs that AWS allows for the size, and the memory [GB].
 FARGATE_SIZES = {
     "0.5GB": (Fraction(1, 4), Fraction(1, 2)),
@@ -53,17 +54,36 @@ def node_kind(name: str) -> NodeKind:
     Raises:
         InvalidSettingError: The kind is unknown, or Fargate lacks the size.
     """
-    kind, colon, size = name.partition(":")
+    kind, colon, _ = name.partition(":")
     if not colon:
         return "ec2"
     for task in NODE_KINDS[1:]:
-        if kind == task and size in FARGATE_SIZES:
+        if kind == task and _size(name) in FARGATE_SIZES:
             return task
     sizes = ", ".join(FARGATE_SIZES)
     raise InvalidSettingError(
         f"node {name!r}: expected an EC2 type such as t4g.micro, or fargate:SIZE or fargate-spot:SIZE with a size of"
         f" {sizes}"
     )
+
+
+def has_address(name: str) -> bool:
+    """Return whether a node has a public IPv4 address."""
+    return name.endswith(_ADDRESS)
+
+
+def with_address(name: str) -> str:
+    """Return the name of a task with a public IPv4 address."""
+    return name if has_address(name) else name + _ADDRESS
+
+
+def without_address(name: str) -> str:
+    """Return the kind and the size in a node's name."""
+    return name.removesuffix(_ADDRESS)
+
+
+def _size(name: str) -> str:
+    return without_address(name).partition(":")[2]
 
 
 def fallback_name(name: str) -> str:
@@ -73,7 +93,7 @@ def fallback_name(name: str) -> str:
 
 def task_size(name: str) -> tuple[Fraction, Fraction]:
     """Return the vCPUs and the memory [GB] of a node that runs as a task. The name must be one of these nodes'."""
-    return FARGATE_SIZES[name.partition(":")[2]]
+    return FARGATE_SIZES[_size(name)]
 
 
 def node_items(name: str) -> tuple[tuple[str, Fraction], ...]:
@@ -82,7 +102,8 @@ def node_items(name: str) -> tuple[tuple[str, Fraction], ...]:
     if kind == "ec2":
         return ((f"ec2:{name}", Fraction(1)),)
     vcpu, gb = task_size(name)
-    return ((f"{kind}-vcpu:arm", vcpu), (f"{kind}-memory:arm", gb))
+    address = (("ipv4", Fraction(1)),) if has_address(name) else ()
+    return ((f"{kind}-vcpu:arm", vcpu), (f"{kind}-memory:arm", gb), *address)
 
 
 def node_usd_per_h(sheet: PriceSheet, name: str) -> Fraction:

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from burstcache.core.node_kinds import EC2_GIB, FARGATE_SIZES, MAX_NODES, NODE_TYPES, node_kind
+from burstcache.core.node_kinds import (
+    EC2_GIB,
+    FARGATE_SIZES,
+    MAX_NODES,
+    NODE_TYPES,
+    has_address,
+    node_kind,
+    task_size,
+    with_address,
+    without_address,
+)
 from burstcache.core.node_memory import NodeMemory
 from burstcache.core.worth import Worth
 
@@ -101,12 +111,13 @@ def _larger(node_type: str) -> Iterator[tuple[Parameter, str, Fraction]]:
             if now is not None and EC2_GIB[name] > now:
                 yield "RedisInstanceType", name, Fraction(EC2_GIB[name]) / now
         return
-    _, now_gb = FARGATE_SIZES[node_type.partition(":")[2]]
+    _, now_gb = task_size(node_type)
     for size, (_, gb) in FARGATE_SIZES.items():
         if gb > now_gb:
-            yield "RedisTaskMemoryGb", f"{kind}:{size}", gb / now_gb
+            name = f"{kind}:{size}"
+            yield "RedisTaskMemoryGb", with_address(name) if has_address(node_type) else name, gb / now_gb
 
 
 def _value(name: str) -> str:
     """Return the parameter's value for a node's name."""
-    return name.partition(":")[2].removesuffix("GB") or name
+    return without_address(name).partition(":")[2].removesuffix("GB") or name

@@ -25,6 +25,7 @@ class Step:
     at_us: int
     state: str  # empty if the execution ended
     failure: str = ""  # error and cause, if the execution failed
+    output: str = ""  # JSON of an execution that succeeded, if its history is read with data
 
 
 @dataclass(slots=True)
@@ -33,12 +34,13 @@ class History:
 
     states: SFNClient
     execution_arn: str
+    with_data: bool = False
     _last_id: int = field(default=0, init=False)
 
     @classmethod
-    def of(cls, states: SFNClient, machine_arn: str, execution_name: str) -> Self:
+    def of(cls, states: SFNClient, machine_arn: str, execution_name: str, *, with_data: bool = False) -> Self:
         """Return the history of a machine's execution, without reading it yet."""
-        return cls(states, execution_arn(machine_arn, execution_name))
+        return cls(states, execution_arn(machine_arn, execution_name), with_data)
 
     def read_new(self) -> list[Step] | None:
         """Return the steps since the last read, or None if there is no such execution.
@@ -57,7 +59,7 @@ class History:
 
     def _new_events(self) -> list[Mapping[str, Any]]:
         pages = self.states.get_paginator("get_execution_history").paginate(
-            executionArn=self.execution_arn, reverseOrder=True, includeExecutionData=False
+            executionArn=self.execution_arn, reverseOrder=True, includeExecutionData=self.with_data
         )
         new: list[Mapping[str, Any]] = []
         with translated_errors():
@@ -77,7 +79,8 @@ def steps_of(events: Iterable[Mapping[str, Any]]) -> list[Step]:
         if event["type"].endswith("StateEntered"):
             steps.append(Step(at_us, event["stateEnteredEventDetails"]["name"]))
         elif event["type"] in _ENDS:
-            steps.append(Step(at_us, "", _failure(event)))
+            output = event.get("executionSucceededEventDetails", {}).get("output", "")
+            steps.append(Step(at_us, "", _failure(event), output))
     return steps
 
 

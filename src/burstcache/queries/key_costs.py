@@ -82,9 +82,10 @@ def costs_of(snapshot: KeySnapshot, rules: StackRules, steps: Sequence[Step], *,
 
 def ended_of(lives: Sequence[KeyLife], prices: TierPrices) -> EndedLife | None:
     """Return the cost of the ended lives, or None if no life has ended."""
-    ended = [life.steps for life in lives if life.is_over]
-    if not ended:
+    over = [life for life in lives if life.is_over]
+    if not over:
         return None
+    ended = [life.steps for life in over]
     functions_us = [lasted_us for steps in ended if (lasted_us := _function_us(steps)) is not None]
     node_us = sum(map(_node_us, ended))
     return EndedLife(
@@ -93,7 +94,7 @@ def ended_of(lives: Sequence[KeyLife], prices: TierPrices) -> EndedLife | None:
         function_s=sum(functions_us) / US_PER_S,
         function_usd=float(prices.cache_usd(sum(functions_us)) + len(functions_us) * prices.life_usd),
         node_s=node_us / US_PER_S,
-        node_usd=float(Fraction(node_us, US_PER_S) * prices.redis_usd_per_s),
+        node_usd=float(sum(_node_usd(life, prices) for life in over)),
     )
 
 
@@ -114,6 +115,10 @@ def _node_us(steps: Sequence[Step]) -> int:
     """Return the time that an ended life spent in Redis [us]."""
     in_redis = STATE_OF_KEY_PHASE["redis_running"]
     return sum(then.at_us - step.at_us for step, then in pairwise(steps) if step.state == in_redis)
+
+
+def _node_usd(life: KeyLife, prices: TierPrices) -> Fraction:
+    return Fraction(_node_us(life.steps), US_PER_S) * prices.node_usd_per_s(life.task_kind)
 
 
 def _phase(step: Step) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from burstcache.adapters.calls import call_aws
@@ -25,6 +26,12 @@ class KeyLife:
         """Whether the life has ended, successfully or not."""
         return bool(self.steps) and not self.steps[-1].state
 
+    @property
+    def task_kind(self) -> str:
+        """What the node of an ended life ran on (`core.rows.NodeRow`). Empty: EC2, or what its nodes ask for."""
+        output = json.loads(self.steps[-1].output or "{}") if self.is_over else {}
+        return str(output.get("task_kind", ""))
+
 
 def lives_of(system: System, hash_: str) -> list[KeyLife]:
     """Return the newest lives of a key, newest first: at most six, found among the newest 1,000 lives of all keys.
@@ -36,4 +43,5 @@ def lives_of(system: System, hash_: str) -> list[KeyLife]:
         return []
     listed = call_aws(system.states.list_executions, stateMachineArn=system.key_machine_arn, maxResults=_MAX_LISTED)
     names = [each["name"] for each in listed["executions"] if is_life_of(each["name"], hash_)]
-    return [KeyLife(name, tuple(system.key_history(name).read_new() or ())) for name in names[:_MAX_LIVES]]
+    histories = {name: system.key_history(name, with_data=True) for name in names[:_MAX_LIVES]}
+    return [KeyLife(name, tuple(history.read_new() or ())) for name, history in histories.items()]

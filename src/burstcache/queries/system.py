@@ -97,9 +97,9 @@ class System:
         newest_last = sorted(recent, key=lambda key: key.seen_at_us)  # a previous home node may have a record, too
         return rows | {key.hash: key.row for key in newest_last}
 
-    def key_history(self, execution_name: str) -> History:
+    def key_history(self, execution_name: str, *, with_data: bool = False) -> History:
         """Return the history of one life of a key."""
-        return History.of(self.states, self.key_machine_arn, execution_name)
+        return History.of(self.states, self.key_machine_arn, execution_name, with_data=with_data)
 
     def node_history(self, execution_name: str) -> History:
         """Return the history of one part of a node's run."""

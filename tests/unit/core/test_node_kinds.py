@@ -7,7 +7,17 @@ from fractions import Fraction
 import pytest
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
-from burstcache.core.node_kinds import FARGATE_SIZES, node_items, node_kind, node_names, node_usd_per_h
+from burstcache.core.node_kinds import (
+    FARGATE_SIZES,
+    fallback_name,
+    node_items,
+    node_kind,
+    node_names,
+    node_usd_per_h,
+    task_size,
+    with_address,
+    without_address,
+)
 from burstcache.core.prices import SHEETS, THESIS, price_sheet
 from burstcache.core.worth import tier_prices
 
@@ -47,6 +57,22 @@ def test_a_task_costs_its_processor_and_its_memory() -> None:
     assert round(float(730 * usd_per_h), 2) == 3.55
     assert round(float(730 * node_usd_per_h(VIRGINIA, "fargate:30GB")), 2) == 172.51
     assert node_usd_per_h(VIRGINIA, "t4g.micro") == VIRGINIA.usd("ec2:t4g.micro")
+
+
+@pytest.mark.parametrize("kind", ["fargate", "fargate-spot"])
+def test_a_task_with_a_public_address_costs_that_as_well(kind: str) -> None:
+    """AWS bills the address by the hour, whatever the task's size."""
+    for size in FARGATE_SIZES:
+        plain, public = f"{kind}:{size}", with_address(f"{kind}:{size}")
+        assert node_usd_per_h(VIRGINIA, public) == node_usd_per_h(VIRGINIA, plain) + Fraction("0.005")
+        assert (node_kind(public), task_size(public)) == (node_kind(plain), task_size(plain))
+        assert (without_address(public), without_address(plain)) == (plain, plain)
+
+
+def test_what_replaces_a_public_task_on_spot_has_an_address_too() -> None:
+    """It runs in the same subnet."""
+    assert fallback_name("fargate-spot:2GB+ipv4") == "fargate:2GB+ipv4"
+    assert fallback_name("fargate:2GB+ipv4") == ""
 
 
 def test_a_policy_weighs_the_task_by_the_same_price() -> None:

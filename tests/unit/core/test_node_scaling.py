@@ -97,6 +97,15 @@ def test_the_smallest_task_of_two_gigabytes_costs_less_than_two_of_one() -> None
     assert (found.parameter, found.value) == ("RedisTaskMemoryGb", "2")  # both have a quarter of a processor
 
 
+def test_the_address_of_a_task_is_no_part_of_its_size() -> None:
+    """Each size costs the address, so it makes no difference to the change."""
+    plain, public = (best(load(), node_type=f"fargate:0.5GB{ending}") for ending in ("", "+ipv4"))
+
+    assert public == plain
+    assert public is not None
+    assert (public.parameter, public.now, public.value) == ("RedisTaskMemoryGb", "0.5", "1")
+
+
 def test_every_type_of_the_template_has_a_memory() -> None:
     parameters = template()["Parameters"]
 

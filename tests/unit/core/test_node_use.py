@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
@@ -56,6 +57,17 @@ def test_a_load_that_pays_boots_and_one_that_does_not_does_not(rule: UseRule) ->
 
     assert rule.boots(busy, busy.last_us)
     assert not rule.boots(calm, calm.last_us)
+
+
+@pytest.mark.parametrize("rule_of", [breakeven_use, hazard_use])
+def test_a_load_that_pays_a_task_without_its_public_address_boots_none_with_one(
+    rule_of: Callable[[Worth], UseRule],
+) -> None:
+    plain, public = (rule_of(worth("10", f"fargate-spot:2GB{ending}")) for ending in ("", "+ipv4"))
+    busy, calm = steady(plain, 3), steady(public, 3)
+
+    assert plain.boots(busy, busy.last_us)
+    assert not public.boots(calm, calm.last_us)
 
 
 @each_rule

@@ -140,7 +140,7 @@ def rivals(*, since_us: int, reads: int) -> dict[str, Any]:
 def source_with(measured: Measured, requests: list[tuple[int, str, int]] | None) -> Any:
     """Return a source with these measurements and requests."""
     measures = SimpleNamespace(read=lambda: measured, newest_requests=lambda: requests)
-    return SimpleNamespace(measures=measures, parameters={}, prices=PRICES)
+    return SimpleNamespace(measures=measures, setup=deployed_setup({}), prices=PRICES)
 
 
 def ec2_usd(found: dict[str, Any]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,6 +98,19 @@ def test_lives_that_are_over_have_cost_their_cache_functions_and_their_time_in_r
     assert (ended.function_s, ended.node_s) == (10 + 30, 21 + 1)
     assert ended.function_usd == pytest.approx(float(40 * prices.lambda_usd_per_s + 2 * prices.life_usd))
     assert ended.node_usd == pytest.approx(float(22 * prices.redis_usd_per_s))
+
+
+def test_a_life_on_a_node_on_demand_in_place_of_spot_has_cost_that_price() -> None:
+    spot = rules(REDIS_INSTANCE_TYPE="fargate-spot:2GB")
+    prices = spot.worth.prices
+    on_demand = replace(IN_BOTH, steps=(*IN_BOTH.steps[:-1], Step(NOW_US - S, "", output='{"task_kind": "fargate"}')))
+
+    ended = explanation(known(), spot, lives=[IN_REDIS, on_demand]).ended
+
+    assert ended is not None
+    usd = 1 * prices.node_usd_per_s() + 21 * prices.node_usd_per_s("fargate")
+    assert ended.node_usd == pytest.approx(float(usd))
+    assert ended.node_usd > float(22 * prices.node_usd_per_s())
 
 
 def test_present_life_is_not_counted_twice_if_it_ends_while_it_is_explained() -> None:

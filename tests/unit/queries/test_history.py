@@ -35,7 +35,8 @@ class States:
         return self
 
     def paginate(self, *, executionArn: str, reverseOrder: bool, includeExecutionData: bool) -> Iterator[Any]:
-        assert (executionArn, reverseOrder, includeExecutionData) == ("arn:1", True, False)
+        assert (executionArn, reverseOrder) == ("arn:1", True)
+        self.has_sent_data = includeExecutionData
         if self.error:
             raise ClientError({"Error": {"Code": self.error, "Message": ""}}, "GetExecutionHistory")
         newest_first = self.events[::-1]
@@ -75,6 +76,16 @@ def test_steps_are_states_entered_in_order_and_the_end() -> None:
 )
 def test_bad_end_says_error_and_cause(end: dict[str, Any], failure: str) -> None:
     assert steps_of([end]) == [Step(START_US + 1000, "", failure)]
+
+
+@pytest.mark.parametrize("with_data", [False, True])
+def test_data_of_an_execution_is_asked_for_only_where_it_is_used(*, with_data: bool) -> None:
+    states: Any = States([event(1, "ExecutionSucceeded", executionSucceededEventDetails={"output": '{"a": 1}'})])
+
+    steps = History(states, "arn:1", with_data).read_new()
+
+    assert states.has_sent_data is with_data
+    assert steps == [Step(START_US + 1000, "", output='{"a": 1}')]
 
 
 def test_history_is_read_piece_by_piece_and_no_further_than_needed() -> None:

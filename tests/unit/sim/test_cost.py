@@ -18,7 +18,7 @@ from burstcache_sim.units import run_cost_units
 from burstcache_sim.world.result import RunResult
 from support.searches import seeds
 
-AMOUNTS = [field.name for field in fields(Usage) if field.name not in ("architecture", "instance_type")]
+AMOUNTS = [field.name for field in fields(Usage) if field.name not in ("architecture", "node_name")]
 ONE_EACH: dict[str, Any] = dict.fromkeys(AMOUNTS, 1)
 ALL_USED = replace(Usage(), **ONE_EACH)
 TODAY = price_sheet("today-us-east-1")

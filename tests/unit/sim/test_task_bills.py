@@ -17,6 +17,7 @@ from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.nodes import GIB, node_capacity_bytes
 from burstcache_sim.bill.scenarios import interruptions_of
 from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.bill.usage import live_usage
 from burstcache_sim.policies.registry import WORTH_POLICIES
 from burstcache_sim.policies.thesis import Thesis
@@ -66,10 +67,21 @@ def test_an_idle_task_costs_nothing() -> None:
 
 def test_a_task_has_a_public_address_only_where_the_network_needs_one() -> None:
     """The address is billed while the task runs."""
-    address = "public IPv4 address of the node"
+    address = "Redis node fargate-spot:2GB, public IPv4 address"
     assert address not in lines_usd(HOUR, SPOT)
     assert lines_usd(HOUR, replace(SPOT, relay_ipv4=True))[address] == Fraction(3609, 3600) * TODAY.usd("ipv4")
-    assert address not in lines_usd(HOUR, replace(SPOT, instance_type="t4g.micro", relay_ipv4=True))
+    assert not any(
+        "IPv4" in text for text in lines_usd(HOUR, replace(SPOT, instance_type="t4g.micro", relay_ipv4=True))
+    )
+
+
+def test_a_simulated_policy_weighs_a_task_by_the_price_that_the_bill_has() -> None:
+    """The public address doubles the price."""
+    public = replace(SPOT, relay_ipv4=True)
+    usd_per_s = policy_prices(TODAY, public).redis_usd_per_s
+
+    assert usd_per_s == policy_prices(TODAY, SPOT).redis_usd_per_s + TODAY.usd("ipv4") / 3600
+    assert 3609 * usd_per_s == sum(usd for text, usd in lines_usd(HOUR, public).items() if "Redis node" in text)
 
 
 def test_three_quarters_of_a_task_hold_objects() -> None:

@@ -38,6 +38,7 @@ INTEGRATIONS: dict[str, frozenset[str]] = {
 }
 _NAME = re.compile(r"[\w.+!@()=-]{1,80}", re.ASCII)
 _PAGE = 100
+_DATA = ("input", "output")  # of an event
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,8 @@ class StepFunctions:
     def _get_execution_history(self, parameters: Parameters) -> Answer:
         events = self._execution(parameters).events
         page, token = _page(events[::-1] if parameters.get("reverseOrder") else events, parameters)
-        return {"events": page, **token}
+        has_data = parameters.get("includeExecutionData", True)
+        return {"events": page if has_data else [_without_data(event) for event in page], **token}
 
     def _send_task_success(self, parameters: Parameters) -> Answer:
         self._tokens.complete(parameters["taskToken"], _json(parameters["output"], "InvalidOutput", "Invalid Output"))
@@ -242,6 +244,14 @@ def _page(items: Sequence[Any], parameters: Parameters) -> tuple[Sequence[Any], 
     first = int(parameters.get("nextToken") or 0)
     end = first + (parameters.get("maxResults") or _PAGE)
     return items[first:end], {"nextToken": str(end)} if end < len(items) else {}
+
+
+def _without_data(event: Mapping[str, Any]) -> Answer:
+    """Return an event of a history without inputs and outputs."""
+    return {
+        name: {each: value for each, value in part.items() if each not in _DATA} if isinstance(part, dict) else part
+        for name, part in event.items()
+    }
 
 
 def _json(text: str, code: str, problem: str) -> Any:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from burstcache.core.errors import InvalidSettingError
+from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.settings.policy import policy_in
 from burstcache_local.errors import TemplateError
 from burstcache_local.template.intrinsics import Conditions
@@ -97,13 +97,19 @@ def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> di
 
 def accepted(source: Mapping[str, Any], values: Mapping[str, Any], region: str) -> Conditions:
     """Return the conditions for these values. Raise TemplateError if the caching policy or a rule rejects a value."""
-    _check_policy(values, region)
     conditions = Conditions(source, {**values, "AWS::Region": region, "AWS::Partition": "aws"})
+    _check_policy(source, values, conditions, region)
     conditions.check_rules(source.get("Rules", {}))
     return conditions
 
 
-def _check_policy(values: Mapping[str, Any], region: str) -> None:
+def node_name(template: Mapping[str, Any], conditions: Conditions) -> str:
+    """Return the name by which a stack's functions price its nodes (`burstcache.core.node_kinds`)."""
+    _, parts = template["Outputs"]["PolicySettings"]["Value"]["Fn::Sub"]
+    return conditions.value(conditions.resolve(parts["NodeName"]))
+
+
+def _check_policy(template: Mapping[str, Any], values: Mapping[str, Any], conditions: Conditions, region: str) -> None:
     """Validate the caching policy's settings at startup, instead of on a function's first event."""
     names = {
         "POLICY_RATE": "PolicyRatePerMin",
@@ -111,16 +117,17 @@ def _check_policy(values: Mapping[str, Any], region: str) -> None:
         "POLICY_OVERRIDES": "PolicyOverrides",
         "POLICY": "Policy",
         "HIT_VALUE_USD_PER_MILLION": "HitValueUsdPerMillion",
-        "REDIS_INSTANCE_TYPE": "RedisInstanceType",
         "CACHE_MEMORY_MB": "CacheMemoryMb",
         "EXPRESS_BUCKET": "ExpressZone",  # the policy only checks whether the value is empty
     }
     if not values.keys() >= set(names.values()):
         return  # the template of another system
+    settings = {variable: str(values[name]) for variable, name in names.items()}
+    node = node_name(template, conditions)
     try:
-        policy_in({"AWS_REGION": region, **{variable: str(values[name]) for variable, name in names.items()}})
-    except InvalidSettingError as error:
-        raise TemplateError(f"parameters {', '.join(names.values())}: {error}") from None
+        policy_in({"AWS_REGION": region, "REDIS_INSTANCE_TYPE": node, **settings})
+    except (InvalidSettingError, PriceMissingError) as error:
+        raise TemplateError(f"parameters {', '.join(names.values())}, with nodes {node}: {error}") from None
 
 
 def forget(resource: dict[str, Any], absent: set[str]) -> None:

@@ -250,8 +250,7 @@ def own_bill(
     )
     # A node that outlasts the trace is still running when the trace repeats. The cap avoids billing that time twice.
     max_h = Fraction(again_us or demand.period_us, US_PER_H) * max(1, setup.nodes)
-    node_h, node_ipv4_h = min(usage.node_h, max_h), min(usage.node_ipv4_h, max_h)
-    return bill(replace(usage, node_h=node_h, node_ipv4_h=node_ipv4_h), prices)
+    return bill(replace(usage, node_h=min(usage.node_h, max_h)), prices)
 
 
 def with_own_tail(result: RunResult, demand: Demand) -> Demand:

@@ -6,33 +6,56 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, get_origin, get_type_hints
 
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
-from burstcache.core.node_kinds import node_items
+from burstcache.core.node_kinds import node_items, without_address
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.units import UNITS_PER_USD
 
 Amount = Fraction | int
 
 _MB_PER_GB = 1024
+_OF_TASK = (", processor", ", memory", ", public IPv4 address")
 
 
 @dataclass(frozen=True, slots=True)
 class BillingRule:
-    """The label and price item of a `Usage` field. `price` may contain `{architecture}` or `{instance_type}`.
-
-    A node on Fargate has two price items: processor and memory.
-    """
+    """The label and the price item of a `Usage` field. `price` may contain `{architecture}`."""
 
     text: str
     price: str
     is_cache: bool = False
     is_fixed: bool = False  # hourly, with or without requests
+
+    def label(self, usage: Usage) -> str:
+        """Return the label."""
+        return self.text
+
+    def parts(self, usage: Usage) -> Iterator[tuple[str, str, Fraction]]:
+        """Yield a label, a price item and the units of it that one unit of the field uses."""
+        yield self.text, self.price.format(architecture=usage.architecture), Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRule(BillingRule):
+    """The rule of the nodes' hours: one line for an instance, several for a task."""
+
+    price: str = ""  # that of the node's name
+
+    def label(self, usage: Usage) -> str:
+        """Return the label with the node's kind and size."""
+        return f"{self.text} {without_address(usage.node_name)}"
+
+    def parts(self, usage: Usage) -> Iterator[tuple[str, str, Fraction]]:
+        """Yield the price items of a node, such as processor and memory of a task."""
+        items = node_items(usage.node_name)
+        for (item, units), part in zip(items, _OF_TASK if len(items) > 1 else ("",), strict=False):
+            yield self.label(usage) + part, item, units
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +63,13 @@ class Usage:
     """Usage of a run in billed units. Amounts are exact, so callers round to AWS's granularity before adding."""
 
     architecture: str = "arm"  # architecture of the functions
-    instance_type: str = "t4g.micro"
+    node_name: str = "t4g.micro"  # `core.node_kinds`
     # the cache itself: the items that the thesis bills
     cache_gb_s: Annotated[
         Amount, BillingRule("cache function, duration", "lambda-duration:{architecture}", is_cache=True)
     ] = 0
     cache_requests: Annotated[Amount, BillingRule("cache function, invocations", "lambda-request", is_cache=True)] = 0
-    node_h: Annotated[Amount, BillingRule("Redis node {instance_type}", "ec2:{instance_type}", is_cache=True)] = 0
+    node_h: Annotated[Amount, NodeRule("Redis node", is_cache=True)] = 0
     s3_gets: Annotated[Amount, BillingRule("S3 GET", "s3-get", is_cache=True)] = 0
     # grows with the load
     internet_gb: Annotated[Amount, BillingRule("transfer to the internet", "internet-transfer")] = 0
@@ -72,7 +95,6 @@ class Usage:
     express_puts: Annotated[Amount, BillingRule("S3 Express PUT", "s3-express-put")] = 0
     express_copied_gb: Annotated[Amount, BillingRule("S3 Express upload", "s3-express-upload")] = 0
     express_gb_h: Annotated[Amount, BillingRule("S3 Express storage", "s3-express-storage")] = 0
-    node_ipv4_h: Annotated[Amount, BillingRule("public IPv4 address of the node", "ipv4")] = 0
     # always on, with or without requests
     volume_gb_h: Annotated[Amount, BillingRule("volume of the node", "ebs-gp3", is_fixed=True)] = 0
     nlb_h: Annotated[Amount, BillingRule("NLB of the relay", "nlb", is_fixed=True)] = 0
@@ -174,26 +196,13 @@ def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
     Raises:
         PriceMissingError: The sheet has no price for an item in use.
     """
-    names = {"architecture": usage.architecture, "instance_type": usage.instance_type}
-    lines: list[BillLine] = []
-    for name, item in BILLED.items():
-        if not (quantity := getattr(usage, name)) or (only_cache and not item.is_cache):
-            continue
-        text = item.text.format(**names)
-        if name == "node_h":
-            lines += _node_lines(prices, usage.instance_type, quantity, text)
-        else:
-            lines.append(bill_line(prices, item.price.format(**names), quantity, text, is_fixed=item.is_fixed))
+    lines = (
+        bill_line(prices, item, quantity * units, text, is_fixed=rule.is_fixed)
+        for name, rule in BILLED.items()
+        if (quantity := getattr(usage, name)) and (rule.is_cache or not only_cache)
+        for text, item, units in rule.parts(usage)
+    )
     return Bill(prices.name, tuple(lines))
-
-
-def _node_lines(prices: PriceSheet, instance_type: str, hours: Amount, text: str) -> list[BillLine]:
-    """Return the lines of a node's hours: one for an instance, processor and memory for a task."""
-    items = node_items(instance_type)
-    parts = ("",) if len(items) == 1 else (", processor", ", memory")
-    return [
-        bill_line(prices, item, hours * units, text + part) for (item, units), part in zip(items, parts, strict=True)
-    ]
 
 
 def bill_line(prices: PriceSheet, item: str, quantity: Amount, text: str, *, is_fixed: bool = False) -> BillLine:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.node_kinds import EC2_GIB, FARGATE_SIZES, MAX_NODES, node_kind
+from burstcache.core.node_kinds import EC2_GIB, FARGATE_SIZES, MAX_NODES, node_kind, task_size
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.cache_losses import CacheLosses, losses_of
@@ -178,7 +178,7 @@ def node_capacity_bytes(instance_type: str) -> int | None:
         InvalidSettingError: The node's kind or size is unknown.
     """
     is_task = node_kind(instance_type) != "ec2"
-    gib = _FARGATE_GIB[instance_type.partition(":")[2]] if is_task else _MEMORY_GIB.get(instance_type)
+    gib = float(task_size(instance_type)[1]) if is_task else _MEMORY_GIB.get(instance_type)
     return None if gib is None else _usable_bytes(gib)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from burstcache.core.node_kinds import node_kind
+from burstcache.core.node_kinds import has_address, node_kind, with_address, without_address
 from burstcache_sim.world.interruptions import ASSUMED_PER_H
 from burstcache_sim.world.timings import NodeTimes
 
@@ -26,7 +26,7 @@ class Setup:
     """Settings of a deployment that affect its bill. Defaults are the template's, except for `relay`."""
 
     architecture: str = "arm"
-    instance_type: str = "t4g.micro"  # name of the nodes (`core.node_kinds`)
+    instance_type: str = "t4g.micro"  # kind and size of the nodes (`core.node_kinds`)
     cache_memory_mb: int = 256
     front_door: Literal["http-api", "alb"] = "http-api"
     readers: Readers = "aws"
@@ -50,24 +50,36 @@ class Setup:
         return node_kind(self.instance_type) != "ec2"
 
     @property
+    def node_name(self) -> str:
+        """Name of the nodes by which they are priced, including a task's public address."""
+        return with_address(self.instance_type) if self.has_tasks and self.relay_ipv4 else self.instance_type
+
+    @property
     def decides(self) -> bool:
         """Whether demand starts and stops any resources: cache functions, or nodes that are not always on."""
         return self.relay != "none" or self.nodes > self.always_on_nodes
 
 
-def deployed_setup(parameters: Mapping[str, str]) -> Setup:
-    """Return the setup that determines a stack's bill, given the stack's parameters."""
+def deployed_setup(parameters: Mapping[str, str], *, node_name: str = "") -> Setup:
+    """Return the setup that determines a stack's bill.
+
+    Args:
+        parameters: The stack's parameters.
+        node_name: The name by which its functions price the nodes. Empty: the parameters have kind and size, and the
+            nodes have no public addresses.
+    """
     usual, relay = Setup(), parameters.get("Relay", "nlb")
     assert relay in ("nlb", "direct", "none"), "the template accepts no other"
     door: Literal["alb", "http-api"] = "alb" if parameters.get("FrontDoor") == "alb" else "http-api"
     return Setup(
-        instance_type=_deployed_node(parameters, usual.instance_type),
+        instance_type=without_address(node_name) or _deployed_node(parameters, usual.instance_type),
         cache_memory_mb=int(parameters.get("CacheMemoryMb", usual.cache_memory_mb)),
         front_door=door,
         readers="internet",
         nodes=int(parameters.get("RedisNodeCount", 1)),
         always_on_nodes=int(parameters.get("RedisAlwaysOnNodes", 0)),
         relay=relay,  # type: ignore[arg-type]  # as asserted
+        relay_ipv4=has_address(node_name),
         express=bool(parameters.get("ExpressZone")),
     )
 

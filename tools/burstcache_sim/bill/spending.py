@@ -37,13 +37,13 @@ def policy_prices(prices: PriceSheet, setup: Setup) -> TierPrices:
     if prices.name != THESIS:
         return tier_prices(
             prices,
-            node_type=setup.instance_type,
+            node_type=setup.node_name,
             cache_memory_mb=setup.cache_memory_mb,
             has_express=setup.express,
         )
     return TierPrices(
         s3_get_usd=prices.usd("s3-get"),
-        redis_usd_per_s=node_usd_per_h(prices, setup.instance_type) / 3600,
+        redis_usd_per_s=node_usd_per_h(prices, setup.node_name) / 3600,
         lambda_usd_per_s=prices.usd(f"lambda-duration:{setup.architecture}") * Fraction(setup.cache_memory_mb, 1024),
     )
 
@@ -62,7 +62,7 @@ def offline_usage(result: OfflineResult, setup: Setup) -> Usage:
     """Return the billed usage of the offline algorithm's running times."""
     return Usage(
         architecture=setup.architecture,
-        instance_type=setup.instance_type,
+        node_name=setup.node_name,
         cache_gb_s=Fraction(result.lambda_us * setup.cache_memory_mb, 1024 * US_PER_S),
         node_h=Fraction(result.redis_us, US_PER_H),
     )

@@ -70,7 +70,7 @@ def thesis_usage(result: RunResult, setup: Setup) -> Usage:
     """
     return Usage(
         architecture=setup.architecture,
-        instance_type=setup.instance_type,
+        node_name=setup.node_name,
         cache_gb_s=gb_s(result.lambda_ms, setup.cache_memory_mb),
         cache_requests=result.invocations,
         node_h=Fraction(result.redis_s, 3600),
@@ -131,7 +131,7 @@ def live_usage(
         _writes(result, setup, period_us),
         idle_usage(setup, period_us),
     )
-    total = replace(add(parts), architecture=setup.architecture, instance_type=setup.instance_type)
+    total = replace(add(parts), architecture=setup.architecture, node_name=setup.node_name)
     return replace(total, init_gb_s=door.init_gb_s + _init_gb_s(result, setup, traffic.wakes))
 
 
@@ -165,7 +165,6 @@ def _cache(result: RunResult, setup: Setup) -> Usage:
         cache_gb_s=gb_s(result.lambda_ms + started_ms, setup.cache_memory_mb),
         cache_requests=invocations,
         node_h=Fraction(_node_s(result, setup), 3600),
-        node_ipv4_h=Fraction(_node_s(result, setup), 3600) if setup.has_tasks and setup.relay_ipv4 else 0,
         dynamodb_reads=(_node_s(result, setup) // 60 - result.redis_starts) * _NODE_ROW_READ,
         dynamodb_writes=_node_s(result, setup) // _ATTENDED_EVERY_S,
         # Each start of a cache function sends a GET, which is conditional after a warm start. Hand-overs and promotions

@@ -40,6 +40,7 @@ class Left(TypedDict):
 
     first_request: NotRequired[str]
     last_request: NotRequired[str]
+    task_kind: NotRequired[str]  # fargate or fargate-spot: what the node ran on, if nodes ask for Spot
 
 
 class RedisOver(TypedDict):
