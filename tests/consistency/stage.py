@@ -359,9 +359,7 @@ class Stage(World):
     def _interrupt_task(self) -> None:
         """Give notice of a task's end, which comes soon."""
         if running := [task for task in self.ecs.running() if task.shown["lastStatus"] == "RUNNING"]:
-            task = self.draw.choice(running)
-            self.ecs.interrupt(task)
-            self._task_ends(task)
+            self.ecs.interrupt(self.draw.choice(running))
 
     def _task_boots(self, task: Task) -> None:
         def boot() -> None:
@@ -371,14 +369,17 @@ class Stage(World):
 
         self._lives.append(self.clock.start(boot))
 
-    def _task_ends(self, task: Task) -> None:
+    def _task_ends(self, task: Task, after_s: float = STOP_S) -> None:
         def end() -> None:
             self.clock.sleep(_REDIS_ANSWERS_S)
             self.servers[task.host].kill()
-            self.clock.sleep(STOP_S - _REDIS_ANSWERS_S)
+            self.clock.sleep(after_s - _REDIS_ANSWERS_S)
             self.ecs.end(task)
 
         self._lives.append(self.clock.start(end))
+
+    def _task_is_interrupted(self, task: Task) -> None:
+        self._task_ends(task)
 
     def _tell_of_task(self, detail: dict[str, Any]) -> None:
         """Deliver ECS's event at least once, now and then twice, and again if it fails."""

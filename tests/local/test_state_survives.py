@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 from collections.abc import Callable, Iterator
@@ -132,6 +133,17 @@ def test_nothing_starts_if_no_snapshot_is_whole(rig: StateRig) -> None:
     assert rig.call("restore")[0] == 1
     rig.program.log.seek(0)
     assert "none of 1 snapshots is whole" in rig.program.log.read()
+
+
+def test_a_save_that_takes_too_long_fails_and_is_counted(rig: StateRig) -> None:
+    rig.boots()
+    before = rig.program.failures()
+    with (rig.volume / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another save takes its time
+
+        assert rig.call("save", "last", STATE_LIMIT_S="1")[0] == 1
+
+    assert rig.program.failures() == before + 1
 
 
 def test_three_snapshots_are_kept(rig: StateRig) -> None:

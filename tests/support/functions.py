@@ -149,8 +149,7 @@ class Functions(Machines):
         self._runs_machines = runs_machines
         if runs_machines:
             self.ecs.started = self._task_boots
-            self.ecs.stopped = functools.partial(self._task_ends, END_S)
-            self.ecs.interrupted = functools.partial(self._task_ends, NOTICE_S)
+            self.ecs.stopped, self.ecs.interrupted = self._task_ends, self._task_is_interrupted
             self.can_save = True
             for call, then in (("StartInstances", self._instance_boots), ("StopInstances", self._instance_stops)):
                 event = f"after-call.ec2.{call}"
@@ -464,13 +463,16 @@ class Functions(Machines):
 
         self._lives.append(self.clock.start(boot))
 
-    def _task_ends(self, after_s: float, task: Task) -> None:
+    def _task_ends(self, task: Task, after_s: float = END_S) -> None:
         def end() -> None:
             self.clock.sleep(after_s)
             if task.shown["lastStatus"] != "STOPPED":
                 self.end_task(task)
 
         self._lives.append(self.clock.start(end))
+
+    def _task_is_interrupted(self, task: Task) -> None:
+        self._task_ends(task, NOTICE_S)
 
     # the EC2 service
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,19 @@ class Program:
         self._runner = self._start_runner()
         closers.callback(self._runner.wait, LIMIT_S)
         closers.callback(self._runner.communicate)
+
+    def failures(self) -> int:
+        """Return the number of counted failures to save or restore."""
+        now = datetime.now(UTC)
+        found = self.cloudwatch.get_metric_statistics(
+            Namespace="Burstcache",
+            MetricName="StateSaveFailures",
+            StartTime=now - timedelta(hours=1),
+            EndTime=now + timedelta(hours=1),
+            Period=7200,
+            Statistics=["Sum"],
+        )
+        return int(sum(point["Sum"] for point in found["Datapoints"]))
 
     def _client(self, service: str) -> Any:
         keys = {"aws_access_key_id": "id", "aws_secret_access_key": "secret", "region_name": "us-east-1"}

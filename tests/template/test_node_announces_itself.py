@@ -48,7 +48,7 @@ class Instance:
         closers.callback(loop.stop)
         self._services = Services()
         closers.callback(self._services.close)
-        self._token = ""
+        self._token, self.row = "", dict[str, object]()
         states = StepFunctions(
             region=self._services.region, calls={"lambda:invoke": self._boot}, now_us=lambda: time.time_ns() // 1000
         )
@@ -67,14 +67,19 @@ class Instance:
         self._token = arguments["Payload"]
         return {"StatusCode": 200, "Payload": {}}
 
-    def boots(self) -> str:
-        """Let a run begin; return its execution."""
+    def boots(self, **columns: object) -> str:
+        """Let a run begin, with more columns in its row; return its execution."""
         machine = self._states.create_state_machine(name="boot", definition=_BOOT, roleArn="arn:aws:iam::1:role/any")
         self._token = ""
         execution = self._states.start_execution(stateMachineArn=machine["stateMachineArn"])["executionArn"]
         until(lambda: self._token)
-        self.put_row(phase="booting", deadline_at_us=time.time_ns() // 1000 + 400_000_000, boot_token=self._token)
+        self.row = {"phase": "booting", "deadline_at_us": time.time_ns() // 1000 + 400_000_000, **columns}
+        self.put_row(boot_token=self._token, **self.row)
         return str(execution)
+
+    def get_address(self) -> None:
+        """Write the address of the run's task into the row."""
+        self.put_row(boot_token=self._token, host=_HOST, **self.row)
 
     def put_row(self, **columns: object) -> None:
         """Write the node's row."""
@@ -94,8 +99,12 @@ class Instance:
 
         return until(look)
 
-    def power_on(self) -> subprocess.Popen[bytes]:
-        """Start the program, as its unit does at every boot."""
+    def runs_on(self, execution: str) -> bool:
+        """Return whether an execution has not ended."""
+        return bool(self._states.describe_execution(executionArn=execution)["status"] == "RUNNING")
+
+    def power_on(self, **more: str) -> subprocess.Popen[bytes]:
+        """Start the program with more variables, as its unit does at every boot."""
         variables = {
             "AWS_ACCESS_KEY_ID": "id",
             "AWS_SECRET_ACCESS_KEY": "secret",
@@ -105,6 +114,7 @@ class Instance:
             "PYTHONPATH": str(ROOT / "instance"),
             "REDIS_HOST": _HOST,
             "TABLE": _TABLE,
+            **more,
         }
         process = subprocess.Popen([sys.executable, "-c", _RUNNER, json.dumps(self._seconds)], env=variables)
         self._closers.callback(process.wait, LIMIT_S)
@@ -151,6 +161,30 @@ def test_node_whose_redis_stays_silent_fails_its_boot_by_name(make_instance: Cal
     instance.power_on()
 
     assert instance.ended(execution)["error"] == "NodeFailedError"
+
+
+def test_task_is_announced_once_its_run_has_an_address(make_instance: Callable[..., Instance]) -> None:
+    instance = make_instance(LOOK_EVERY_S=0.1, UNATTENDED_S=0.5)
+    instance.redis.start()
+    execution = instance.boots(generation=7)
+    assert instance.power_on(RUN="000000000000007").wait(LIMIT_S) == 0
+    assert instance.runs_on(execution)
+
+    instance.get_address()
+    instance.power_on(RUN="000000000000007")
+
+    assert instance.ended(execution)["status"] == "SUCCEEDED"
+
+
+def test_task_never_announces_another_run(make_instance: Callable[..., Instance]) -> None:
+    instance = make_instance(LOOK_EVERY_S=0.1, UNATTENDED_S=0.5)
+    instance.redis.start()
+    execution = instance.boots(generation=8)
+    instance.get_address()
+
+    assert instance.power_on(RUN="000000000000007").wait(LIMIT_S) == 0
+
+    assert instance.runs_on(execution)
 
 
 def test_token_of_a_run_that_is_over_is_no_error(make_instance: Callable[..., Instance]) -> None:

@@ -157,7 +157,7 @@ def _control(nodes: Nodes) -> RedisControl:
         uses=_UNUSED,
         keys=keys,
         executions=_UNUSED,
-        machines=_UNUSED,
+        machines=NodeMachines(_UNUSED),
         pauses=NO_PAUSE,
         objects=_UNUSED,
         relay=Relay(),

@@ -24,10 +24,11 @@ class Function:
         self.throttled = 0  # calls to come
         self.mistakes = 0
         self.takes_s = 0.0
+        self.host = "10.0.0.1"
 
     def acquire(self, for_s: int) -> DatabaseHeld:
         self.asked.append("acquire")
-        return DatabaseHeld(phase="running", held_until_us=for_s)
+        return DatabaseHeld(phase="running", held_until_us=for_s, host=self.host)
 
     def renew(self, for_s: int) -> DatabaseHeld:
         self.asked.append("keep")
@@ -38,7 +39,7 @@ class Function:
         if self.throttled:
             self.throttled -= 1
             raise ServiceTransientError("Rate Exceeded", code="TooManyRequestsException")
-        return DatabaseHeld(phase="running", held_until_us=for_s)
+        return DatabaseHeld(phase="running", held_until_us=for_s, host=self.host)
 
     def release(self) -> DatabaseHeld:
         self.asked.append("release")
@@ -190,3 +191,30 @@ def test_the_child_of_a_fork_leaves_the_lease_to_its_parent(monkeypatch: pytest.
 
     lease.release()
     assert function.asked[-1] == "release"
+
+
+def test_a_database_that_runs_elsewhere_is_not_held_any_more(
+    lease: HeldLease, function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("burstcache.state.lease._RENEW_S", 0.001)
+    asked: list[str] = []
+
+    def answers(host: str) -> bool:
+        asked.append(host)
+        return True
+
+    assert lease.acquire(wait_s=0, answers=answers) == "10.0.0.1"
+    function.host = "10.0.0.2"
+
+    until(lambda: _loss(lease))
+    lease.release()
+    assert asked == ["10.0.0.1"]
+
+
+def _loss(lease: HeldLease) -> bool:
+    """Return whether a lease is lost because its database runs elsewhere."""
+    try:
+        lease.check()
+    except LeaseLostError as error:
+        return "started again elsewhere" in str(error)
+    return False

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,24 @@ def has_program(name: str) -> bool:
     return shutil.which(name, path=PATH) is not None
 
 
-def container_of(services: Services, definition: str) -> dict[str, Any]:
-    """Return the only container of a task definition, given its ARN."""
-    found = services.client("ecs").describe_task_definition(taskDefinition=definition)["taskDefinition"]
-    (container,) = found["containerDefinitions"]
-    return dict(container)
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A task definition: its containers in the order of their start, and the name of its role, empty without one."""
+
+    containers: tuple[dict[str, Any], ...]
+    role: str
+    has_volume: bool
+
+
+def definition_of(services: Services, arn: str) -> Definition:
+    """Return a task definition, given its ARN."""
+    found = services.client("ecs").describe_task_definition(taskDefinition=arn)["taskDefinition"]
+    by_name = {each["name"]: dict(each) for each in found["containerDefinitions"]}
+    needs = {
+        name: {need["containerName"] for need in container.get("dependsOn", [])} for name, container in by_name.items()
+    }
+    ordered = tuple(by_name[name] for name in TopologicalSorter(needs).static_order())
+    return Definition(ordered, found.get("taskRoleArn", "").rpartition("/")[2], bool(found.get("volumes")))
 
 
 def secret_variables(services: Services, container: Mapping[str, Any]) -> dict[str, str]:

@@ -64,7 +64,7 @@ class TaskAgent:
         service.running_count, service.pending_count = len(tasks), 0
 
     def _launch(self, definition_arn: str, name: str) -> subprocess.Popen[bytes]:
-        container = containers.container_of(self._services, definition_arn)
+        (container,) = containers.definition_of(self._services, definition_arn).containers
         folder, log = self._folder / name, self._folder / f"{name}.log"
         variables = {"RELAY_DIR": str(folder), **self._variables}
         secrets = containers.secret_variables(self._services, container)

@@ -1,15 +1,19 @@
 """Tasks started by RunTask, run as local processes. moto has the tasks' records, a runner drives their states.
 
 A task gets a loopback address of its own. Its server has no TLS, because Redis wheels are built without it, so a front
-terminates TLS on the task's port.
+terminates TLS on the task's port. Each container is a process. The containers' volume is a folder, which goes with the
+task.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+import shutil
 import subprocess
+import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,9 +50,10 @@ class _Run:
     asked: threading.Event = field(default_factory=threading.Event)
     code: str = ""
     reason: str = ""
-    grace_s: float | None = None  # None: the container's StopTimeout
-    process: subprocess.Popen[bytes] | None = None
+    kill_at_s: float | None = None  # None: after each container's StopTimeout
+    started: list[tuple[Mapping[str, Any], subprocess.Popen[bytes]]] = field(default_factory=list)  # containers
     front: TlsFront | None = None
+    volume: Path | None = None  # outside the run's folder, because the paths of sockets must be short
 
 
 class TaskRunner:
@@ -74,7 +79,7 @@ class TaskRunner:
         with self._lock:
             for run in self._runs.values():
                 run.asked.set()
-                self._free(run, grace_s=_CLOSING_GRACE_S)
+                self._free(run, kill_at_s=time.monotonic() + _CLOSING_GRACE_S)
 
     def address(self) -> str:
         """Return an unused address in the cloud's block."""
@@ -92,12 +97,13 @@ class TaskRunner:
         publish_task(task)
         threading.Thread(target=self._drive, args=(task, run), name=f"task {task.id}", daemon=True).start()
 
-    def end(self, task: Any, code: str, reason: str, grace_s: float | None = None) -> None:
-        """Ask a task to stop, unless it was asked before."""
+    def end(self, task: Any, code: str, reason: str, notice_s: float | None = None) -> None:
+        """Ask a task to stop, unless it was asked before. After a notice [s] its containers are killed."""
         run = self._runs.get(task.task_arn)
         if run is None or run.asked.is_set():
             return
-        run.code, run.reason, run.grace_s = code, reason, grace_s
+        run.code, run.reason = code, reason
+        run.kill_at_s = None if notice_s is None else time.monotonic() + notice_s
         end_task(task, code, reason)
         publish_task(task)
         run.asked.set()
@@ -131,15 +137,15 @@ class TaskRunner:
         if self._closing.is_set():
             return
         status = None
-        container = containers.container_of(self._services, task.task_definition_arn)
+        definition = containers.definition_of(self._services, task.task_definition_arn)
         if not run.asked.is_set():
             if self._faults.lacks_image():
-                self.end(task, "TaskFailedToStart", _IMAGE_ERROR.format(container["image"]))
-            elif self._launch(task, container, run):
+                self.end(task, "TaskFailedToStart", _IMAGE_ERROR.format(definition.containers[0]["image"]))
+            elif self._launch(task, definition, run):
                 set_status(task, "RUNNING")
                 publish_task(task)
-        if run.process is not None:
-            status = self._await_end(task, container, run)
+        if run.started:
+            status = self._await_end(task, run)
         if self._closing.is_set():
             return
         set_status(task, "DEPROVISIONING")
@@ -149,44 +155,71 @@ class TaskRunner:
         if not self._closing.is_set():
             publish_task(task)
 
-    def _launch(self, task: Any, container: Mapping[str, Any], run: _Run) -> bool:
-        """Start the container, unless the runner is closing."""
+    def _launch(self, task: Any, definition: containers.Definition, run: _Run) -> bool:
+        """Start the containers, unless the runner is closing."""
         folder, log = self._folder / f"task-{task.id}", self._folder / f"task-{task.id}.log"
-        secrets = containers.secret_variables(self._services, container)
+        secrets = [containers.secret_variables(self._services, each) for each in definition.containers]
         variables = {
             "REDIS_HOST": task.local_address,
             "REDIS_PLAIN_PORT": str(SERVER_PORT),
             "REDIS_DIR": str(folder),
-            **self._variables,
+            **self._variables_of(definition.role),
         }
         with self._lock:
             if self._closing.is_set():
                 return False
-            run.process = containers.launch(container, secrets, variables, folder=folder, log=log)
-            if pem := secrets.get("REDIS_TLS_PEM"):
-                ports = (task.local_address, REDIS_PORT), (task.local_address, SERVER_PORT)
-                run.front = TlsFront(*ports, pem, log)
-                run.front.open()
+            if definition.has_volume:
+                run.volume = Path(tempfile.mkdtemp(prefix="task-"))
+                variables["STATE_VOLUME"] = str(run.volume)
+            for container, own in zip(definition.containers, secrets, strict=True):
+                more = {**_overrides(task, container["name"]), **variables, **self._variables}
+                run.started.append((container, containers.launch(container, own, more, folder=folder, log=log)))
+                if pem := own.get("REDIS_TLS_PEM"):
+                    ports = (task.local_address, REDIS_PORT), (task.local_address, SERVER_PORT)
+                    run.front = TlsFront(*ports, pem, log)
+                    run.front.open()
         return True
 
-    def _await_end(self, task: Any, container: Mapping[str, Any], run: _Run) -> int | None:
-        """Wait until the container ends, by itself or asked to, and return its exit status."""
-        process = run.process
-        assert process is not None
-        while process.poll() is None and not run.asked.wait(_POLL_S):
+    def _variables_of(self, role: str) -> dict[str, str]:
+        """Return the variables with which a task calls AWS as its role, none without a role."""
+        if not role:
+            return {}
+        return {
+            "AWS_ACCESS_KEY_ID": role,  # identifies the caller
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_ENDPOINT_URL": self._services.cloud_url,
+            "AWS_USE_DUALSTACK_ENDPOINT": "false",  # botocore refuses dualstack together with a custom endpoint
+        }
+
+    def _await_end(self, task: Any, run: _Run) -> int | None:
+        """Wait until an essential container ends, by itself or asked to, and return the status of the first one."""
+        essential = [process for container, process in run.started if container.get("essential", True)]
+        while all(process.poll() is None for process in essential) and not run.asked.wait(_POLL_S):
             pass
         if not run.asked.is_set():
-            _LOG.warning("task %s ended with %s; see %s", task.id, process.returncode, self._folder)
+            ended = {container["name"]: process.returncode for container, process in run.started}
+            _LOG.warning("a container of task %s ended: %s; see %s", task.id, ended, self._folder)
             self.end(task, "EssentialContainerExited", "Essential container in task exited")
-        grace_s = float(container.get("stopTimeout", _DEFAULT_STOP_TIMEOUT_S))
-        self._free(run, grace_s=grace_s if run.grace_s is None else min(grace_s, run.grace_s))
-        return process.returncode
+        self._free(run, kill_at_s=run.kill_at_s)
+        return run.started[0][1].returncode
 
-    def _free(self, run: _Run, *, grace_s: float) -> None:
-        """Stop a run's process, then its front."""
-        if run.process is not None:
-            processes.stop(run.process, grace_s=grace_s)
+    def _free(self, run: _Run, *, kill_at_s: float | None) -> None:
+        """Stop a run's containers in the reverse order of their start, then its front. Remove its volume."""
+        for container, process in reversed(run.started):
+            grace_s = float(container.get("stopTimeout", _DEFAULT_STOP_TIMEOUT_S))
+            if kill_at_s is not None:
+                grace_s = min(grace_s, max(0.0, kill_at_s - time.monotonic()))
+            processes.stop(process, grace_s=grace_s)
         with self._lock:
             if run.front is not None:
                 run.front.close()
                 run.front = None
+        if run.volume is not None:
+            shutil.rmtree(run.volume, ignore_errors=True)
+
+
+def _overrides(task: Any, container: str) -> dict[str, str]:
+    """Return the variables that RunTask gave to a container."""
+    overrides = task.overrides.get("containerOverrides", ())
+    environments = [each.get("environment", ()) for each in overrides if each["name"] == container]
+    return {each["name"]: each["value"] for environment in environments for each in environment}
