@@ -61,6 +61,9 @@ def _losses_of(name: str, change: Mapping[str, Any], stored: Stored) -> Iterator
     elif kind == "StateVolume":
         snapshot = f"{_SNAPSHOT} {physical_id}`); CloudFormation takes one, too"
         yield Loss(resource, f"{verb}, with the log of {_database(stored, number)}", f"{_MOVE}. {snapshot}")
+    elif name == "StateTask" and stored.persistence == "none":
+        names = " and ".join(stored.databases)
+        yield Loss(resource, f"{verb}, with everything in {names} if they are awake", _MOVE)
     elif kind == "StateInstance" and stored.persistence == "none":
         yield Loss(resource, f"{verb}, with everything in {_database(stored, number)} if it is awake", _MOVE)
     elif kind == "StateInstance" and stored.persistence == "aof" and f"StateVolume{number}" not in stored.volumes:

@@ -15,7 +15,7 @@ from typing import Any
 from burstcache.core.errors import BurstcacheError
 from burstcache.core.node_kinds import NodeKind, has_address, without_address
 from burstcache_cli.account import Account, account_of
-from burstcache_cli.monthly import MONTH_H, Prices, idle_items, node_name
+from burstcache_cli.monthly import MONTH_H, Prices, database_name, idle_items, node_name
 from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, read_samconfig, settings_of, toml_text
 from burstcache_local.errors import RuleError, TemplateError
 from burstcache_local.template.parameters import accepted, declared_values, parameter_value
@@ -29,10 +29,16 @@ Ask = Callable[[str], str]
 # Parameter that the wizard does not always ask for → whether earlier answers require it.
 _REQUIRED_IF: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
     "RedisOn": lambda answers: answers["RedisNodeCount"] != "0" or answers["RedisOn"] != "ec2",
-    "RedisInstanceType": lambda answers: (
-        answers["StateDatabases"] != "" or (answers["RedisOn"] == "ec2" and answers["RedisNodeCount"] != "0")
+    "StateOn": lambda answers: (
+        answers["StateDatabases"] != "" and (answers["StatePersistence"] != "aof" or answers["StateOn"] != "ec2")
     ),
-    "RedisTaskMemoryGb": lambda answers: answers["RedisOn"] != "ec2",
+    "RedisInstanceType": lambda answers: (
+        (answers["StateDatabases"] != "" and answers["StateOn"] == "ec2")
+        or (answers["RedisOn"] == "ec2" and answers["RedisNodeCount"] != "0")
+    ),
+    "RedisTaskMemoryGb": lambda answers: (
+        answers["RedisOn"] != "ec2" or (answers["StateDatabases"] != "" and answers["StateOn"] != "ec2")
+    ),
     "ExistingBucketIsPublic": lambda answers: answers["OriginBucketName"] != "" and answers["ApiAuth"] == "public",
     "JwtIssuer": lambda answers: "jwt" in (answers["ApiAuth"], answers["Writes"]),
     "JwtAudience": lambda answers: "jwt" in (answers["ApiAuth"], answers["Writes"]),
@@ -144,7 +150,9 @@ class Wizard:
         self._parameters: Mapping[str, Any] = template["Parameters"]
         groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
         first: list[str] = groups[0]["Parameters"]
-        self._names = [*first, *(name for name in _REQUIRED_IF if name not in first)]
+        others = [name for name in _REQUIRED_IF if name not in first and name != "StateOn"]
+        kinds = first.index("RedisOn") + 1  # before the sizes, which depend on it
+        self._names = [*first[:kinds], "StateOn", *first[kinds:], *others]
 
     def check(self) -> None:
         """Raise TemplateError if a parameter, the caching policy or a template rule rejects an answer."""
@@ -224,7 +232,13 @@ class Wizard:
             texts.append(f"{door} per million requests to the HTTP API, and 0.27 for the proxy; transfer apart")
         if values["RedisNodeCount"] != "0":
             node = number_text(float(self._node_usd_per_h(values)))
-            texts.append(f"{node} an hour for each Redis node that runs ({name}){self._node_remark(values)}")
+            remark = self._fallback_text(values, "RedisOn")
+            texts.append(f"{node} an hour for each Redis node that runs ({name}){remark}")
+        if values["StateDatabases"]:
+            name = without_address(self._node_name(values, "StateOn"))
+            database = number_text(float(self._node_usd_per_h(values, "StateOn")))
+            remark = self._fallback_text(values, "StateOn")
+            texts.append(f"{database} an hour for each database that is awake ({name}){remark}")
         if values["Relay"] != "none":
             gb_s = prices.usd("lambda-duration:arm") * 3600 * int(values["CacheMemoryMb"]) / 1024
             texts.append(f"{number_text(float(gb_s), digits=2)} an hour for each key in a cache function")
@@ -276,15 +290,14 @@ class Wizard:
         parameter = self._parameters[name]
         if name in _USAGE_COSTS:
             return wrapped_text(f"  {_USAGE_COSTS[name]}", indent="  ")
-        if name == "RedisOn":
-            return self._kinds_text()
+        if name in ("RedisOn", "StateOn"):
+            return self._kinds_text(name)
         if name in ("RedisInstanceType", "RedisTaskMemoryGb"):
-            kind = "ec2" if name == "RedisInstanceType" else self._texts()["RedisOn"]
-            rows = [
-                (f"  {value}", *self._node_prices(RedisOn=kind, **{name: value}))
-                for value in parameter["AllowedValues"]
-            ]
-            return rows_text(rows) + self._address_text(RedisOn=kind)
+            texts = self._texts()
+            kind = "ec2" if name == "RedisInstanceType" else texts["RedisOn"]
+            if name == "RedisTaskMemoryGb" and kind == "ec2":  # only databases have tasks
+                return self._sizes_text(name, "StateOn", texts["StateOn"])
+            return self._sizes_text(name, "RedisOn", kind)
         choices = list(map(str, parameter.get("AllowedValues", ()))) or [_sample(parameter, self._default(name))]
         idle = {value: self._idle_usd(name, value) for value in choices}
         if not parameter.get("AllowedValues"):
@@ -300,31 +313,39 @@ class Wizard:
             ]
         )
 
-    def _kinds_text(self) -> str:
-        """Format what a node of each kind costs, the cheapest of the default sizes first."""
-        has_addresses = has_address(self._node_name(self._values(RedisOn="fargate-spot")))
+    def _sizes_text(self, name: str, part: str, kind: str) -> str:
+        """Format what each size of a node or database costs on one kind of machine."""
+        rows = [
+            (f"  {value}", *self._node_prices(part, **{part: kind, name: value}))
+            for value in self._parameters[name]["AllowedValues"]
+        ]
+        return rows_text(rows) + self._address_text(part, kind)
+
+    def _kinds_text(self, part: str) -> str:
+        """Format what a node (`RedisOn`) or database (`StateOn`) of each kind costs, from the cheapest on."""
+        has_addresses = has_address(self._node_name(self._values(**{part: "fargate-spot"}), part))
         rows = []
         for kind in _KINDS_BY_PRICE_WITH_ADDRESSES if has_addresses else _KINDS_BY_PRICE:
-            values = self._values(RedisOn=kind)
-            size = without_address(self._node_name(values)).rpartition(":")[2]
+            values = self._values(**{part: kind})
+            size = without_address(self._node_name(values, part)).rpartition(":")[2]
             idle = f"idle stack {usd_text(self._idle_sum_usd(values))}"
-            rows.append((f"  {kind}", size, *self._node_prices(RedisOn=kind), idle))
-        return rows_text(rows) + self._address_text(RedisOn="fargate-spot")
+            rows.append((f"  {kind}", size, *self._node_prices(part, **{part: kind}), idle))
+        return rows_text(rows) + self._address_text(part, "fargate-spot")
 
-    def _node_prices(self, **changed: str) -> tuple[str, str]:
-        usd = self._node_usd_per_h(self._values(**changed))
+    def _node_prices(self, part: str, **changed: str) -> tuple[str, str]:
+        usd = self._node_usd_per_h(self._values(**changed), part)
         return f"{number_text(float(usd))} USD an hour while it runs", f"{usd_text(float(usd * MONTH_H))} a month"
 
-    def _node_usd_per_h(self, values: Mapping[str, Any]) -> Fraction:
-        """Return the price of an hour of a node [USD]."""
-        return Prices(self._region).node_usd_per_h(self._node_name(values))
+    def _node_usd_per_h(self, values: Mapping[str, Any], part: str = "RedisOn") -> Fraction:
+        """Return the price of an hour of a node or database [USD]."""
+        return Prices(self._region).node_usd_per_h(self._node_name(values, part))
 
-    def _node_name(self, values: Mapping[str, Any]) -> str:
-        return node_name(self._template, values, self._region)
+    def _node_name(self, values: Mapping[str, Any], part: str = "RedisOn") -> str:
+        return (node_name if part == "RedisOn" else database_name)(self._template, values, self._region)
 
-    def _address_text(self, **changed: str) -> str:
+    def _address_text(self, part: str, kind: str) -> str:
         """Format what public addresses add to the prices of tasks, or return an empty text if they add nothing."""
-        if not has_address(self._node_name(self._values(**changed))):
+        if not has_address(self._node_name(self._values(**{part: kind}), part)):
             return ""
         usd = Prices(self._region).usd("ipv4")
         text = (
@@ -333,11 +354,11 @@ class Wizard:
         )
         return "\n" + wrapped_text(f"  {text}", indent="  ")
 
-    def _node_remark(self, values: Mapping[str, Any]) -> str:
-        """Format the price of the node that replaces a task on Fargate Spot, or return an empty text."""
-        if values["RedisOn"] != "fargate-spot":
+    def _fallback_text(self, values: Mapping[str, Any], part: str) -> str:
+        """Format the price of the machine that replaces a task on Fargate Spot, or return an empty text."""
+        if values[part] != "fargate-spot":
             return ""
-        fallback = number_text(float(self._node_usd_per_h({**values, "RedisOn": "fargate"})))
+        fallback = number_text(float(self._node_usd_per_h({**values, part: "fargate"}, part)))
         return f", {fallback} where Fargate Spot has no capacity"
 
     def _idle_usd(self, name: str, value: str) -> float | None:

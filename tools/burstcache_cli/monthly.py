@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from burstcache.core.errors import PriceMissingError
+from burstcache.core.node_kinds import with_address
 from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache.core.worth import node_price_usd_per_h, sheet_of_region
 from burstcache_local.template import parameters
@@ -57,6 +58,15 @@ class Prices:
 def node_name(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> str:
     """Return the name by which a stack's nodes are priced. The arguments are those of `idle_items`."""
     return parameters.node_name(template, _conditions(template, values, region))
+
+
+def database_name(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> str:
+    """Return the name by which a stack's databases of state are priced. The arguments are those of `idle_items`."""
+    conditions = _conditions(template, values, region)
+    if not conditions.holds("StateIsTask"):
+        return str(values["RedisInstanceType"])
+    name = f"{values['StateOn']}:{values['RedisTaskMemoryGb']}GB"
+    return with_address(name) if conditions.holds("RelayIsPublic") else name
 
 
 def idle_items(template: Mapping[str, Any], values: Mapping[str, Any], region: str) -> list[Item]:
@@ -111,7 +121,8 @@ def _items(
             yield Item("volumes of nodes and databases", prices.month("ebs-gp3", _volume_gb(properties, conditions)))
             if name.startswith("RedisInstance") and int(name[-1]) <= int(values["RedisAlwaysOnNodes"]):
                 yield Item("nodes that never stop", node_usd)
-        case "Custom::RedisTasks" if nodes := min(int(values["RedisAlwaysOnNodes"]), int(values["RedisNodeCount"])):
+        case "Custom::RedisTasks" if name == "RedisTasks":  # not those of databases, which always sleep
+            nodes = min(int(values["RedisAlwaysOnNodes"]), int(values["RedisNodeCount"]))
             yield Item("nodes that never stop", node_usd * nodes)
         case "AWS::EC2::Volume":
             size_gb = int(conditions.value(properties["Size"]))

@@ -39,6 +39,38 @@ def test_an_instance_that_has_the_state_itself_is_lost(stored: Stored, replaceme
     assert "Move the data" in text
 
 
+@pytest.mark.parametrize("change", [_change("StateTask"), _change("StateTask", "Remove")])
+def test_tasks_that_have_the_state_themselves_are_lost(change: dict[str, Any]) -> None:
+    (text,) = _lost(_NOTHING, change, _change("StateInstance1", "Add"), _change("RedisTask"))
+
+    assert text.startswith("StateTask (id-of-StateTask) would be re")
+    assert "everything in orders and carts if they are awake" in text
+    assert "Move the data" in text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [_change("StateInstance1", "Remove"), _change("StateInstance2", "Remove"), _change("StateTask", "Add")],
+        [_change("StateInstance1", "Add"), _change("StateInstance2", "Add"), _change("StateTask", "Remove")],
+        [_change("StateTask"), _change("StateTasks", replacement="False")],
+    ],
+    ids=["to tasks", "to instances", "another definition"],
+)
+def test_snapshots_are_kept_by_a_move_between_instances_and_tasks(changes: list[dict[str, Any]]) -> None:
+    program = _change("StateProgram", "Remove")
+
+    assert _lost(_SNAPSHOTS, *changes, program) == []
+
+
+def test_a_log_is_lost_by_a_move_to_tasks() -> None:
+    changes = [_change(f"State{kind}{number}", "Remove") for number in (1, 2) for kind in ("Instance", "Volume")]
+
+    texts = _lost(_LOG, *changes, _change("StateTask", "Add"))
+
+    assert [text.partition(" ")[0] for text in texts] == ["StateVolume1", "StateVolume2"]
+
+
 def test_a_log_on_a_root_volume_can_be_kept_by_a_snapshot_of_it() -> None:
     (text,) = _lost(_OLD_LOG, _change("StateInstance1"))
 

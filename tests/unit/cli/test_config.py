@@ -119,12 +119,54 @@ def asked_for(region: str = _REGION, **given: str) -> list[str]:
     [
         ({}, ["RedisOn", "RedisInstanceType"]),
         ({"RedisOn": "fargate-spot"}, ["RedisOn", "RedisTaskMemoryGb"]),
-        ({"RedisOn": "fargate", "StateDatabases": "a"}, ["RedisOn", "RedisInstanceType", "RedisTaskMemoryGb"]),
+        ({"StateDatabases": "a"}, ["RedisOn", "StateOn", "RedisInstanceType"]),
+        ({"StateDatabases": "a", "StatePersistence": "aof"}, ["RedisOn", "RedisInstanceType"]),
+        (
+            {"RedisOn": "fargate", "StateDatabases": "a"},
+            ["RedisOn", "StateOn", "RedisInstanceType", "RedisTaskMemoryGb"],
+        ),
+        (
+            {"StateOn": "fargate", "StateDatabases": "a"},
+            ["RedisOn", "StateOn", "RedisInstanceType", "RedisTaskMemoryGb"],
+        ),
+        (
+            {"RedisOn": "fargate-spot", "StateOn": "fargate", "StateDatabases": "a"},
+            ["RedisOn", "StateOn", "RedisTaskMemoryGb"],
+        ),
         ({"RedisNodeCount": "0"}, []),
     ],
 )
 def test_the_size_is_asked_for_that_nodes_and_databases_have(given: dict[str, str], asked: list[str]) -> None:
-    assert [name for name in asked_for(**given) if name.startswith("Redis")] == asked
+    assert [name for name in asked_for(**given) if name.startswith(("Redis", "StateOn"))] == asked
+
+
+def test_a_database_with_a_log_that_names_tasks_is_asked_for_its_machine() -> None:
+    given = {"StateDatabases": "a", "StatePersistence": "aof", "StateOn": "fargate"}
+
+    assert answered({}, **given)["StateOn"] == "ec2"
+
+
+def test_what_databases_may_run_on_is_shown_with_each_price_and_what_the_stack_costs_then(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answered({}, StateDatabases="a", RedisOn="fargate")
+
+    rows = node_rows(capsys.readouterr().out)[3:]
+    assert [(row[0], row[1], row[2], row[-1]) for row in rows] == [
+        ("fargate-spot", "2GB", "0.004865", "0.02"),
+        ("ec2", "t4g.micro", "0.0084", "0.34"),
+        ("fargate", "2GB", "0.01521", "0.02"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("region", "usd", "fallback_usd"), [("us-east-1", "0.004865", "0.01521"), ("eu-west-1", "0.009865", "0.02022")]
+)
+def test_the_bill_names_what_databases_run_on_and_what_replaces_it(region: str, usd: str, fallback_usd: str) -> None:
+    text = " ".join(wizard(region, StateDatabases="a", StateOn="fargate-spot").bill_text().split())
+
+    database = f"{usd} an hour for each database that is awake (fargate-spot:2GB)"
+    assert f"{database}, {fallback_usd} where Fargate Spot has no capacity" in text
 
 
 def test_a_stack_without_nodes_that_names_tasks_is_asked_until_it_fits() -> None:

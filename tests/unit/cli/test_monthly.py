@@ -32,6 +32,17 @@ def test_volumes_of_nodes_instances_and_logs_are_billed(
     assert float(usd) == pytest.approx(0.08 * size_gb)
 
 
+def test_databases_as_tasks_cost_nothing_while_they_sleep(template: Any) -> None:
+    answers = {"StateDatabases": "orders,carts", "StateOn": "fargate-spot", "RedisAlwaysOnNodes": "1"}
+
+    with_them, without = (
+        idle_items(template, declared_values(template["Parameters"], given), "eu-west-1")
+        for given in (answers, {**answers, "StateDatabases": ""})
+    )
+
+    assert with_them == without
+
+
 @pytest.mark.parametrize(
     ("kind", "region", "node_usd_per_h", "address_usd_per_h"),
     [
