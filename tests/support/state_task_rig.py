@@ -30,11 +30,12 @@ _NUMBERS = count(1)
 class Database:
     """A database's bucket in moto, and its tasks."""
 
-    def __init__(self, program: Program, closers: ExitStack) -> None:
+    def __init__(self, program: Program, closers: ExitStack, *, name: str = "", first_run: int = 1) -> None:
         self.program, self._closers = program, closers
-        self.name = f"orders-{next(_NUMBERS)}"
-        self.bucket, self._runs = f"state-{self.name}", count(1)
-        self.create_bucket()
+        self.name = name or f"orders-{next(_NUMBERS)}"
+        self.bucket, self._runs = f"state-{self.name}", count(first_run)
+        if not name:  # otherwise it has a bucket
+            self.create_bucket()
 
     def create_bucket(self) -> None:
         self.program.s3.create_bucket(Bucket=self.bucket)
