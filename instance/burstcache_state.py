@@ -123,12 +123,19 @@ def current_run() -> str:
     return f"{int(row['Item']['generation']['N']):015d}"
 
 
-def save(last: bool) -> None:
-    """Save changes. Before a stop (`last`) shut out holders first, so that no write follows."""
+def shut_out_holders() -> None:
+    """Let no write follow the last save, and cancel the save of every five minutes."""
     redis = Redis()
-    if last:
-        redis.ask("ACL", "SETUSER", HOLDER, "off")
-        redis.ask("CLIENT", "KILL", "USER", HOLDER)
+    redis.ask("ACL", "SETUSER", HOLDER, "off")
+    redis.ask("CLIENT", "KILL", "USER", HOLDER)
+    try:
+        redis.ask("BGSAVE", "CANCEL")
+    except OSError as error:
+        print(error, flush=True)  # none runs, or this Redis cannot
+
+
+def save(last: bool) -> None:
+    redis = Redis()
     if "rdb_changes_since_last_save:0\r" not in redis.ask("INFO", "persistence"):
         if last:
             redis.ask("SAVE")
@@ -200,11 +207,13 @@ def main() -> None:
     signal.alarm(int(os.environ.get("STATE_LIMIT_S", "0")))  # 0: no limit
     with open(FOLDER + "/lock", "w") as lock:
         try:
+            if is_last := sys.argv[1:] == ["save", "last"]:
+                shut_out_holders()
             fcntl.flock(lock, fcntl.LOCK_EX)  # a stop may coincide with the save of every five minutes
             if sys.argv[1] == "restore":
                 restore()
             else:
-                save(sys.argv[2:] == ["last"])
+                save(is_last)
         except Exception:
             count("StateSaveFailures")
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import pairwise
 
@@ -109,6 +110,21 @@ def test_a_last_save_that_fails_is_counted_and_repeated(database: Database) -> N
 
     assert task.keeper.wait(LIMIT_S) == 0
     assert _read(database.task()) == "before the stop"
+
+
+def test_a_last_save_during_another_one_has_what_was_written_since(database: Database) -> None:
+    task = database.task(save_key_us=1_000_000)
+    task.await_redis()
+    _write(task, "before the first save")
+    with ThreadPoolExecutor(1) as pool, task.client() as client:
+        saved = pool.submit(task.save)
+        until(lambda: client.info("persistence")["rdb_bgsave_in_progress"])
+        client.set("written", "since then")
+
+        task.keeper.terminate()
+
+        assert (task.keeper.wait(LIMIT_S), saved.result(LIMIT_S)) == (0, 0)
+    assert _read(database.task()) == "since then"
 
 
 def test_nothing_starts_empty_until_the_database_is_restored(database: Database) -> None:

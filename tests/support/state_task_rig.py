@@ -49,16 +49,24 @@ class Database:
         listed = self.program.s3.list_objects_v2(Bucket=self.bucket)
         return sorted(each["Key"] for each in listed.get("Contents", ()))
 
-    def task(self, *, persistence: str = "rdb", unattended_s: int = 1800) -> Task:
-        """Start the next run's task."""
-        return Task(self, next(self._runs), self._closers, persistence=persistence, unattended_s=unattended_s)
+    def task(self, *, persistence: str = "rdb", unattended_s: int = 1800, save_key_us: int = 0) -> Task:
+        """Start the next run's task. Its Redis takes a while to save a key."""
+        run, times = next(self._runs), {"unattended_s": unattended_s, "save_key_us": save_key_us}
+        return Task(self, run, self._closers, persistence=persistence, **times)
 
 
 class Task:
     """A task: the processes of its containers, in a folder with the shared volume."""
 
     def __init__(
-        self, database: Database, run: int, closers: ExitStack, *, persistence: str, unattended_s: int
+        self,
+        database: Database,
+        run: int,
+        closers: ExitStack,
+        *,
+        persistence: str,
+        unattended_s: int,
+        save_key_us: int,
     ) -> None:
         self.database, self.port = database, free_port()
         self.folder = Path(closers.enter_context(tempfile.TemporaryDirectory(prefix="task-")))
@@ -71,7 +79,9 @@ class Task:
             "REDIS_KEEPER_PASSWORD": PASSWORD,
         }
         own = {"REDIS_DIR": str(self.folder), "REDIS_PLAIN_PORT": str(self.port), "MAXMEMORY_MB": "64"}
-        self.redis = self._start(["sh", str(_INSTANCE / "state_task.sh")], {**own, "REDIS_HOLDER_PASSWORD": PASSWORD})
+        script = (_INSTANCE / "state_task.sh").read_text()
+        script = script.replace('save ""', f'save ""\nrdb-key-save-delay {save_key_us}')
+        self.redis = self._start(["sh", "-c", script], {**own, "REDIS_HOLDER_PASSWORD": PASSWORD})
         node = _TIMES.sub(f"150, {unattended_s}, 60, 300", (_INSTANCE / "burstcache_node.py").read_text())
         aws = {
             "AWS_ACCESS_KEY_ID": "id",
