@@ -30,10 +30,18 @@ _NUMBERS = count(1)
 class Database:
     """A database's bucket in moto, and its tasks."""
 
-    def __init__(self, program: Program, closers: ExitStack) -> None:
+    def __init__(self, program: Program, closers: ExitStack, *, node: str = "", run: int = 1) -> None:
+        """Create the bucket.
+
+        Args:
+            program: The programs' AWS.
+            closers: Ends the tasks.
+            node: Name of the database's node, by default a new one. The bucket of a rig's node has the same name.
+            run: Number of the first run.
+        """
         self.program, self._closers = program, closers
-        self.name = f"orders-{next(_NUMBERS)}"
-        self.bucket, self._runs = f"state-{self.name}", count(1)
+        self.bucket = node or f"state-orders-{next(_NUMBERS)}"
+        self.name, self._runs = self.bucket.removeprefix("state-"), count(run)
         self.create_bucket()
 
     def create_bucket(self) -> None:
