@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 import redis
 
-from support.state_rig import Program
+from support.state_rig import Program, StateRig
 from support.state_task_rig import Database, Task
 from support.waiting import LIMIT_S, until
 
@@ -148,6 +148,26 @@ def test_a_redis_that_is_killed_starts_again_with_its_last_save(database: Databa
     assert _read(task) == "saved"
     task.stop()
     assert len(database.snapshots()) == 1
+
+
+def test_a_database_that_moves_to_a_task_and_back_keeps_what_was_saved(program: Program) -> None:
+    with ExitStack() as closers:
+        rig = StateRig(program, closers)
+        rig.boots()
+        rig.write(1)
+        rig.stops()
+        database = Database(program, closers, name=rig.node.removeprefix("state-"), first_run=rig.run + 1)
+
+        task = database.task()
+        task.await_redis()
+        with task.client() as client:
+            assert client.get("key-0") == b"1"
+            client.mset({f"key-{number}": 2 for number in range(20)})
+        task.stop()
+        rig.lose_volume()
+        rig.run += 1
+
+        assert rig.boots() == {2}
 
 
 def test_a_killed_task_leaves_the_last_completed_save(database: Database) -> None:

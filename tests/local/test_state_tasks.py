@@ -14,7 +14,6 @@ from burstcache.state import DatabaseAsleepError, LeaseLostError, connect, state
 from burstcache_local.cloud import LocalCloud
 from support.roles import holder_of
 from support.state_tasks import Tasks, options_for_tasks
-from support.waiting import until
 
 pytestmark = pytest.mark.slow
 

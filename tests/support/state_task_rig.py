@@ -30,19 +30,12 @@ _NUMBERS = count(1)
 class Database:
     """A database's bucket in moto, and its tasks."""
 
-    def __init__(self, program: Program, closers: ExitStack, *, node: str = "", run: int = 1) -> None:
-        """Create the bucket.
-
-        Args:
-            program: The programs' AWS.
-            closers: Ends the tasks.
-            node: Name of the database's node, by default a new one. The bucket of a rig's node has the same name.
-            run: Number of the first run.
-        """
+    def __init__(self, program: Program, closers: ExitStack, *, name: str = "", first_run: int = 1) -> None:
         self.program, self._closers = program, closers
-        self.bucket = node or f"state-orders-{next(_NUMBERS)}"
-        self.name, self._runs = self.bucket.removeprefix("state-"), count(run)
-        self.create_bucket()
+        self.name = name or f"orders-{next(_NUMBERS)}"
+        self.bucket, self._runs = f"state-{self.name}", count(first_run)
+        if not name:  # otherwise it has a bucket
+            self.create_bucket()
 
     def create_bucket(self) -> None:
         self.program.s3.create_bucket(Bucket=self.bucket)
