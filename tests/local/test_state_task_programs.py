@@ -73,8 +73,9 @@ def test_snapshots_are_named_by_the_run_of_their_task(database: Database) -> Non
 def test_redis_goes_on_until_the_keeper_has_saved(database: Database) -> None:
     task = database.task()
     task.await_redis()
-    task.redis.terminate()
+    task.ask_redis_to_stop()
     _write(task, "after the signal")
+    assert task.redis.poll() is None
 
     task.keeper.terminate()
 

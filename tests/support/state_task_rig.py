@@ -93,6 +93,11 @@ class Task:
             command, env={**self._shared, **variables}, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
         )
 
+    def ask_redis_to_stop(self) -> None:
+        """Send SIGTERM to the container with Redis, and wait until it has handled the signal."""
+        self.redis.terminate()
+        until(lambda: self.redis.poll() is not None or _ignores_term(self.redis.pid))
+
     @property
     def is_restored(self) -> bool:
         return (self.folder / "redis/restored").exists()
@@ -153,3 +158,8 @@ class Task:
             with suppress(ProcessLookupError):
                 os.killpg(container.pid, signal.SIGKILL)
             container.wait(LIMIT_S)
+
+
+def _ignores_term(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return bool(int(re.findall(r"SigIgn:\s+(\w+)", status)[0], 16) >> (signal.SIGTERM - 1) & 1)
