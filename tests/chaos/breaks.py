@@ -9,11 +9,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from random import Random
 
 import redis
 
+from burstcache.adapters.clock import SystemClock
+from burstcache.adapters.node_table import NodeTable
 from burstcache.adapters.redis_connection import connect
 from burstcache.adapters.redis_objects import object_key
 from burstcache.adapters.secrets import Secrets
@@ -261,9 +263,17 @@ def redis_filled(stage: Stage) -> AbstractContextManager[None]:
     """Fill the memory of a node with foreign objects, again and again."""
     settings = ReaderSettings.read(json.loads(stage.cloud.outputs["ReaderSettings"]))
     (node,) = settings.redis_nodes
-    server = connect(node.host, node.port, settings.redis, Secrets(stage.client("ssm")))
+    rows = NodeTable(settings.table_name, stage.client("dynamodb"), SystemClock())
+
+    @cache
+    def server_at(host: str) -> redis.Redis:
+        return connect(host, node.port, settings.redis, Secrets(stage.client("ssm")))
 
     def fill(stage: Stage) -> None:
+        host = rows.read(node.name).host if node.is_task else node.host  # each task has another address
+        if not host:
+            return
+        server = server_at(host)
         with suppress(redis.RedisError):  # the node may stop meanwhile
             for _ in range(20):
                 server.hset(object_key(f"filler-{stage.counts['fillers written']}"), "data", _FILLER)

@@ -79,6 +79,7 @@ class Fault:
         boot_s: Boot time of an instance [s].
         needs: The machine, by its stack output, that must have an execution at the start; empty: none.
         redis_on: The kind of the nodes.
+        task_gb: Memory of a node's task [GB].
     """
 
     name: str
@@ -95,6 +96,7 @@ class Fault:
     boot_s: float = 1.0
     needs: str = ""
     redis_on: NodeKind = "ec2"
+    task_gb: int = 2
 
     def excuses(self, outcome: Outcome) -> bool:
         """Return whether the fault's excuse covers a failure."""
@@ -108,9 +110,9 @@ _POOL: frozenset[Part] = frozenset({"pool"})
 _ALL = _RESULTS | _POOL
 
 
-def _on_spot(name: str, what: str, breaks: Break, *, begins: Tier = "redis") -> Fault:
+def _on_spot(name: str, what: str, breaks: Break, *, begins: Tier = "redis", task_gb: int = 2) -> Fault:
     """Return a fault of nodes on Fargate Spot."""
-    return Fault(name, what, breaks, begins=begins, parts=_RESULTS, redis_on="fargate-spot")
+    return Fault(name, what, breaks, begins=begins, parts=_RESULTS, redis_on="fargate-spot", task_gb=task_gb)
 
 
 FAULTS = (
@@ -137,6 +139,9 @@ FAULTS = (
     _on_spot("fargate-unavailable", "Fargate has no capacity", tasks_refused("FARGATE_SPOT", "FARGATE"), begins=""),
     _on_spot("task-image-missing", "a booting task finds no image", images_removed(), begins=""),
     _on_spot("task-redis-killed", "Redis in the running task is killed", killed(REDIS)),
+    _on_spot("task-redis-frozen", "Redis in the running task is frozen by SIGSTOP", frozen(REDIS)),
+    _on_spot("task-redis-thin", "Redis in the running task answers at 200 bytes a second", nodes_thinned),
+    _on_spot("task-redis-full", "another client fills a task's Redis, of 768 MB", redis_filled, task_gb=1),
     Fault(
         "cache-function-killed",
         "a cache function environment is killed every 5 s",

@@ -369,8 +369,8 @@ def main() -> None:
     name, policy, plan, path, ended = sys.argv[1:]
     (fault,) = (fault for fault in FAULTS if fault.name == name)
     code = code_of()
-    kind = {"RedisOn": fault.redis_on}
-    with staged(policy, parts=fault.parts, parameters=kind, proxies=fault.proxies, boot_s=fault.boot_s) as stage:
+    nodes = {"RedisOn": fault.redis_on, "RedisTaskMemoryGb": str(fault.task_gb)}
+    with staged(policy, parts=fault.parts, parameters=nodes, proxies=fault.proxies, boot_s=fault.boot_s) as stage:
         run = befall(stage, fault, Plan(**json.loads(plan)), load_ended=lambda: os.write(int(ended), b"."))
     run.machine, run.code = environment(), code
     Path(path).write_text(json.dumps(asdict(run)))

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from burstcache.core.node_kinds import NodeKind
+from chaos.breaks import RELAY
 from chaos.excuses import unexcused
 from chaos.faults import FAULTS
 from chaos.leftovers import running, undelivered
 from chaos.load import HOT_SHARE
 from chaos.run import Plan, loaded, staged
 from chaos.soak import broken
+from support.processes import REDIS
 from support.waiting import until
 
 _PLAN = Plan(reads_per_s=8, hot_keys=3)
@@ -20,7 +22,11 @@ _FAULT_S = 2.5
 _RETRY_DELAYS_S = (5.0, 10.0)  # an event outlives a fault
 _SHORT: dict[NodeKind, tuple[str, ...]] = {
     "ec2": ("relay-killed-redis-serves", "dynamodb-failing", "events-doubled", "s3-cut", "redis-killed"),
-    "fargate-spot": ("task-interrupted",),
+    "fargate-spot": ("task-redis-full", "task-interrupted"),
+}
+_EFFECTS: dict[NodeKind, set[str]] = {
+    "ec2": {f"{RELAY} killed", f"{REDIS} killed"},
+    "fargate-spot": {"fillers written", "tasks interrupted"},
 }
 
 
@@ -43,3 +49,4 @@ def test_no_read_fails_or_is_wrong_during_faults_and_nothing_is_left(tmp_path: P
     assert unexcused([each for each in reads if each.is_failed], breaks) == []
     assert [past.fault.name for past in breaks if not any(map(past.meets, reads))] == []
     assert owed == []
+    assert _EFFECTS[redis_on] <= {name for name, times in stage.counts.items() if times}

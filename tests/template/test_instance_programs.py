@@ -15,6 +15,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from burstcache_local.machines import nodes
 from instance.__main__ import embed, main
 from support.node_machine import user_data
 from support.project import ROOT
@@ -128,8 +129,13 @@ def test_a_secret_is_read_by_its_kind_name_and_issue(
             boto3.client("ssm").put_parameter(Name=f"/burstcache/{path}", Value=path, Type="SecureString")
 
         runpy.run_path(str(_FOLDER / "burstcache_secret.py"), run_name="__main__")
+        lines = "".join(f"{name}={value}\n" for name, value in variables.items())
+        instance = SimpleNamespace(id="i-1", user_data=f"cat > environment <<'ENVIRONMENT'\n{lines}ENVIRONMENT\n")
+        local: Any = SimpleNamespace(client=boto3.client)
+        of_local_run = nodes._secret(instance, local, "redis", "reader")
 
     assert capsys.readouterr().out == "mine/redis/2/reader\n"
+    assert of_local_run == "mine/redis/2/reader"
 
 
 def test_a_hub_without_code_ends_with_the_error_of_pool_control(monkeypatch: pytest.MonkeyPatch) -> None:

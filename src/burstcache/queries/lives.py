@@ -28,7 +28,7 @@ class KeyLife:
 
     @property
     def task_kind(self) -> str:
-        """What the node of an ended life ran on (`core.rows.NodeRow`). Empty: EC2, or what its nodes ask for."""
+        """Kind of the node's task in an ended life (`core.rows.NodeRow`). Empty: EC2, or what its nodes ask for."""
         output = json.loads(self.steps[-1].output or "{}") if self.is_over else {}
         return str(output.get("task_kind", ""))
 

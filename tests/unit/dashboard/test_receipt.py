@@ -65,6 +65,17 @@ def test_reads_functions_and_nodes_are_billed_at_list_prices() -> None:
     assert usd_of(billed, "HTTP API") == pytest.approx(1500 * float(PRICES.usd("http-api-request")))
 
 
+@pytest.mark.parametrize(("node_name", "address_usd"), [("fargate-spot:2GB", 0), ("fargate-spot:2GB+ipv4", 0.005)])
+def test_a_task_is_billed_as_its_functions_price_it(node_name: str, address_usd: float) -> None:
+    setup = deployed_setup({"RedisOn": "fargate-spot", "RedisTaskMemoryGb": "2"}, node_name=node_name)
+    rows = Rows(SINCE_US + US_PER_H, (), (), None)
+
+    billed = receipt_of(replace(NOTHING, node_s=3600.0), rows, setup, PRICES)
+
+    assert usd_of(billed, "Redis node fargate-spot:2GB, memory") == pytest.approx(2 * 0.00114)
+    assert usd_of(billed, "Redis node fargate-spot:2GB, public IPv4 address") == pytest.approx(address_usd)
+
+
 def test_node_that_runs_is_billed_since_it_was_counted_last() -> None:
     now_us = SINCE_US + US_PER_H
     node = NodeRow("node-1", "running", ready_at_us=1, metered_at_us=now_us - 1_800_000_000, deadline_at_us=now_us + 1)

@@ -6,7 +6,7 @@ import pytest
 
 from burstcache.access import TaskPlace, parse_nodes
 from burstcache.core.errors import InvalidSettingError
-from burstcache.settings.places import task_cluster_in, tasks_in
+from burstcache.settings.places import state_task_cluster_in, state_tasks_in, task_cluster_in, tasks_in
 
 _ENVIRONMENT = {
     "REDIS_ON": "fargate-spot",
@@ -23,6 +23,17 @@ def test_a_place_has_all_that_a_task_is_run_with() -> None:
 
     assert tasks_in(_ENVIRONMENT) == place
     assert task_cluster_in(_ENVIRONMENT) == TaskPlace("fargate-spot", "nodes")
+
+
+def test_databases_have_a_task_and_groups_of_their_own_in_the_place_of_nodes() -> None:
+    of_state = {"STATE_ON": "fargate", "STATE_TASK_DEFINITION": "state", "STATE_TASK_SECURITY_GROUPS": "sg-2"}
+    place = TaskPlace("fargate", "nodes", "state", ("subnet-1", "subnet-2"), ("sg-2",), "ENABLED", has_state=True)
+
+    assert state_tasks_in(_ENVIRONMENT | of_state) == place
+    assert state_task_cluster_in(_ENVIRONMENT | of_state) == TaskPlace("fargate", "nodes", has_state=True)
+    for name in of_state:
+        with pytest.raises(InvalidSettingError, match=name):
+            state_tasks_in(_ENVIRONMENT | of_state | {name: ""})
 
 
 def test_nodes_on_ec2_have_no_place() -> None:
