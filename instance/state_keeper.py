@@ -38,11 +38,12 @@ def main() -> None:
     if os.geteuid() == 0:  # a task's volume belongs to root
         os.chown(data, SERVER_ID, SERVER_ID)
     node = install(own, "burstcache-node", os.environ.pop("NODE_PROGRAM"))
+    password = os.environ.pop("REDIS_KEEPER_PASSWORD")
     restored, program, text = data / "restored", "", os.environ.pop("STATE_PROGRAM_TEXT", "")
     if text:
         program = os.environ["STATE_PROGRAM"] = install(own, "burstcache-state", text)
         (own / "password").touch(0o600)
-        (own / "password").write_text(os.environ.pop("REDIS_KEEPER_PASSWORD"))
+        (own / "password").write_text(password)
         os.environ["STATE_HOLDER"] = "holder-" + os.environ["NODE"][len("state-") :]
         os.environ["STATE_KEEPER"], os.environ["STATE_MARK"] = str(own / "password"), str(restored)
         os.environ["STATE_DIR"], os.environ["STATE_SOCKET"] = str(data), str(data / "redis.sock")

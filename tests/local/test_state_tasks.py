@@ -133,3 +133,17 @@ def test_a_client_without_a_lease_follows_the_address(where: dict[str, Any], tas
     assert len(addresses) == 2
     with client, pytest.raises(DatabaseAsleepError, match="'carts' is stopped"):
         client.ping()
+
+
+def test_a_task_has_the_permissions_that_its_work_takes(cloud: LocalCloud, where: dict[str, Any], tasks: Tasks) -> None:
+    for _ in range(2):
+        with state("orders", **where) as client:
+            client.incr("held")
+        tasks.await_sleep("orders")
+
+    role = cloud.physical_ids["StateTaskRole"]
+    used = {grant for name, grant in cloud.guard.used if name == role}
+    assert {grant.action for grant in cloud.guard.granted(role) - used} <= {
+        "states:SendTaskFailure",  # Redis answers in every task here
+        "s3:DeleteObject",  # of the fourth snapshot
+    }
