@@ -173,6 +173,7 @@ def test_the_janitor_leaves_a_database_alone_that_is_being_saved(world: World) -
     assert world.machine_state(_NODE) == "running"
 
 
+@pytest.mark.parametrize("world", ["ec2"], indirect=True)  # a task has its StopTimeout in any case
 def test_a_database_whose_save_a_person_ends_is_stopped_and_not_killed(world: World) -> None:
     forced: list[bool] = []
 
@@ -207,7 +208,7 @@ def test_a_holder_that_comes_while_it_stops_finds_it_awake_again(world: World) -
 
 def test_a_holder_of_a_database_whose_instance_is_lost_learns_it(world: World) -> None:
     _held(world)
-    world.clients.ec2.stop_instances(InstanceIds=[world.instances.instance_ids[_NODE]])
+    world.machines(_NODE).stop(world.nodes.read(_NODE))
     world.until(lambda: _phase(world) == "stopped", every_s=1)
 
     with pytest.raises(LeaseLostError, match="its node"):
