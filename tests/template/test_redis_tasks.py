@@ -52,7 +52,7 @@ def test_databases_of_state_keep_their_instances(cloudformation: dict[str, Any])
 
 
 def test_instances_need_nothing_of_tasks(cloudformation: dict[str, Any]) -> None:
-    resources = deployed(cloudformation, {"Relay": "none"})
+    resources = deployed(cloudformation, {"Relay": "none", "RedisOn": "ec2"})
 
     assert not [name for name in resources if name.startswith(("RedisTask", "TaskChanged", "RelayCluster"))]
     granted = str(resources["RedisControlFunctionRole"]) + str(resources["JanitorFunctionRole"])
@@ -124,8 +124,8 @@ def _unquoted(program: str) -> str:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ({**_TASKS, "RedisNodeCount": "0"}, "need RedisNodeCount 1 or more"),
-        ({"RedisOn": "fargate", "VpcId": "vpc-1", "SubnetIds": "subnet-1", "Relay": "none"}, "and RedisOn ec2"),
+        ({"Relay": "none", "VpcId": "vpc-1"}, "It also needs RelaySubnetIds, unless RedisOn is ec2"),
+        ({"Relay": "none", "VpcId": "vpc-1", "SubnetIds": "subnet-1"}, "and RedisOn ec2"),
         (
             {
                 **_TASKS,
@@ -134,13 +134,40 @@ def _unquoted(program: str) -> str:
                 "RelaySubnetIds": "subnet-2",
                 "AWS::Region": "eu-west-1",
             },
-            "no task over IPv6 alone",
+            "no task over IPv6 alone.* or Relay none, PoolHub none and RedisOn ec2",
         ),
     ],
-    ids=["no node", "no subnets", "no IPv4"],
+    ids=["VpcId alone", "no RelaySubnetIds", "no IPv4"],
 )
 def test_a_rule_refuses_tasks_that_could_not_run(
     template: dict[str, Any], answers: dict[str, str], message: str
 ) -> None:
     with pytest.raises(TemplateError, match=message):
         decided(template, answers).check_rules(template["Rules"])
+
+
+@pytest.mark.parametrize("more", [{"RedisOn": "ec2"}, {"RedisNodeCount": "0"}], ids=["instances", "no nodes"])
+@pytest.mark.parametrize("region", ["us-east-1", "eu-west-1"])
+def test_a_vpc_of_yours_needs_no_subnets_for_tasks_without_tasks(
+    template: dict[str, Any], more: dict[str, str], region: str
+) -> None:
+    answers = {"Relay": "none", "VpcId": "vpc-1", "SubnetIds": "subnet-1", "AWS::Region": region, **more}
+
+    decided(template, answers).check_rules(template["Rules"])
+
+
+def test_defaults_are_accepted_in_every_region_of_the_stack(template: dict[str, Any]) -> None:
+    endpoints = template["Rules"]["RegionHasDualStackEndpoints"]["Assertions"][0]["Assert"]
+    regions = endpoints["Fn::Contains"][0]
+
+    assert len(regions) == 20
+    for region in regions:
+        decided(template, {"Relay": "none", "AWS::Region": region}).check_rules(template["Rules"])
+
+
+def test_without_nodes_nothing_runs_as_a_task(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {"RedisNodeCount": "0", "Policy": "thesis"})
+
+    variables = resources["RedisControlFunction"]["Properties"]["Environment"]["Variables"]
+    assert (variables["REDIS_ON"], variables["TASK_CLUSTER"]) == ("ec2", "")
+    assert "RedisTasks" not in resources
