@@ -28,11 +28,11 @@ Ask = Callable[[str], str]
 
 # Parameter that the wizard does not always ask for → whether earlier answers require it.
 _REQUIRED_IF: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
-    "RedisOn": lambda answers: answers["RedisNodeCount"] != "0" or answers["RedisOn"] != "ec2",
+    "RedisOn": lambda answers: answers["RedisNodeCount"] != "0",
     "RedisInstanceType": lambda answers: (
         answers["StateDatabases"] != "" or (answers["RedisOn"] == "ec2" and answers["RedisNodeCount"] != "0")
     ),
-    "RedisTaskMemoryGb": lambda answers: answers["RedisOn"] != "ec2",
+    "RedisTaskMemoryGb": lambda answers: answers["RedisOn"] != "ec2" and answers["RedisNodeCount"] != "0",
     "ExistingBucketIsPublic": lambda answers: answers["OriginBucketName"] != "" and answers["ApiAuth"] == "public",
     "JwtIssuer": lambda answers: "jwt" in (answers["ApiAuth"], answers["Writes"]),
     "JwtAudience": lambda answers: "jwt" in (answers["ApiAuth"], answers["Writes"]),
@@ -257,9 +257,13 @@ class Wizard:
                 print(wrapped_text(f"Not accepted: {error}"))
 
     def _default(self, name: str) -> str:
-        """Return the first valid value among the earlier answer, the default and the allowed values."""
+        """Return the first valid value among the earlier answer, the default and the allowed values.
+
+        Where tasks need public addresses, the default is a node on EC2.
+        """
         parameter = self._parameters[name]
-        present: str = self._answers.get(name, str(parameter["Default"]))
+        usual = self._kinds()[0] if name == "RedisOn" else str(parameter["Default"])
+        present: str = self._answers.get(name, usual)
         others = [str(parameter["Default"]), *map(str, parameter.get("AllowedValues", ()))]
         is_text = parameter["Type"] == "String" and "AllowedValues" not in parameter  # no alternatives to free text
         candidates = [present] if is_text else [present, *others]
@@ -302,14 +306,18 @@ class Wizard:
 
     def _kinds_text(self) -> str:
         """Format what a node of each kind costs, the cheapest of the default sizes first."""
-        has_addresses = nodes_are_public(self._template, self._values(RedisOn="fargate-spot"), self._region)
         rows = []
-        for kind in _KINDS_BY_PRICE_WITH_ADDRESSES if has_addresses else _KINDS_BY_PRICE:
+        for kind in self._kinds():
             values = self._values(RedisOn=kind)
             size = node_name(values).rpartition(":")[2]
             idle = f"idle stack {usd_text(self._idle_sum_usd(values))}"
             rows.append((f"  {kind}", size, *self._node_prices(RedisOn=kind), idle))
         return rows_text(rows) + self._address_text(RedisOn="fargate-spot")
+
+    def _kinds(self) -> tuple[NodeKind, ...]:
+        """Return what a node can run on, the cheapest of the default sizes first."""
+        has_addresses = nodes_are_public(self._template, self._values(RedisOn="fargate-spot"), self._region)
+        return _KINDS_BY_PRICE_WITH_ADDRESSES if has_addresses else _KINDS_BY_PRICE
 
     def _node_prices(self, **changed: str) -> tuple[str, str]:
         usd = self._node_usd_per_h(self._values(**changed))

@@ -102,7 +102,7 @@ def test_an_answer_that_the_template_refuses_is_asked_for_again(capsys: pytest.C
     assert "'everybody' is not one of public, iam, jwt" in " ".join(capsys.readouterr().out.split())
 
 
-def asked_for(region: str = _REGION, **given: str) -> list[str]:
+def asked_for(**given: str) -> list[str]:
     """Return the parameters that the wizard asks for after these earlier answers, in order."""
     names = []
 
@@ -110,15 +110,15 @@ def asked_for(region: str = _REGION, **given: str) -> list[str]:
         names.append(question.partition(" ")[0])
         return ""
 
-    wizard(region, **given).answers(answer)
+    wizard(**given).answers(answer)
     return names
 
 
 @pytest.mark.parametrize(
     ("given", "asked"),
     [
-        ({}, ["RedisOn", "RedisInstanceType"]),
-        ({"RedisOn": "fargate-spot"}, ["RedisOn", "RedisTaskMemoryGb"]),
+        ({}, ["RedisOn", "RedisTaskMemoryGb"]),
+        ({"RedisOn": "ec2"}, ["RedisOn", "RedisInstanceType"]),
         ({"RedisOn": "fargate", "StateDatabases": "a"}, ["RedisOn", "RedisInstanceType", "RedisTaskMemoryGb"]),
         ({"RedisNodeCount": "0"}, []),
     ],
@@ -127,11 +127,11 @@ def test_the_size_is_asked_for_that_nodes_and_databases_have(given: dict[str, st
     assert [name for name in asked_for(**given) if name.startswith("Redis")] == asked
 
 
-def test_a_stack_without_nodes_that_names_tasks_is_asked_until_it_fits() -> None:
-    given = {"RedisNodeCount": "0", "RedisOn": "fargate"}
+def test_in_a_vpc_of_yours_without_subnets_for_tasks_enter_takes_an_instance() -> None:
+    given = {"VpcId": "vpc-1", "SubnetIds": "subnet-1"}
 
-    assert asked_for(**given)[4] == "RedisOn"
     assert answered({}, **given)["RedisOn"] == "ec2"
+    assert answered({}, **given, RelaySubnetIds="subnet-2")["RedisOn"] == "fargate-spot"
 
 
 def node_rows(printed: str) -> list[list[str]]:
@@ -139,7 +139,7 @@ def node_rows(printed: str) -> list[list[str]]:
     return [line.split() for line in printed.splitlines() if line.startswith(("  ec2 ", "  fargate"))]
 
 
-def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_an_instance(
+def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     taken = answered({})
@@ -151,7 +151,7 @@ def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_an
         ("t4g.micro", "0.0084", "6.13", "0.26"),
         ("2GB", "0.01521", "11.11", "0.02"),
     ]
-    assert taken["RedisOn"] == "ec2"
+    assert taken["RedisOn"] == "fargate-spot"
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,10 @@ def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_an
 def test_where_tasks_need_public_addresses_instances_come_first_and_the_addresses_price_is_said(
     region: str, given: dict[str, str], is_public: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked_for(region, **given)
+    taken = wizard(region, **given).answers(lambda question: "")
 
     printed = " ".join((shown := capsys.readouterr().out).split())
+    assert taken["RedisOn"] == given.get("RedisOn", "ec2" if is_public else "fargate-spot")
     assert (node_rows(shown)[0][0] == "ec2") == is_public
     assert ("contains 0.005 USD an hour, 3.65 a month, for a public IPv4 address" in printed) == is_public
 
