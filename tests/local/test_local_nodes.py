@@ -55,7 +55,7 @@ def test_node_that_is_held_boots_and_stops_when_it_is_released(cloud: LocalCloud
 
 @pytest.fixture
 def node(cloud: LocalCloud) -> Node:
-    """Connects as a function does to the node that never stops, once it runs."""
+    """Return a way to connect as a function to the node that never stops, once it runs."""
     cloud.invoke("JanitorFunction", {})
     until(lambda: _phase(cloud, "node-1") == ("running", "running"))
     address = cloud.outputs["RedisNodes"].partition("@")[2].partition(":")[0]

@@ -315,7 +315,7 @@ class Wizard:
         return rows_text(rows) + self._address_text(RedisOn="fargate-spot")
 
     def _kinds(self) -> tuple[NodeKind, ...]:
-        """Return what a node can run on, the cheapest of the default sizes first."""
+        """Return the kinds of nodes, the cheapest of the default sizes first."""
         has_addresses = nodes_are_public(self._template, self._values(RedisOn="fargate-spot"), self._region)
         return _KINDS_BY_PRICE_WITH_ADDRESSES if has_addresses else _KINDS_BY_PRICE
 
