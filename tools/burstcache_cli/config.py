@@ -17,6 +17,7 @@ from burstcache.core.node_kinds import NodeKind
 from burstcache_cli.account import Account, account_of
 from burstcache_cli.monthly import MONTH_H, Prices, idle_items, node_name, nodes_are_public
 from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, read_samconfig, settings_of, toml_text
+from burstcache_cli.stack import Stack, kept_values
 from burstcache_local.errors import RuleError, TemplateError
 from burstcache_local.template.parameters import accepted, declared_values, parameter_value
 from burstcache_local.template.read import read
@@ -59,7 +60,8 @@ class NotConfiguredError(BurstcacheError):
 
 
 def config(args: argparse.Namespace) -> ExitCode:
-    """Ask for parameters in the terminal, and write the file. With `--check`, only validate it and print the costs.
+    """Ask for parameters in the terminal, and write the file. With `--check`, only validate it, together with
+    the values that an update keeps, and print the costs.
 
     Raises:
         UsageError: The file, template or environment is missing or invalid, the template rejects the file's values, or
@@ -71,7 +73,10 @@ def config(args: argparse.Namespace) -> ExitCode:
         _check_writable(args.file)
     account = account_of(region=former.region, profile=former.profile)
     try:
-        wizard = Wizard(read(args.template), account.region, dict(former.overrides))
+        template = read(args.template)
+        deployed = kept_values(Stack(former.stack_name, account.session, {})) if args.check else {}
+        kept = {name: value for name, value in deployed.items() if name in template["Parameters"]}
+        wizard = Wizard(template, account.region, {**kept, **former.overrides})
         _print_target(former, account)
         if args.check:
             wizard.check()

@@ -13,7 +13,7 @@ from burstcache.core.errors import BurstcacheError
 from burstcache_cli.account import account_of
 from burstcache_cli.change_set import Loss, Stored, losses
 from burstcache_cli.samconfig import SamConfig, overrides_text, read_samconfig, settings_of
-from burstcache_cli.stack import Stack, absent_stack, failed_resources
+from burstcache_cli.stack import Stack, absent_stack, failed_resources, kept_values
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import rows_text, wrapped_text
 
@@ -71,9 +71,7 @@ def _kept_kind(chosen: SamConfig, stack: Stack) -> list[str]:
 
     SAM CLI keeps the other parameters of a deployed stack itself.
     """
-    if absent_stack(stack) or "RedisOn" in {*stack.parameters, *chosen.overrides}:
-        return []
-    if not any(each.logical_id.startswith("RedisInstance") for each in stack.resources):
+    if "RedisOn" in chosen.overrides or "RedisOn" not in kept_values(stack) or "RedisOn" in stack.parameters:
         return []
     text = f'Redis nodes of {stack.name} stay on EC2. RedisOn="fargate-spot" in parameter_overrides moves them.'
     print(wrapped_text(text), flush=True)

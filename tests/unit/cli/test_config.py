@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tomllib
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -360,6 +362,36 @@ def test_check_asks_nothing_and_refuses_what_the_template_refuses(
     assert configure(monkeypatch, file, options="--check") == 2
 
     assert "NoBucketIsOpenedByAccident" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("deployed", "node"),
+    [({}, "t4g.micro"), ({"RedisOn": "ec2"}, "t4g.micro"), ({"RedisOn": "fargate-spot"}, None)],
+    ids=["from before", "instances", "tasks"],
+)
+def test_check_counts_what_an_update_keeps(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    deployed: dict[str, str],
+    node: str | None,
+) -> None:
+    given = {"VpcId": "vpc-1", "SubnetIds": "subnet-1", "Removed": "x", **deployed}
+    instance = {"Type": "AWS::EC2::Instance", "Properties": {"ImageId": "ami-1", "InstanceType": "t4g.micro"}}
+    body = {"Parameters": {name: {"Type": "String"} for name in given}, "Resources": {"RedisInstance1": instance}}
+    boto3.client("cloudformation", region_name=_REGION).create_stack(
+        StackName="burstcache",
+        TemplateBody=json.dumps(body),
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
+    )
+    file = tmp_path / "samconfig.toml"
+    file.write_text(_TEXT)
+
+    code = configure(monkeypatch, file, options="--check")
+
+    printed = capsys.readouterr()
+    assert code == (2 if node is None else 0)
+    assert (f"({node})" in printed.out) if node else ("and RedisOn ec2" in " ".join(printed.err.split()))
 
 
 @pytest.mark.parametrize(
