@@ -82,10 +82,11 @@ def _wait_for_the_end(cloud: Cloud, within_s: float = 120) -> list[str]:
             for machine in ("KeyLifecycleArn", "RedisNodeArn")
             for name in cloud.execution_names(machine, statusFilter="RUNNING")
         ]
-        if not running and set(cloud.instance_states()) <= {"stopped"}:
+        nodes = cloud.running_nodes()
+        if not running and not nodes:
             return []
         if time.monotonic() > give_up_s:
-            return [f"after {within_s} s still running: {running}, instances {cloud.instance_states()}"]
+            return [f"after {within_s} s still running: {running}, nodes {nodes}"]
         time.sleep(0.5)
 
 

@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SETUP = Setup(
-    "tick_s=2,lambda_threshold_s=3,redis_utilization_s=8,redis_check_s=5", boot_s=10, stop_s=3, max_hot_keys=4
+    "tick_s=2,lambda_threshold_s=3,redis_utilization_s=8,redis_check_s=5",
+    boot_s=10,
+    stop_s=3,
+    max_hot_keys=4,
+    redis_on="ec2",
 )
 SETUPS = (_SETUP,)
 _PERIOD_S = 10

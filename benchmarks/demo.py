@@ -70,8 +70,8 @@ def _everything_is_off(cloud: Cloud) -> list[str]:
             for name in cloud.execution_names(machine, statusFilter="RUNNING")
         ]
 
-    is_off = _until(lambda: not running() and set(cloud.instance_states()) <= {"stopped"})
-    problems = [] if is_off else [f"still running: {running()}, instances {cloud.instance_states()}"]
+    is_off = _until(lambda: not running() and not cloud.running_nodes())
+    problems = [] if is_off else [f"still running: {running()}, nodes {cloud.running_nodes()}"]
     for name in cloud.execution_names("RedisNodeArn"):
         print("\nnode")
         _print_history(cloud, "RedisNodeArn", name)

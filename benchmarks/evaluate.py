@@ -28,8 +28,8 @@ from burstcache_terminal.text import table_text
 # A node boots as slowly as EC2's, and the thesis's policy has its own values.
 _BOOT_S, _STOP_S = 30, 25
 _SETUPS = {
-    "thesis": Setup("redis_check_s=60", boot_s=_BOOT_S, stop_s=_STOP_S),
-    "breakeven": Setup(boot_s=_BOOT_S, stop_s=_STOP_S),
+    "thesis": Setup("redis_check_s=60", boot_s=_BOOT_S, stop_s=_STOP_S, redis_on="ec2"),
+    "breakeven": Setup(boot_s=_BOOT_S, stop_s=_STOP_S, redis_on="ec2"),
 }
 SETUPS = tuple(_SETUPS.values())
 _SPIKES = {

@@ -237,7 +237,7 @@ def _gets(cloud: Cloud, began_s: float) -> list[Get]:
         for due_s in _due_s():
             time.sleep(max(0.0, began_s + due_s - time.monotonic()))
             answers.append(pool.submit(get, time.monotonic() - began_s))
-        while set(cloud.instance_states()) != {"stopped"}:
+        while cloud.running_nodes():
             time.sleep(1)
         for _ in range(_AFTER):
             time.sleep(_AFTER_EVERY_S)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from burstcache.adapters.executions import execution_arn
+from burstcache.core.node_kinds import NodeKind
 from burstcache.queries.history import History, Step
 from burstcache_cli.stack import Stack, find_stack
 
@@ -70,10 +71,16 @@ class Cloud:
         found = pages.paginate(stateMachineArn=self.stack.output(machine_output), **filters)
         return [execution["name"] for page in found for execution in page["executions"]]
 
-    def instance_states(self) -> list[str]:
-        """Return the states of the stack's instances."""
-        reservations = self.client("ec2").describe_instances()["Reservations"]
-        return [instance["State"]["Name"] for group in reservations for instance in group["Instances"]]
+    def running_nodes(self) -> list[str]:
+        """Return the instances and tasks of nodes that have not stopped."""
+        groups, ecs = self.client("ec2").describe_instances()["Reservations"], self.client("ecs")
+        instances = [instance for group in groups for instance in group["Instances"]]
+        running = [each["InstanceId"] for each in instances if each["State"]["Name"] != "stopped"]
+        for cluster in ecs.list_clusters()["clusterArns"]:
+            if arns := ecs.list_tasks(cluster=cluster)["taskArns"]:
+                tasks = ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"]
+                running += (task["taskArn"] for task in tasks if task["lastStatus"] != "STOPPED")
+        return running
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,7 @@ class Setup:
     max_hot_keys: int | None = None  # None: the template's default
     is_traced: bool = False
     takes_writes: bool = False  # at the front door
+    redis_on: NodeKind | None = None  # what nodes run on; None: the template's default
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -93,7 +101,8 @@ class Setup:
         hot_keys = {} if self.max_hot_keys is None else {"MaxHotKeys": str(self.max_hot_keys)}
         policy = {"Policy": "thesis", "PolicyOverrides": self.overrides} if self.overrides else {}
         tracing = {"Tracing": "Active"} if self.is_traced else {}
-        return {**policy, **hot_keys, **tracing, **({"Writes": "iam"} if self.takes_writes else {})}
+        kind = {} if self.redis_on is None else {"RedisOn": self.redis_on}
+        return {**policy, **hot_keys, **tracing, **kind, **({"Writes": "iam"} if self.takes_writes else {})}
 
     def options(self) -> list[str]:
         """Return the options of `local up`."""

@@ -68,7 +68,7 @@ def leg(policy: str, plan: Plan, minutes: int, first_fault: int) -> dict[str, ob
         samples.append(sample(os.getpid(), time.monotonic() - began_s, rows(stage)))
 
     tally = Tally()
-    with staged(policy, parts=_PARTS) as stage:
+    with staged(policy, parts=_PARTS, parameters={"RedisOn": "ec2"}) as stage:  # some faults are of instances
         with loaded(stage, plan) as load:
             faults = cycle((*_FAULTS[first_fault:], *_FAULTS[:first_fault]))
             for minute, fault in zip(range(minutes), faults, strict=False):

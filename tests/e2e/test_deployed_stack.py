@@ -18,7 +18,7 @@ from burstcache.adapters.executions import execution_arn
 from burstcache.adapters.key_table import KeyTable
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.self_test import SELF_TEST, SelfTest, StackTestResult, problems
-from burstcache_cli.operate import invoke
+from burstcache_cli.operate import invoke, ping_redis
 from burstcache_cli.stack import Stack, find_stack
 from support.waiting import until
 
@@ -78,14 +78,7 @@ def test_key_goes_through_all_tiers_and_everything_stops(stack: Stack, key: str)
     assert row is not None
     arn = execution_arn(stack.output("KeyLifecycleArn"), row.execution_name)
     until(lambda: stack.client("stepfunctions").describe_execution(executionArn=arn)["status"] == "SUCCEEDED")
-    instance_id = stack.output("RedisNodes").partition("=")[2].partition("@")[0]
-    ec2 = stack.client("ec2")
-    until(
-        lambda: (
-            ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0]["State"]["Name"]
-            == "stopped"
-        )
-    )
+    until(lambda: ping_redis(stack, "node-1").answer["instance"] == "stopped")  # or its task
 
 
 def test_write_straight_to_s3_is_seen_while_a_cache_function_serves(stack: Stack, key: str) -> None:

@@ -72,10 +72,10 @@ def test_page_says_that_it_is_on_what_it_saves_and_what_it_costs(browser: Browse
         expect(page.locator("#figures")).to_contain_text("$")
         expect(page.locator("#failed")).to_have_text("Nothing.")
         expect(page.get_by_role("table", name="Nodes")).to_contain_text("running")
-        expect(page.get_by_role("table", name="Nodes")).to_contain_text("4 B of 805.3 MB")
-        expect(page.get_by_role("table", name="Nodes")).to_contain_text("instance")
+        expect(page.get_by_role("table", name="Nodes")).to_contain_text("4 B of 1.6 GB")
+        expect(page.get_by_role("table", name="Nodes")).to_contain_text("fargate-spot at 127.")
         bill = page.get_by_role("table", name="The bill so far")
-        expect(bill).to_contain_text("Redis node t4g.micro")
+        expect(bill).to_contain_text("Redis node fargate-spot:2GB")
         transitions = bill.get_by_role("row").filter(has_text="Step Functions").locator("td").nth(1)
         expect(transitions).to_have_text(re.compile(r"^\d\d?$"))  # of two lives and a run of a node
 

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import re
-import signal
 import socket
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import redis
 
-from burstcache.access import RedisAccess
-from burstcache.adapters.redis_connection import connect
-from burstcache.adapters.secrets import Secrets
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.errors import LocalCloudError
 from support.policies import THESIS
 from support.waiting import LIMIT_S, until
-
-Node = Callable[[str], redis.Redis]
 
 
 def ask(cloud: LocalCloud, method: str, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
@@ -42,9 +32,11 @@ def put(cloud: LocalCloud, key: str, body: bytes) -> None:
     cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=key, Body=body, ContentType="text/plain")
 
 
-def instance_state(cloud: LocalCloud) -> str:
-    found = cloud.client("ec2").describe_instances(InstanceIds=[cloud.physical_ids["RedisInstance1"]])
-    return str(found["Reservations"][0]["Instances"][0]["State"]["Name"])
+def states_of_tasks(cloud: LocalCloud) -> list[str]:
+    """Return the states of the tasks that are to run as nodes."""
+    ecs, cluster = cloud.client("ecs"), cloud.function_variables("RedisControlFunction")["TASK_CLUSTER"]
+    tasks = ecs.list_tasks(cluster=cluster)["taskArns"]
+    return [task["lastStatus"] for task in ecs.describe_tasks(cluster=cluster, tasks=tasks)["tasks"]]
 
 
 def test_ninety_clients_at_once_all_get_their_answer(cloud: LocalCloud) -> None:
@@ -88,24 +80,9 @@ def burst(cloud: LocalCloud) -> list[str]:
     return tiers
 
 
-@pytest.fixture
-def node(cloud: LocalCloud, burst: list[str]) -> Node:
-    """Connects as a function does to the node that the burst has started."""
-    address = cloud.outputs["RedisNodes"].partition("@")[2].partition(":")[0]
-
-    def connect_as(function: str) -> redis.Redis:
-        variables = cloud.function_variables(function)
-        access = RedisAccess(
-            variables["REDIS_USER"], variables["REDIS_PASSWORD_PARAMETER"], ca_pem=variables["REDIS_CA_PEM"]
-        )
-        return connect(address, 6379, access, Secrets(cloud.client("ssm")))
-
-    return connect_as
-
-
 def test_a_burst_goes_from_s3_to_the_cache_function_to_redis(cloud: LocalCloud, burst: list[str]) -> None:
     assert list(dict.fromkeys(burst)) == ["s3", "lambda", "redis"]
-    assert instance_state(cloud) == "running"
+    assert states_of_tasks(cloud) == ["RUNNING"]
 
 
 def test_a_life_can_be_read_from_its_executions_history(cloud: LocalCloud, burst: list[str]) -> None:
@@ -118,19 +95,6 @@ def test_a_life_can_be_read_from_its_executions_history(cloud: LocalCloud, burst
     entered = [event["stateEnteredEventDetails"]["name"] for event in events if "stateEnteredEventDetails" in event]
     assert entered[:2] == ["IsNodeRunning", "Lambda"]
     assert sorted(event["timestamp"] for event in events) == [event["timestamp"] for event in events]
-
-
-def test_a_node_evicts(node: Node) -> None:
-    with node("RedisControlFunction") as client:
-        assert client.config_get("maxmemory*")["maxmemory-policy"] == "allkeys-lru"
-        assert int(client.config_get("maxmemory")["maxmemory"]) == 768 * 1024 * 1024
-
-
-def test_readers_of_a_node_read_and_no_more(node: Node) -> None:
-    with node("ProxyFunction") as client:
-        assert client.hget("object:none", "meta") is None
-        with pytest.raises(redis.exceptions.NoPermissionError):
-            client.flushall()
 
 
 def test_the_relay_greets_with_tls_required(cloud: LocalCloud) -> None:
@@ -194,7 +158,7 @@ def test_two_clouds_in_a_process_share_nothing(cloud: LocalCloud) -> None:
 
         assert ask(cloud, "GET", "/objects/whose")[2] == b"the first's"
         assert not executions_of(cloud) & executions_of(other)
-        assert not instances_of(cloud) & instances_of(other)
+        assert not subnets_of(cloud) & subnets_of(other)
 
     assert ask(cloud, "GET", "/objects/whose")[2] == b"the first's"
 
@@ -220,23 +184,5 @@ def executions_of(cloud: LocalCloud) -> set[str]:
     return {execution["executionArn"] for execution in found}
 
 
-def instances_of(cloud: LocalCloud) -> set[str]:
-    reservations = cloud.client("ec2").describe_instances()["Reservations"]
-    return {instance["InstanceId"] for each in reservations for instance in each["Instances"]}
-
-
-def test_a_redis_server_that_dies_is_started_again_as_its_service_does(cloud: LocalCloud, node: Node) -> None:
-    def has_it() -> bool | None:
-        with node("ProxyFunction") as client:
-            try:
-                return client.get("object:here") is not None
-            except redis.ConnectionError:
-                return None
-
-    with node("ProxyFunction") as client:
-        client.set("object:here", "until Redis dies")
-    instance_id, _, _ = cloud.outputs["RedisNodes"].partition("=")[2].partition("@")
-    log = (cloud.run_dir / f"{instance_id}.log").read_text()
-    os.kill(int(re.findall(r"^(\d+):M .*Ready to accept connections", log, re.MULTILINE)[-1]), signal.SIGKILL)
-
-    until(lambda: has_it() is False)
+def subnets_of(cloud: LocalCloud) -> set[str]:
+    return {subnet["SubnetId"] for subnet in cloud.client("ec2").describe_subnets()["Subnets"]}

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
+from burstcache.access import RedisAccess
+from burstcache.adapters.redis_connection import connect
+from burstcache.adapters.secrets import Secrets
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.slow
+Node = Callable[[str], redis.Redis]
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    """A stack with three nodes, of which the first never stops."""
+    """A stack with three nodes on EC2, of which the first never stops."""
     folder: Path = tmp_path_factory.mktemp("logs")
-    parameters = {"RedisNodeCount": "3", "RedisAlwaysOnNodes": "1", "Relay": "none"}
+    parameters = {"RedisOn": "ec2", "RedisNodeCount": "3", "RedisAlwaysOnNodes": "1", "Relay": "none"}
     with LocalCloud(LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=folder, parameters=parameters)) as running:
         yield running
 
@@ -43,6 +51,53 @@ def test_node_that_is_held_boots_and_stops_when_it_is_released(cloud: LocalCloud
     cloud.invoke("RedisControlFunction", {"op": "release", "node": "node-3"})
 
     until(lambda: _phase(cloud, "node-3") == ("stopped", "stopped"))
+
+
+@pytest.fixture
+def node(cloud: LocalCloud) -> Node:
+    """Return a way to connect as a function to the node that never stops, once it runs."""
+    cloud.invoke("JanitorFunction", {})
+    until(lambda: _phase(cloud, "node-1") == ("running", "running"))
+    address = cloud.outputs["RedisNodes"].partition("@")[2].partition(":")[0]
+
+    def connect_as(function: str) -> redis.Redis:
+        variables = cloud.function_variables(function)
+        access = RedisAccess(
+            variables["REDIS_USER"], variables["REDIS_PASSWORD_PARAMETER"], ca_pem=variables["REDIS_CA_PEM"]
+        )
+        return connect(address, 6379, access, Secrets(cloud.client("ssm")))
+
+    return connect_as
+
+
+def test_a_node_evicts(node: Node) -> None:
+    with node("RedisControlFunction") as client:
+        assert client.config_get("maxmemory*")["maxmemory-policy"] == "allkeys-lru"
+        assert int(client.config_get("maxmemory")["maxmemory"]) == 768 * 1024 * 1024
+
+
+def test_readers_of_a_node_read_and_no_more(node: Node) -> None:
+    with node("ProxyFunction") as client:
+        assert client.hget("object:none", "meta") is None
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            client.flushall()
+
+
+def test_a_redis_server_that_dies_is_started_again_as_its_service_does(cloud: LocalCloud, node: Node) -> None:
+    def has_it() -> bool | None:
+        with node("ProxyFunction") as client:
+            try:
+                return client.get("object:here") is not None
+            except redis.ConnectionError:
+                return None
+
+    with node("ProxyFunction") as client:
+        client.set("object:here", "until Redis dies")
+    instance_id, _, _ = cloud.outputs["RedisNodes"].partition("=")[2].partition("@")
+    log = (cloud.run_dir / f"{instance_id}.log").read_text()
+    os.kill(int(re.findall(r"^(\d+):M .*Ready to accept connections", log, re.MULTILINE)[-1]), signal.SIGKILL)
+
+    until(lambda: has_it() is False)
 
 
 def test_stack_without_nodes_serves_from_s3(tmp_path: Path) -> None:

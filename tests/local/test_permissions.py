@@ -33,7 +33,7 @@ _EVENTS = sorted((ROOT / "events").glob("*/*.json"), key=lambda path: (path.pare
 _KEY = "arn:aws:kms:us-east-2:123456789012:key/0a1b2c3d"
 _STATE = {"StateDatabases": "orders", "StateGraceS": "1", "PolicyOverrides": "redis_check_s=1"}
 _RUNS: tuple[tuple[dict[str, str], str], ...] = (
-    (THESIS, "redis"),
+    (THESIS | {"RedisOn": "ec2"}, "redis"),
     ({}, "redis"),
     ({"ExpressZone": "use2-az1", "KmsKeyArn": _KEY, "Writes": "iam", **_STATE}, "express"),
 )
@@ -57,6 +57,11 @@ _BY_CHANCE = {
     ("JanitorFunctionRole", "MendTheDigest dynamodb:UpdateItem"),
     # Used by lives of more than 15 s, which these have on a busy machine alone.
     ("CacheFunctionRole", "EndItsTask states:SendTaskHeartbeat"),
+}
+_OF_ECS = {
+    "HandOverPasswordsAndCertificate ssm:GetParameters": "of ECS, before the task starts",
+    "WriteItsLog logs:CreateLogStream": "of ECS",
+    "WriteItsLog logs:PutLogEvents": "of ECS",
 }
 # Granted, and not used in these runs; by role, statement and action, with the reason.
 _EXCEPTIONS: dict[str, dict[str, str]] = {
@@ -83,11 +88,8 @@ _EXCEPTIONS: dict[str, dict[str, str]] = {
         "ReadPasswordsAndCertificate ssm:GetParameter": "of its set-up, which has run when a local instance boots",
     },
     "RedisNodeRole": _LOGS,
-    "RelayTaskRole": {
-        "HandOverPasswordsAndCertificate ssm:GetParameters": "of ECS, before the task starts",
-        "WriteItsLog logs:CreateLogStream": "of ECS",
-        "WriteItsLog logs:PutLogEvents": "of ECS",
-    },
+    "RedisTaskRole": _OF_ECS,
+    "RelayTaskRole": _OF_ECS,
     "SchedulerFunctionRole": _FAILS,
     "StateFunctionRole": {
         "KeepLeasesOfHolders dynamodb:DeleteItem": "of a lease on a database that cools down after a failed boot",
@@ -141,6 +143,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[Right], set[Right
                 _hold_twice(cloud)
             if "Writes" in parameters:
                 _write(cloud)
+            if "RedisTasksFunction" in cloud.physical_ids:
+                _run_a_task(cloud)  # which the sample event ends
             for path in _EVENTS:
                 _send(cloud, path)
             rights = Rights(cloud)
@@ -212,6 +216,11 @@ def _hold_twice(cloud: LocalCloud) -> None:
         until(lambda: ask("release") == "stopped")
 
 
+def _run_a_task(cloud: LocalCloud) -> None:
+    cloud.invoke("RedisControlFunction", {"op": "hold", "node": "node-1", "for_s": 60})
+    until(lambda: cloud.invoke("RedisControlFunction", {"op": "ping", "node": "node-1"})["phase"] == "running")
+
+
 def _send(cloud: LocalCloud, path: Path) -> None:
     """Invoke the function of a sample event, if the run has it."""
     event = json.loads(path.read_text())
@@ -219,6 +228,10 @@ def _send(cloud: LocalCloud, path: Path) -> None:
         event["StackId"] = cloud.client("cloudformation").describe_stacks()["Stacks"][0]["StackId"]
     if "BucketName" in event.get("ResourceProperties", {}):
         event["ResourceProperties"]["BucketName"] = cloud.physical_ids.get("ExpressBucket", "")
+    if "Family" in event.get("ResourceProperties", {}) and "RedisTasksFunction" in cloud.physical_ids:
+        variables = cloud.function_variables("RedisControlFunction")
+        event["ResourceProperties"]["Cluster"] = variables["TASK_CLUSTER"]
+        event["ResourceProperties"]["Family"] = variables["TASK_DEFINITION"]
     if "ResponseURL" in event:
         event["ResponseURL"] = f"{cloud.lambda_endpoint_url}/custom-resources/sample"
     function = path.parent.name.title().replace("_", "") + "Function"

@@ -27,6 +27,7 @@ from support.policies import THESIS
 from support.waiting import until
 
 _PARAMETERS = THESIS | {
+    "RedisOn": "ec2",  # an instance reads its passwords and its token itself
     "Tracing": "Active",
     "Writes": "iam",
     "StateDatabases": "orders",

@@ -110,8 +110,8 @@ def test_a_self_test_leaves_nothing_behind(cloud: LocalCloud, stack: Stack) -> N
         objects = cloud.client("s3").list_objects_v2(Bucket=cloud.bucket_name).get("Contents", [])
         machines = (cloud.outputs[name] for name in ("KeyLifecycleArn", "RedisNodeArn"))
         lives = [cloud.client("stepfunctions").list_executions(stateMachineArn=arn)["executions"] for arn in machines]
-        reservations = cloud.client("ec2").describe_instances()["Reservations"]
-        return [table, objects, lives, [each["Instances"][0]["State"]["Name"] for each in reservations]]
+        cluster = cloud.function_variables("RedisControlFunction")["TASK_CLUSTER"]
+        return [table, objects, lives, cloud.client("ecs").list_tasks(cluster=cluster)["taskArns"]]
 
     before = state()
     cloud.invoke("SelfTestFunction", {"op": "self_test", "run": "nothing"})
@@ -203,6 +203,7 @@ def test_names_of_what_is_gone_are_found(functions: Functions) -> None:
     failures = functions.failures(
         "redis_control",
         RELAY_URL="",
+        REDIS_ON="ec2",
         TABLE_NAME="no-such-table",
         REDIS_NODES="node-1=i-0123456789abcdef0@10.0.0.1:6379",
         REDIS_NODE_ARN=f"arn:aws:states:{functions.cloud.region}:123456789012:stateMachine:none",
@@ -218,8 +219,12 @@ def test_a_node_that_runs_is_asked_and_a_wrong_password_and_a_wrong_certificate_
     cloud: LocalCloud, functions: Functions, another_password: str
 ) -> None:
     cloud.invoke("RedisControlFunction", {"op": "hold", "node": "node-1", "for_s": LIMIT_S})
-    until(lambda: cloud.invoke("RedisControlFunction", {"op": "ping", "node": "node-1"})["pong"])
-    address = cloud.outputs["RedisNodes"].partition("@")[2]
+
+    def answering() -> dict[str, Any] | None:
+        found: dict[str, Any] = cloud.invoke("RedisControlFunction", {"op": "ping", "node": "node-1"})
+        return found if found["pong"] else None
+
+    host = until(answering)["host"]
 
     def problem() -> CheckResult | None:
         return functions.failures("proxy", RELAY_URL="", REDIS_PASSWORD_PARAMETER=another_password).get(
@@ -228,7 +233,7 @@ def test_a_node_that_runs_is_asked_and_a_wrong_password_and_a_wrong_certificate_
 
     tried = until(problem)  # as soon as the digest shows the node
 
-    assert tried["endpoint"] == address
+    assert tried["endpoint"] == f"{host}:6379"
     assert "node-1 refuses the password of user reader: " in tried["problem"]
     assert "its password and that of the functions belong together: raise CredentialsIssue" in tried["problem"]
     other, _ = issue_certificate(SERVER_NAME, now=datetime.now(UTC))

@@ -36,7 +36,7 @@ _RANGES = (  # one slice, the ends of two, several, and the short tail
 _NODES = ("node-1", "node-2")
 _WORTH = {"Policy": "hazard", "HitValueUsdPerMillion": "1000", "Relay": "none"}
 _STACKS = {
-    "redis": {"RedisNodeCount": str(len(_NODES)), "RedisInstanceType": "r7g.large"},
+    "redis": {"RedisOn": "ec2", "RedisNodeCount": str(len(_NODES)), "RedisInstanceType": "r7g.large"},
     "express": {"RedisNodeCount": "0", "ExpressZone": "use2-az1"},
 }
 

@@ -143,7 +143,8 @@ def test_expressions_use_metrics_of_their_widget() -> None:
 
 def test_the_dashboard_finds_the_instances_of_all_nodes(cloudformation: dict[str, Any]) -> None:
     def instances(count: str) -> object:
-        made = deployed(cloudformation, {"RedisNodeCount": count, "Relay": "none" if count == "0" else "nlb"})
+        relay = "none" if count == "0" else "nlb"
+        made = deployed(cloudformation, {"RedisOn": "ec2", "RedisNodeCount": count, "Relay": relay})
         return made["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"][1]["Instances"]
 
     assert instances("0") == "none"

@@ -49,7 +49,8 @@ _TIERS = [
     *({"Relay": relay, "RedisNodeCount": nodes} for relay, nodes in product(("nlb", "direct", "none"), ("0", "1"))),
     {"ExpressZone": "euc1-az1"},
     {"RedisNodeCount": "8"},
-    {"RedisOn": "fargate-spot", "RedisNodeCount": "8"},
+    {"RedisOn": "ec2", "RedisNodeCount": "8"},
+    {"RedisOn": "ec2", "RedisNodeCount": "1"},
     {"RedisOn": "fargate", "Relay": "none", "StateDatabases": "a,b"},
     {"StateOn": "fargate-spot", "Relay": "none", "StateDatabases": "a,b", "StatePersistence": "none"},
     {"StateOn": "fargate", "RedisOn": "fargate-spot", "StateDatabases": "a,b,c,d"},
@@ -145,7 +146,8 @@ def test_a_balancer_or_a_name_leads_to_the_relay(cloudformation: dict[str, Any])
 def test_without_a_relay_there_is_no_cache_function(cloudformation: dict[str, Any]) -> None:
     resources = deployed(cloudformation, {"Relay": "none"})
 
-    assert of_relay(resources) == set()
+    assert of_relay(resources) == {"RelayCluster", "RelaySubnetA", "RelaySubnetARoutes"}  # those of nodes as well
+    assert of_relay(deployed(cloudformation, {"Relay": "none", "RedisOn": "ec2"})) == set()
     assert "relay" not in str(resources["SchedulerFunction"]["Properties"]["Environment"]).lower().replace(
         "'has_relay': 'false'", ""
     )
@@ -180,7 +182,7 @@ def test_where_ecs_needs_it_the_relay_has_an_address_in_the_internet(
 
 
 def zones_used(resources: dict[str, Any]) -> set[str]:
-    """Names of the subnets in which functions, relay and nodes are."""
+    """Names of the subnets in which functions, relay and nodes on EC2 are."""
     placed = [
         *(part.get("Properties", {}).get("VpcConfig", {}).get("SubnetIds", []) for part in resources.values()),
         resources["RelayBalancer"]["Properties"]["Subnets"],
@@ -191,7 +193,7 @@ def zones_used(resources: dict[str, Any]) -> set[str]:
 
 
 def test_functions_relay_and_nodes_are_in_one_zone_unless_another_is_named(cloudformation: dict[str, Any]) -> None:
-    one, two = deployed(cloudformation, {}), deployed(cloudformation, TWO_ZONES)
+    one, two = (deployed(cloudformation, {"RedisOn": "ec2", **zones}) for zones in ({}, TWO_ZONES))
 
     zones = {two[name]["Properties"]["AvailabilityZone"]["Ref"] for name in zones_used(two)}
     assert zones_used(one) == {"PrivateSubnetA", "RelaySubnetA"}
@@ -199,11 +201,18 @@ def test_functions_relay_and_nodes_are_in_one_zone_unless_another_is_named(cloud
     assert zones == {"ZoneA", "ZoneB"}
 
 
-def test_in_a_vpc_of_yours_the_stack_makes_no_part_of_a_network(cloudformation: dict[str, Any], walk: Walk) -> None:
-    resources = deployed(cloudformation, {**YOURS, "FrontDoor": "alb", **YOUR_ALB})
+@pytest.mark.parametrize(
+    ("kind", "machines"),
+    [({}, set()), ({"RedisOn": "ec2"}, {"AWS::EC2::Instance", "AWS::EC2::LaunchTemplate"})],
+    ids=["tasks", "instances"],
+)
+def test_in_a_vpc_of_yours_the_stack_makes_no_part_of_a_network(
+    cloudformation: dict[str, Any], kind: dict[str, str], machines: set[str]
+) -> None:
+    resources = deployed(cloudformation, {**YOURS, "FrontDoor": "alb", **YOUR_ALB, **kind})
 
     types = {part["Type"] for part in resources.values() if part["Type"].startswith("AWS::EC2::")}
-    assert types == {"AWS::EC2::SecurityGroup", "AWS::EC2::Instance", "AWS::EC2::LaunchTemplate"}
+    assert types == {"AWS::EC2::SecurityGroup"} | machines
     vpcs = {part["Properties"]["VpcId"]["Ref"] for part in resources.values() if "VpcId" in part.get("Properties", {})}
     assert vpcs == {"VpcId"}
     in_vpc = [
@@ -227,12 +236,13 @@ def test_a_balancer_of_yours_gets_a_listener_and_lets_readers_in(cloudformation:
         assert resources[name]["Properties"]["GroupId"] == {"Ref": "RelayBalancerSecurityGroupId"}
 
 
-def test_what_needs_the_network_waits_for_it(cloudformation: dict[str, Any]) -> None:
-    resources = deployed(cloudformation, {"FrontDoor": "alb", "AlbScheme": "internet-facing"})
+@pytest.mark.parametrize(("kind", "node"), [("fargate-spot", "RedisTasks"), ("ec2", "RedisLaunchTemplate")])
+def test_what_needs_the_network_waits_for_it(cloudformation: dict[str, Any], kind: str, node: str) -> None:
+    resources = deployed(cloudformation, {"FrontDoor": "alb", "AlbScheme": "internet-facing", "RedisOn": kind})
 
     awaited = {part["Ref"] for part in resources["NetworkIsReady"]["Properties"]["Value"]["Fn::Join"][1]}
     waiting = {name for name, part in resources.items() if "NetworkIsReady" in _listed(part.get("DependsOn", []))}
-    assert waiting == {"Alb", "RelayService", "RedisLaunchTemplate"}
+    assert waiting == {"Alb", "RelayService", node}
     assert awaited >= {"PrivateDefaultIpv6Route", "PrivateSubnetARoutes", "S3Endpoint", "RelaySubnetARoutes"}
     assert awaited >= {"PublicDefaultIpv4Route", "AlbSubnetARoutes", "AlbSubnetBRoutes"}
 

@@ -25,8 +25,14 @@ def _table(text: str, heading: str) -> list[list[str]]:
 
 
 # The table's columns, and what a month may cost [USD].
-_SETUPS = ({"Relay": "nlb"}, {"Relay": "direct"}, {"Relay": "none"}, {"Relay": "none", "RedisNodeCount": "0"})
-_MOST_USD = ("19", "3.50", "0.30", "0.05")
+_SETUPS = (
+    {"Relay": "nlb"},
+    {"Relay": "direct"},
+    {"Relay": "none"},
+    {"Relay": "none", "RedisOn": "ec2"},
+    {"Relay": "none", "RedisNodeCount": "0"},
+)
+_MOST_USD = ("19", "3.50", "0.05", "0.30", "0.05")
 _FIRST_COLUMN = 3
 _ITEM_OF = {
     "AWS::ElasticLoadBalancingV2::LoadBalancer": "Network Load Balancer",

@@ -56,7 +56,7 @@ def test_writers_of_objects_may_have_them_encrypted_through_s3(make: Callable[..
 
 
 def test_redis_control_may_let_ec2_open_the_volume_and_nothing_else(make: Callable[..., Resources], walk: Walk) -> None:
-    starters = users(make(KmsKeyArn=_KEY), walk, "kms:CreateGrant")
+    starters = users(make(KmsKeyArn=_KEY, RedisOn="ec2"), walk, "kms:CreateGrant")
 
     assert starters.keys() == {"RedisControlFunctionRole"}
     assert starters["RedisControlFunctionRole"]["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": True}}
@@ -77,7 +77,7 @@ def test_an_instance_may_have_ec2_open_the_volume_of_its_log(make: Callable[...,
 
 
 def test_volumes_and_the_stacks_own_bucket_are_encrypted_with_the_key(make: Callable[..., Resources]) -> None:
-    resources = make(KmsKeyArn=_KEY)
+    resources = make(KmsKeyArn=_KEY, RedisOn="ec2")
 
     (volume,) = resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["BlockDeviceMappings"]
     assert (volume["Ebs"]["Encrypted"], volume["Ebs"]["KmsKeyId"]) == (True, {"Ref": "KmsKeyArn"})
@@ -86,7 +86,7 @@ def test_volumes_and_the_stacks_own_bucket_are_encrypted_with_the_key(make: Call
 
 
 def test_without_a_key_nobody_needs_one(make: Callable[..., Resources], walk: Walk) -> None:
-    resources = make()
+    resources = make(RedisOn="ec2")
 
     assert [part for part in walk(resources) if isinstance(part, str) and ("kms:" in part or "KmsKeyArn" in part)] == []
     (volume,) = resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["BlockDeviceMappings"]
@@ -98,7 +98,7 @@ def test_without_a_key_nobody_needs_one(make: Callable[..., Resources], walk: Wa
 def test_without_nodes_there_is_no_volume_to_open(
     make: Callable[..., Resources], walk: Walk, nodes: str, relay: str
 ) -> None:
-    resources = make(KmsKeyArn=_KEY, RedisNodeCount=nodes, Relay=relay, OriginBucketName="theirs")
+    resources = make(KmsKeyArn=_KEY, RedisOn="ec2", RedisNodeCount=nodes, Relay=relay, OriginBucketName="theirs")
 
     assert ("RedisLaunchTemplate" in resources) == (nodes != "0")
     assert "OriginBucket" not in resources

@@ -20,8 +20,8 @@ def settings_of(template: Resources, **answers: str) -> dict[str, str]:
     sentence, parts = outputs["PolicySettings"]["Value"]["Fn::Sub"]
     defaults = {name: parameter["Default"] for name, parameter in template["Parameters"].items()}
     texts = {name: part for name, part in parts.items() if isinstance(part, str)}
-    texts["NodeName"] = defaults[parts["NodeName"]["Ref"]]
-    for name, value in {**defaults, **answers, **texts, "AWS::Region": "us-east-1"}.items():
+    texts["NodeName"] = parts["NodeName"]["Fn::Sub"]  # of a task
+    for name, value in {**texts, **defaults, **answers, "AWS::Region": "us-east-1"}.items():
         sentence = sentence.replace(f"${{{name}}}", str(value))
     settings: dict[str, str] = json.loads(sentence)
     return settings | {"REDIS_NODES": ""}

@@ -202,7 +202,7 @@ def test_a_bucket_of_snapshots_is_the_same_for_instances_and_tasks(cloudformatio
 
 
 def test_instances_need_nothing_of_tasks(cloudformation: dict[str, Any]) -> None:
-    resources = deployed(cloudformation, {"Relay": "none"})
+    resources = deployed(cloudformation, {"Relay": "none", "RedisOn": "ec2"})
 
     of_tasks = ("RedisTask", "StateTask", "StateStart", "TaskChanged", "RelayCluster")
     assert not [name for name in resources if name.startswith(of_tasks)]
@@ -298,11 +298,8 @@ def _unquoted(program: str) -> str:
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ({**_TASKS, "RedisNodeCount": "0"}, "need RedisNodeCount 1 or more"),
-        (
-            {"RedisOn": "fargate", "VpcId": "vpc-1", "SubnetIds": "subnet-1", "Relay": "none"},
-            "RedisOn ec2 and StateOn ec2",
-        ),
+        ({"Relay": "none", "VpcId": "vpc-1"}, "It also needs RelaySubnetIds, unless RedisOn and StateOn are ec2"),
+        ({"Relay": "none", "VpcId": "vpc-1", "SubnetIds": "subnet-1"}, "RedisOn ec2 and StateOn ec2"),
         (
             {
                 **_TASKS,
@@ -311,7 +308,7 @@ def _unquoted(program: str) -> str:
                 "RelaySubnetIds": "subnet-2",
                 "AWS::Region": "eu-west-1",
             },
-            "no task over IPv6 alone",
+            "no task over IPv6 alone.* or Relay none, PoolHub none and RedisOn ec2",
         ),
         (
             {**_STATE, "VpcId": "vpc-1", "SubnetIds": "subnet-1"},
@@ -330,10 +327,45 @@ def _unquoted(program: str) -> str:
         ({**_STATE, "StatePersistence": "aof"}, "aof needs StateOn ec2"),
         ({**_STATE, "RedisTaskMemoryGb": "16"}, "has RedisTaskMemoryGb 8 at most"),
     ],
-    ids=["no node", "no subnets", "no IPv4", "no subnets for state", "no IPv4 for state", "log", "too large"],
+    ids=[
+        "VpcId alone",
+        "no RelaySubnetIds",
+        "no IPv4",
+        "no subnets for state",
+        "no IPv4 for state",
+        "log",
+        "too large",
+    ],
 )
 def test_a_rule_refuses_tasks_that_could_not_run(
     template: dict[str, Any], answers: dict[str, str], message: str
 ) -> None:
     with pytest.raises(TemplateError, match=message):
         decided(template, answers).check_rules(template["Rules"])
+
+
+@pytest.mark.parametrize("more", [{"RedisOn": "ec2"}, {"RedisNodeCount": "0"}], ids=["instances", "no nodes"])
+@pytest.mark.parametrize("region", ["us-east-1", "eu-west-1"])
+def test_a_vpc_of_yours_needs_no_subnets_for_tasks_without_tasks(
+    template: dict[str, Any], more: dict[str, str], region: str
+) -> None:
+    answers = {"Relay": "none", "VpcId": "vpc-1", "SubnetIds": "subnet-1", "AWS::Region": region, **more}
+
+    decided(template, answers).check_rules(template["Rules"])
+
+
+def test_defaults_are_accepted_in_every_region_of_the_stack(template: dict[str, Any]) -> None:
+    endpoints = template["Rules"]["RegionHasDualStackEndpoints"]["Assertions"][0]["Assert"]
+    regions = endpoints["Fn::Contains"][0]
+
+    assert len(regions) == 20
+    for region in regions:
+        decided(template, {"Relay": "none", "AWS::Region": region}).check_rules(template["Rules"])
+
+
+def test_without_nodes_nothing_runs_as_a_task(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {"RedisNodeCount": "0", "Policy": "thesis"})
+
+    variables = resources["RedisControlFunction"]["Properties"]["Environment"]["Variables"]
+    assert (variables["REDIS_ON"], variables["TASK_CLUSTER"]) == ("ec2", "")
+    assert "RedisTasks" not in resources

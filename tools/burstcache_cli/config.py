@@ -17,6 +17,7 @@ from burstcache.core.node_kinds import NodeKind, has_address, without_address
 from burstcache_cli.account import Account, account_of
 from burstcache_cli.monthly import MONTH_H, Prices, database_name, idle_items, node_name
 from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, read_samconfig, settings_of, toml_text
+from burstcache_cli.stack import Stack, kept_values
 from burstcache_local.errors import RuleError, TemplateError
 from burstcache_local.template.parameters import accepted, declared_values, parameter_value
 from burstcache_local.template.read import read
@@ -28,7 +29,7 @@ Ask = Callable[[str], str]
 
 # Parameter that the wizard does not always ask for → whether earlier answers require it.
 _REQUIRED_IF: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
-    "RedisOn": lambda answers: answers["RedisNodeCount"] != "0" or answers["RedisOn"] != "ec2",
+    "RedisOn": lambda answers: answers["RedisNodeCount"] != "0",
     "StateOn": lambda answers: (
         answers["StateDatabases"] != "" and (answers["StatePersistence"] != "aof" or answers["StateOn"] != "ec2")
     ),
@@ -37,7 +38,8 @@ _REQUIRED_IF: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
         or (answers["RedisOn"] == "ec2" and answers["RedisNodeCount"] != "0")
     ),
     "RedisTaskMemoryGb": lambda answers: (
-        answers["RedisOn"] != "ec2" or (answers["StateDatabases"] != "" and answers["StateOn"] != "ec2")
+        (answers["RedisOn"] != "ec2" and answers["RedisNodeCount"] != "0")
+        or (answers["StateDatabases"] != "" and answers["StateOn"] != "ec2")
     ),
     "ExistingBucketIsPublic": lambda answers: answers["OriginBucketName"] != "" and answers["ApiAuth"] == "public",
     "JwtIssuer": lambda answers: "jwt" in (answers["ApiAuth"], answers["Writes"]),
@@ -65,7 +67,8 @@ class NotConfiguredError(BurstcacheError):
 
 
 def config(args: argparse.Namespace) -> ExitCode:
-    """Ask for parameters in the terminal, and write the file. With `--check`, only validate it and print the costs.
+    """Ask for parameters in the terminal, and write the file. With `--check`, only validate it, together with
+    the values that an update keeps, and print the costs.
 
     Raises:
         UsageError: The file, template or environment is missing or invalid, the template rejects the file's values, or
@@ -77,7 +80,10 @@ def config(args: argparse.Namespace) -> ExitCode:
         _check_writable(args.file)
     account = account_of(region=former.region, profile=former.profile)
     try:
-        wizard = Wizard(read(args.template), account.region, dict(former.overrides))
+        template = read(args.template)
+        deployed = kept_values(Stack(former.stack_name, account.session, {})) if args.check else {}
+        kept = {name: value for name, value in deployed.items() if name in template["Parameters"]}
+        wizard = Wizard(template, account.region, {**kept, **former.overrides})
         _print_target(former, account)
         if args.check:
             wizard.check()
@@ -271,9 +277,13 @@ class Wizard:
                 print(wrapped_text(f"Not accepted: {error}"))
 
     def _default(self, name: str) -> str:
-        """Return the first valid value among the earlier answer, the default and the allowed values."""
+        """Return the first valid value among the earlier answer, the default and the allowed values.
+
+        Where tasks need public addresses, the default is a node on EC2.
+        """
         parameter = self._parameters[name]
-        present: str = self._answers.get(name, str(parameter["Default"]))
+        usual = self._kinds()[0] if name == "RedisOn" else str(parameter["Default"])
+        present: str = self._answers.get(name, usual)
         others = [str(parameter["Default"]), *map(str, parameter.get("AllowedValues", ()))]
         is_text = parameter["Type"] == "String" and "AllowedValues" not in parameter  # no alternatives to free text
         candidates = [present] if is_text else [present, *others]
@@ -323,14 +333,18 @@ class Wizard:
 
     def _kinds_text(self, part: str) -> str:
         """Format what a node (`RedisOn`) or database (`StateOn`) of each kind costs, from the cheapest on."""
-        has_addresses = has_address(self._node_name(self._values(**{part: "fargate-spot"}), part))
         rows = []
-        for kind in _KINDS_BY_PRICE_WITH_ADDRESSES if has_addresses else _KINDS_BY_PRICE:
+        for kind in self._kinds(part):
             values = self._values(**{part: kind})
             size = without_address(self._node_name(values, part)).rpartition(":")[2]
             idle = f"idle stack {usd_text(self._idle_sum_usd(values))}"
             rows.append((f"  {kind}", size, *self._node_prices(part, **{part: kind}), idle))
         return rows_text(rows) + self._address_text(part, "fargate-spot")
+
+    def _kinds(self, part: str = "RedisOn") -> tuple[NodeKind, ...]:
+        """Return the kinds of nodes or databases, the cheapest of the default sizes first."""
+        has_addresses = has_address(self._node_name(self._values(**{part: "fargate-spot"}), part))
+        return _KINDS_BY_PRICE_WITH_ADDRESSES if has_addresses else _KINDS_BY_PRICE
 
     def _node_prices(self, part: str, **changed: str) -> tuple[str, str]:
         usd = self._node_usd_per_h(self._values(**changed), part)

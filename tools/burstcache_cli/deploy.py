@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError, WaiterError
 from burstcache.core.errors import BurstcacheError
 from burstcache_cli.account import account_of
 from burstcache_cli.change_set import Loss, Stored, losses
-from burstcache_cli.samconfig import read_samconfig, settings_of
-from burstcache_cli.stack import Stack, absent_stack, failed_resources
+from burstcache_cli.samconfig import SamConfig, overrides_text, read_samconfig, settings_of
+from burstcache_cli.stack import Stack, absent_stack, failed_resources, kept_values
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import rows_text, wrapped_text
 
@@ -41,7 +41,7 @@ def deploy(args: argparse.Namespace) -> ExitCode:
     cloudformation = before.client("cloudformation")
     stored = _stored(before)
     earlier = _change_sets(cloudformation, before.name)
-    if subprocess.run(_sam_command(args), check=False).returncode:
+    if subprocess.run([*_sam_command(args), *_kept_kind(chosen, before)], check=False).returncode:
         raise NotDeployedError("nothing was changed: `sam deploy` made no change set")
     made = _change_sets(cloudformation, before.name) - earlier
     if not made:
@@ -64,6 +64,18 @@ def _sam_command(args: argparse.Namespace) -> list[str]:
     options = [word for option, value in chosen.items() if value for word in (option, value)]
     file = ["--config-file", str(args.file.resolve()), "--config-env", args.config_env]
     return ["sam", "deploy", "--no-execute-changeset", *file, *options]
+
+
+def _kept_kind(chosen: SamConfig, stack: Stack) -> list[str]:
+    """Return the options of SAM CLI that keep the nodes of a stack from before `RedisOn` on their instances.
+
+    SAM CLI keeps the other parameters of a deployed stack itself.
+    """
+    if "RedisOn" in chosen.overrides or "RedisOn" not in kept_values(stack) or "RedisOn" in stack.parameters:
+        return []
+    text = f'Redis nodes of {stack.name} stay on EC2. RedisOn="fargate-spot" in parameter_overrides moves them.'
+    print(wrapped_text(text), flush=True)
+    return ["--parameter-overrides", overrides_text({**chosen.overrides, "RedisOn": "ec2"})]
 
 
 def _stored(stack: Stack) -> Stored:

@@ -204,6 +204,19 @@ def absent_stack(stack: Stack) -> bool:
         return True
 
 
+def kept_values(stack: Stack) -> dict[str, str]:
+    """Return the values of parameters that an update keeps unless it names others.
+
+    Those are the deployed ones, and `RedisOn` = `ec2` of a stack from before this parameter that has nodes.
+    """
+    if absent_stack(stack):
+        return {}
+    values = dict(stack.parameters)
+    if "RedisOn" not in values and any(each.logical_id.startswith("RedisInstance") for each in stack.resources):
+        values["RedisOn"] = "ec2"
+    return values
+
+
 def failed_resources(cloudformation: Any, name: str, verb: str) -> Iterator[str]:
     """Yield the resources on which a stack's latest operation failed, with reasons. Events are newest first.
 

@@ -25,7 +25,7 @@ def up(parser: argparse.ArgumentParser) -> None:
     add("--endpoint-port", type=_PORT, default=8081, metavar="PORT", help="port of the AWS services (default: 8081)")
     add("--dashboard-port", type=_PORT, metavar="PORT", help="port of the dashboard (default: no dashboard)")
     add("--boot-s", type=_SECONDS, default=5.0, metavar="S", help="duration of a Redis node's start (default: 5)")
-    add("--stop-s", type=_SECONDS, default=0.5, metavar="S", help="duration of its stop (default: 0.5)")
+    add("--stop-s", type=_SECONDS, default=0.5, metavar="S", help="duration of an instance's stop (default: 0.5)")
     add(
         "--parameter",
         type=_name_and_value,

@@ -62,9 +62,9 @@ class LocalOptions:
     origin: Path | None = None  # folder with files to upload to the origin
     front_port: int = 0  # 0: any free port
     endpoint_port: int = 0
-    boot_s: float = 1.0  # boot time of an EC2 instance
-    stop_s: float = 0.5  # shutdown time of an EC2 instance
-    task_times: TaskTimes = field(default_factory=TaskTimes)  # of nodes on Fargate
+    boot_s: float = 1.0  # boot time of an instance or a node's task
+    stop_s: float = 0.5  # shutdown time of an instance
+    task_times: TaskTimes | None = None  # of nodes on Fargate (None: half of `boot_s` until the pull, half after)
     task_environment: Mapping[str, str] = field(default_factory=dict)  # additional variables of their tasks
     environment: Mapping[str, str] = field(default_factory=dict)  # additional variables of every function
     limits: LambdaLimits = field(default_factory=LambdaLimits)
@@ -305,9 +305,8 @@ class LocalCloud:
         nodes = NodeAgent(self._services, NodeTimes(options.boot_s, options.stop_s), self.run_dir, self.faults)
         nodes.start()
         self._closers.callback(nodes.stop)
-        self._tasks = TaskRunner(
-            self._services, options.task_times, self.run_dir, self.faults, options.task_environment
-        )
+        times = options.task_times or TaskTimes(provision_s=options.boot_s / 2, pull_s=options.boot_s / 2)
+        self._tasks = TaskRunner(self._services, times, self.run_dir, self.faults, options.task_environment)
         self._tasks.start()
         self._closers.callback(self._tasks.stop)
         tasks = TaskAgent(self._services, self.run_dir, self._task_variables())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tomllib
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,7 +104,7 @@ def test_an_answer_that_the_template_refuses_is_asked_for_again(capsys: pytest.C
     assert "'everybody' is not one of public, iam, jwt" in " ".join(capsys.readouterr().out.split())
 
 
-def asked_for(region: str = _REGION, **given: str) -> list[str]:
+def asked_for(**given: str) -> list[str]:
     """Return the parameters that the wizard asks for after these earlier answers, in order."""
     names = []
 
@@ -110,23 +112,23 @@ def asked_for(region: str = _REGION, **given: str) -> list[str]:
         names.append(question.partition(" ")[0])
         return ""
 
-    wizard(region, **given).answers(answer)
+    wizard(**given).answers(answer)
     return names
 
 
 @pytest.mark.parametrize(
     ("given", "asked"),
     [
-        ({}, ["RedisOn", "RedisInstanceType"]),
-        ({"RedisOn": "fargate-spot"}, ["RedisOn", "RedisTaskMemoryGb"]),
-        ({"StateDatabases": "a"}, ["RedisOn", "StateOn", "RedisInstanceType"]),
-        ({"StateDatabases": "a", "StatePersistence": "aof"}, ["RedisOn", "RedisInstanceType"]),
+        ({}, ["RedisOn", "RedisTaskMemoryGb"]),
+        ({"RedisOn": "ec2"}, ["RedisOn", "RedisInstanceType"]),
+        ({"StateDatabases": "a"}, ["RedisOn", "StateOn", "RedisInstanceType", "RedisTaskMemoryGb"]),
         (
-            {"RedisOn": "fargate", "StateDatabases": "a"},
-            ["RedisOn", "StateOn", "RedisInstanceType", "RedisTaskMemoryGb"],
+            {"StateDatabases": "a", "StatePersistence": "aof"},
+            ["RedisOn", "RedisInstanceType", "RedisTaskMemoryGb"],
         ),
+        ({"RedisOn": "ec2", "StateDatabases": "a"}, ["RedisOn", "StateOn", "RedisInstanceType"]),
         (
-            {"StateOn": "fargate", "StateDatabases": "a"},
+            {"RedisOn": "ec2", "StateOn": "fargate", "StateDatabases": "a"},
             ["RedisOn", "StateOn", "RedisInstanceType", "RedisTaskMemoryGb"],
         ),
         (
@@ -169,11 +171,11 @@ def test_the_bill_names_what_databases_run_on_and_what_replaces_it(region: str, 
     assert f"{database}, {fallback_usd} where Fargate Spot has no capacity" in text
 
 
-def test_a_stack_without_nodes_that_names_tasks_is_asked_until_it_fits() -> None:
-    given = {"RedisNodeCount": "0", "RedisOn": "fargate"}
+def test_in_a_vpc_of_yours_without_subnets_for_tasks_enter_takes_an_instance() -> None:
+    given = {"VpcId": "vpc-1", "SubnetIds": "subnet-1"}
 
-    assert asked_for(**given)[4] == "RedisOn"
     assert answered({}, **given)["RedisOn"] == "ec2"
+    assert answered({}, **given, RelaySubnetIds="subnet-2")["RedisOn"] == "fargate-spot"
 
 
 def node_rows(printed: str) -> list[list[str]]:
@@ -181,7 +183,7 @@ def node_rows(printed: str) -> list[list[str]]:
     return [line.split() for line in printed.splitlines() if line.startswith(("  ec2 ", "  fargate"))]
 
 
-def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_an_instance(
+def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     taken = answered({})
@@ -193,7 +195,7 @@ def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_an
         ("t4g.micro", "0.0084", "6.13", "0.26"),
         ("2GB", "0.01521", "11.11", "0.02"),
     ]
-    assert taken["RedisOn"] == "ec2"
+    assert taken["RedisOn"] == "fargate-spot"
 
 
 @pytest.mark.parametrize(
@@ -208,9 +210,10 @@ def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_an
 def test_where_tasks_need_public_addresses_instances_come_first_and_the_addresses_price_is_said(
     region: str, given: dict[str, str], is_public: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked_for(region, **given)
+    taken = wizard(region, **given).answers(lambda question: "")
 
     printed = " ".join((shown := capsys.readouterr().out).split())
+    assert taken["RedisOn"] == given.get("RedisOn", "ec2" if is_public else "fargate-spot")
     assert (node_rows(shown)[0][0] == "ec2") == is_public
     assert ("contains 0.005 USD an hour, 3.65 a month, for a public IPv4 address" in printed) == is_public
 
@@ -401,6 +404,36 @@ def test_check_asks_nothing_and_refuses_what_the_template_refuses(
     assert configure(monkeypatch, file, options="--check") == 2
 
     assert "NoBucketIsOpenedByAccident" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("deployed", "node"),
+    [({}, "t4g.micro"), ({"RedisOn": "ec2"}, "t4g.micro"), ({"RedisOn": "fargate-spot"}, None)],
+    ids=["from before", "instances", "tasks"],
+)
+def test_check_counts_what_an_update_keeps(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    deployed: dict[str, str],
+    node: str | None,
+) -> None:
+    given = {"VpcId": "vpc-1", "SubnetIds": "subnet-1", "Removed": "x", **deployed}
+    instance = {"Type": "AWS::EC2::Instance", "Properties": {"ImageId": "ami-1", "InstanceType": "t4g.micro"}}
+    body = {"Parameters": {name: {"Type": "String"} for name in given}, "Resources": {"RedisInstance1": instance}}
+    boto3.client("cloudformation", region_name=_REGION).create_stack(
+        StackName="burstcache",
+        TemplateBody=json.dumps(body),
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
+    )
+    file = tmp_path / "samconfig.toml"
+    file.write_text(_TEXT)
+
+    code = configure(monkeypatch, file, options="--check")
+
+    printed = capsys.readouterr()
+    assert code == (2 if node is None else 0)
+    assert (f"({node})" in printed.out) if node else ("and RedisOn ec2" in " ".join(printed.err.split()))
 
 
 @pytest.mark.parametrize(

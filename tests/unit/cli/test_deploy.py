@@ -59,9 +59,10 @@ def sam(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Sam:
 
 @pytest.fixture
 def deployed(tmp_path: Path) -> Callable[..., int]:
-    def deployed(*options: str, asks: bool = False, stack: str = "mine") -> int:
+    def deployed(*options: str, asks: bool = False, stack: str = "mine", overrides: str = "") -> int:
         file = tmp_path / "samconfig.toml"
-        file.write_text(f"[default.deploy.parameters]\nconfirm_changeset = {str(asks).lower()}\n")
+        settings = f"confirm_changeset = {str(asks).lower()}\nparameter_overrides = '{overrides}'\n"
+        file.write_text(f"[default.deploy.parameters]\n{settings}")
         return main(["deploy", "--file", str(file), "--stack-name", stack, "--region", REGION, *options])
 
     return deployed
@@ -167,3 +168,47 @@ def test_without_a_change_set_of_sam_nothing_is_changed(
     assert deployed() == 1
 
     assert "`sam deploy` made no change set" in capsys.readouterr().err
+
+
+_INSTANCE = {"Type": "AWS::EC2::Instance", "Properties": {"ImageId": "ami-1", "InstanceType": "t4g.micro"}}
+_OVERRIDES = 'Tracing="Active" RedisInstanceType="t4g.small"'
+
+
+@pytest.mark.parametrize(
+    ("parameters", "overrides", "resource", "given"),
+    [
+        ({}, _OVERRIDES, "RedisInstance1", f'{_OVERRIDES} RedisOn="ec2"'),
+        ({}, _OVERRIDES, "StateInstance1", None),  # it had no node
+        ({}, f'{_OVERRIDES} RedisOn="fargate"', "RedisInstance1", None),
+        ({"RedisOn": "ec2"}, _OVERRIDES, "RedisInstance1", None),  # SAM CLI keeps it
+    ],
+    ids=["from before", "no node", "chosen", "deployed"],
+)
+def test_nodes_from_before_the_parameter_stay_on_their_instances(
+    aws: Aws,
+    sam: Sam,
+    deployed: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    parameters: dict[str, str],
+    overrides: str,
+    resource: str,
+    given: str | None,
+) -> None:
+    whole = template(**{resource: _INSTANCE})
+    whole["Parameters"] |= {name: {"Type": "String"} for name in parameters}
+    aws.update(whole, **parameters)
+
+    assert deployed(overrides=overrides) == 0
+
+    (command,) = sam.commands
+    expected = [] if given is None else ["--parameter-overrides", given]
+    assert command[command.index("--region") + 2 :] == expected
+    assert ("nodes of mine stay on EC2" in capsys.readouterr().out) == (given is not None)
+
+
+def test_a_new_stack_has_the_nodes_of_the_template(aws: Aws, sam: Sam, deployed: Callable[..., int]) -> None:
+    sam.kind, sam.new = "CREATE", template()
+
+    assert deployed(stack="new", overrides=_OVERRIDES) == 0
+
+    assert "--parameter-overrides" not in sam.commands[0]

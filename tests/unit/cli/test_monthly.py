@@ -24,7 +24,8 @@ def template() -> Any:
 def test_volumes_of_nodes_instances_and_logs_are_billed(
     template: Any, persistence: str, databases: str, size_gb: int
 ) -> None:
-    answers = {"StateDatabases": databases, "StatePersistence": persistence, "RedisInstanceType": "t4g.micro"}
+    kept = {"StateDatabases": databases, "StatePersistence": persistence}
+    answers = {**kept, "RedisOn": "ec2", "RedisInstanceType": "t4g.micro"}
 
     items = idle_items(template, declared_values(template["Parameters"], answers), "us-east-1")
 

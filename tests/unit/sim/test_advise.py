@@ -594,7 +594,7 @@ def test_the_template_accepts_every_setup_that_is_weighed(policy: str) -> None:
         always_on = choice.setup.always_on_nodes
         assert values["RedisAlwaysOnNodes"] == str(always_on)
         if choice.setup.nodes:
-            assert values["RedisInstanceType"] == choice.setup.instance_type
+            assert (values["RedisOn"], values["RedisInstanceType"]) == ("ec2", choice.setup.instance_type)
             assert values["Policy"] == (policy or "breakeven")
 
 

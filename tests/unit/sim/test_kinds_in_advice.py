@@ -63,7 +63,7 @@ def test_the_parameters_deploy_the_node_of_the_answer(capsys: pytest.CaptureFixt
     assert "RedisInstanceType" not in text
     on_ec2 = found(capsys, bursts, "--node-kinds", "ec2")
     assert on_ec2["parameter_overrides"]["RedisInstanceType"] == on_ec2["burstcache"]["instance_type"] == "t4g.nano"
-    assert "RedisOn" not in on_ec2["parameter_overrides"]
+    assert on_ec2["parameter_overrides"]["RedisOn"] == "ec2"
 
 
 def test_both_kinds_that_can_be_cheapest_are_the_default(capsys: pytest.CaptureFixture[str], bursts: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from burstcache_cli.cli import main
-from burstcache_sim.bill.setup import TEMPLATE_RELAY, Setup
+from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, Setup
 from burstcache_sim.policies.registry import TEMPLATE, TEMPLATE_USD_PER_HIT, WORTH_POLICIES
 from burstcache_sim.progress import line_counter, progress
 from burstcache_sim.report import html
@@ -128,11 +128,11 @@ def test_without_options_the_template_is_replayed_and_named(capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("options", "is_default", "setup"),
     [
-        ([], True, "1 t4g.micro, relay none (the template's default)"),
-        (["--object-bytes", "1", "--readers", "internet"], True, "1 t4g.micro, relay none (the template's default)"),
+        ([], True, "1 fargate-spot:2GB, relay none (the template's default)"),
+        (["--object-bytes", "1", "--readers", "internet"], True, "1 fargate-spot:2GB, relay none (the template's"),
         (["--instance-type", "t4g.small"], False, "1 t4g.small, relay none (by the options)"),
-        (["--nodes", "2"], False, "2 t4g.micro, relay none (by the options)"),
-        (["--front-door", "alb"], False, "1 t4g.micro, relay none (by the options)"),
+        (["--nodes", "2"], False, "2 fargate-spot:2GB, relay none (by the options)"),
+        (["--front-door", "alb"], False, "1 fargate-spot:2GB, relay none (by the options)"),
         (["--rate", "9"], False, "1 t4g.micro, relay nlb (by the options)"),
     ],
 )
@@ -151,6 +151,8 @@ def test_the_templates_default_is_what_the_template_says() -> None:
     assert declared["Policy"]["Default"] == TEMPLATE
     assert Fraction(declared["HitValueUsdPerMillion"]["Default"]) == TEMPLATE_USD_PER_HIT * 10**6
     assert declared["RedisInstanceType"]["Default"] == Setup().instance_type
+    node = f"{declared['RedisOn']['Default']}:{declared['RedisTaskMemoryGb']['Default']}GB"
+    assert node == TEMPLATE_NODE
     assert (declared["RedisNodeCount"]["Default"], declared["Relay"]["Default"]) == (str(Setup().nodes), TEMPLATE_RELAY)
 
 

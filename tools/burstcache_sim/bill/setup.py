@@ -18,12 +18,16 @@ LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 Readers = Literal["aws", "internet"]
 # How readers reach the relay: through an NLB, by a name in a private DNS zone, or not at all (no Lambda tier).
 Relay = Literal["nlb", "direct", "none"]
-TEMPLATE_RELAY: Relay = "none"  # template.yaml's default, compared by a test
+TEMPLATE_RELAY: Relay = "none"  # template.yaml's defaults, compared by a test
+TEMPLATE_NODE = "fargate-spot:2GB"
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Settings of a deployment that affect its bill. Defaults are the template's, except for `relay`."""
+    """Settings of a deployment that affect its bill. Defaults are the template's, but for relay and node.
+
+    As the thesis's system, it has a relay and a node on EC2.
+    """
 
     architecture: str = "arm"
     instance_type: str = "t4g.micro"  # kind and size of the nodes (`core.node_kinds`)

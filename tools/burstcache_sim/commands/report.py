@@ -9,10 +9,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.prices import price_sheet
+from burstcache.core.prices import THESIS, price_sheet
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.nodes import always_on_name
-from burstcache_sim.bill.setup import TEMPLATE_RELAY, Setup
+from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, Setup
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.commands.inputs import (
     clock_of,
@@ -65,9 +65,9 @@ def run(args: argparse.Namespace) -> ExitCode:
 
 
 def _complete(args: argparse.Namespace) -> bool:
-    """Fill in the policy, its parameters and the relay. Return True if no option sets the policy.
+    """Fill in the policy, its parameters, relay and node. Return True if no option sets the policy.
 
-    The default is the template's policy and relay. `--rate`, `--sensitivity` and `--overrides` imply the thesis's
+    The default is the template's policy, relay and node. `--rate`, `--sensitivity` and `--overrides` imply the thesis's
     policy.
     """
     is_thesis = any(value is not None for value in (args.rate, args.sensitivity, args.overrides))
@@ -77,12 +77,14 @@ def _complete(args: argparse.Namespace) -> bool:
     if args.policy == TEMPLATE and args.hit_value_usd is None:
         args.hit_value_usd = TEMPLATE_USD_PER_HIT
     args.relay = TEMPLATE_RELAY if args.policy == TEMPLATE else Setup().relay
+    if args.policy == TEMPLATE and args.prices != THESIS:
+        args.instance_type = args.instance_type or TEMPLATE_NODE
     return has_default_policy
 
 
 def _is_template_setup(setup: Setup) -> bool:
     """Return whether the template deploys this setup by default, ignoring readers and sizes."""
-    template = replace(Setup(), relay=TEMPLATE_RELAY)
+    template = replace(Setup(), relay=TEMPLATE_RELAY, instance_type=TEMPLATE_NODE)
     return setup == replace(template, readers=setup.readers, object_bytes=setup.object_bytes)
 
 

@@ -110,16 +110,16 @@ def template_of(setup: Setup, values: dict[str, str], deployed: Mapping[str, str
     values = dict(values)
     if not setup.express and deployed.get("ExpressZone"):
         values["ExpressZone"] = ""
-    if setup.nodes and not setup.has_tasks and deployed.get("RedisOn", "ec2") != "ec2":
-        values["RedisOn"] = "ec2"
+    if values.get("RedisOn") == deployed.get("RedisOn", "ec2"):  # a stack without the parameter has instances
+        values.pop("RedisOn", None)
     return values
 
 
 def _node(setup: Setup) -> dict[str, str]:
-    """Return the parameters of a node's kind and size. EC2 is the template's default."""
+    """Return the parameters of a node's kind and size."""
     kind, colon, size = setup.instance_type.partition(":")
     if not colon:
-        return {"RedisInstanceType": kind}
+        return {"RedisOn": "ec2", "RedisInstanceType": kind}
     return {"RedisOn": kind, "RedisTaskMemoryGb": size.removesuffix("GB")}
 
 
