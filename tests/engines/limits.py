@@ -1,0 +1,16 @@
+"""Limits of the engines: tests that an engine cannot pass, with the reason, where AWS is known to be as the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Engine → reason → tests. The id of a test, or of all tests of a function or a file.
+LIMITS: Mapping[str, Mapping[str, tuple[str, ...]]] = {"dynalite": {}, "ministack": {}}
+
+
+def limit_of(engine: str, test: str) -> str:
+    """Return why an engine cannot pass a test, or an empty text."""
+    for reason, tests in LIMITS[engine].items():
+        if any(test == each or test.startswith((f"{each}[", f"{each}::")) for each in tests):
+            return reason
+    return ""

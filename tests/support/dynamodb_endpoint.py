@@ -1,0 +1,86 @@
+"""DynamoDB endpoint: another engine of DynamoDB's API answers the tests' calls in place of moto.
+
+`BURSTCACHE_TEST_DYNAMODB=HOST:PORT` names the engine. `make test-engines` starts one and sets it.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from burstcache_local.functions import ACCOUNT
+from support.roles import REGION
+
+ADDRESS = os.environ.get("BURSTCACHE_TEST_DYNAMODB", "")
+
+Answer = tuple[int, Mapping[str, str], bytes]
+Forward = Callable[[str, bytes], Answer]
+
+_PREFIX = "DynamoDB_20120810."
+_HEADERS = {
+    "Content-Type": "application/x-amz-json-1.0",
+    # Engines read account and region from here. None of them checks the signature.
+    "Authorization": f"AWS4-HMAC-SHA256 Credential={ACCOUNT}/20260101/{REGION}/dynamodb/aws4_request,"
+    " SignedHeaders=host, Signature=00",
+    "X-Amz-Date": "20260101T000000Z",
+}
+# An engine closes a connection that was idle for 5 s. A request that is on its way then could be applied and lost.
+_IDLE_S = 2.0
+
+_of_thread = threading.local()
+
+
+def call(operation: str, body: bytes) -> Answer:
+    """Send a request to the engine over this thread's connection."""
+    link, used_at_s = getattr(_of_thread, "link", None), getattr(_of_thread, "used_at_s", 0.0)
+    if link is None or time.monotonic() - used_at_s > _IDLE_S:
+        if link is not None:
+            link.close()
+        host, _, port = ADDRESS.partition(":")
+        link = _of_thread.link = http.client.HTTPConnection(host, int(port), timeout=30)
+    try:
+        link.request("POST", "/", body, _HEADERS | {"X-Amz-Target": _PREFIX + operation})
+        answer = link.getresponse()
+        status, headers, text = answer.status, dict(answer.getheaders()), answer.read()
+    except BaseException:
+        del _of_thread.link
+        raise
+    _of_thread.used_at_s = time.monotonic()
+    return status, headers, text
+
+
+# Plugins replace it, to add to an engine what it lacks.
+forward: Forward = call
+
+
+def respond(request: Mapping[str, Any]) -> Answer:
+    """Answer a boto3 request by the engine."""
+    body = request["body"]
+    operation = request["headers"]["X-Amz-Target"].removeprefix(_PREFIX)
+    return forward(operation, body if isinstance(body, bytes) else body.encode())
+
+
+def wipe() -> None:
+    """Delete all tables of the engine."""
+    _, _, body = call("ListTables", b"{}")
+    for name in json.loads(body)["TableNames"]:
+        status, _, text = call("DeleteTable", json.dumps({"TableName": name}).encode())
+        assert status == 200, text
+
+
+@functools.cache
+def apply() -> None:
+    """Let the engine answer all other clients in this process, too, which moto's DynamoDB would answer."""
+    from moto.dynamodb.responses import DynamoHandler
+
+    def call_action(self: Any) -> tuple[int, Mapping[str, str], str]:
+        status, headers, body = respond({"headers": self.headers, "body": self.body})
+        return status, headers, body.decode()
+
+    DynamoHandler.call_action = call_action
