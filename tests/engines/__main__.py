@@ -10,9 +10,11 @@ from pathlib import Path
 from engines.processes import NAMES, missing
 from support.project import ROOT
 
-_FOLDERS = ("lifecycle", *(f"unit/{name}" for name in ("adapters", "control", "queries", "serve", "state", "results")))
+_UNITS = ("adapters", "control", "queries", "serve", "state", "results", "local/test_refused_writes.py")
+_WHOLE = ("lifecycle", *(f"unit/{name}" for name in _UNITS))
 # The rows of every table, transactions, and whole lives of keys and nodes.
 _SHORT = (
+    "unit/local/test_refused_writes.py",
     "unit/adapters/test_tables.py",
     "unit/adapters/test_use_table.py",
     "unit/adapters/test_digest_table.py",
@@ -35,7 +37,7 @@ def main() -> int:
         if problem := missing(name):
             print(f"NOT RUN: {problem}", flush=True)
         else:
-            codes.append(_run(name, options, _SHORT if arguments.short else _FOLDERS))
+            codes.append(_run(name, options, _SHORT if arguments.short else _WHOLE))
     return max(codes)
 
 

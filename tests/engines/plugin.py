@@ -38,6 +38,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop the engine."""
+    from support import dynamodb_endpoint
+
+    dynamodb_endpoint.close()
     if stack := config.stash.get(_ENGINE, None):
         stack.close()
 

@@ -66,6 +66,12 @@ def respond(request: Mapping[str, Any]) -> Answer:
     return forward(operation, body if isinstance(body, bytes) else body.encode())
 
 
+def close() -> None:
+    """Close this thread's connection."""
+    if link := vars(_of_thread).pop("link", None):
+        link.close()
+
+
 def wipe() -> None:
     """Delete all tables of the engine."""
     _, _, body = call("ListTables", b"{}")
