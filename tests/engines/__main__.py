@@ -1,4 +1,4 @@
-"""Main program of the engines: run the tests that use DynamoDB against each, or against one; other options are pytest's."""
+"""Main program of the engines: run the tests that use DynamoDB against each of them. Other options are pytest's."""
 
 from __future__ import annotations
 

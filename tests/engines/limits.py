@@ -1,4 +1,4 @@
-"""Limits of the engines: tests that an engine cannot pass, with the reason, where AWS is known to be as the test says."""
+"""Limits of the engines: tests that an engine cannot pass although AWS is as they say, with the reason."""
 
 from __future__ import annotations
 

@@ -6,15 +6,20 @@ reason in `engines.limits`. It fails the run if it passes.
 
 from __future__ import annotations
 
+import json
 import os
+import threading
+from collections import Counter
+from collections.abc import Generator
 from contextlib import ExitStack
 
 import pytest
 
 from engines.limits import limit_of
 from engines.processes import NAMES, missing, running
-
-_ENGINE = pytest.StashKey[ExitStack]()
+from engines.transactions import Transactions
+from support import dynamodb_endpoint
+from support.dynamodb_endpoint import Answer, Forward
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,26 +28,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the engine before anything reads its address."""
+    """Start the engine."""
     name = config.getoption("engine")
     if problem := missing(name):
         raise pytest.UsageError(problem)
-    stack = config.stash[_ENGINE] = ExitStack()
-    os.environ["BURSTCACHE_TEST_DYNAMODB"] = f"127.0.0.1:{stack.enter_context(running(name))}"
-    if name == "dynalite":
-        from engines.transactions import Transactions
-        from support import dynamodb_endpoint
-
-        dynamodb_endpoint.forward = Transactions(dynamodb_endpoint.call).forward
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop the engine."""
-    from support import dynamodb_endpoint
-
-    dynamodb_endpoint.close()
-    if stack := config.stash.get(_ENGINE, None):
-        stack.close()
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    os.environ[dynamodb_endpoint.VARIABLE] = f"127.0.0.1:{stack.enter_context(running(name))}"
+    stack.callback(dynamodb_endpoint.close)
+    counted = Counted(name, dynamodb_endpoint.call)
+    config.pluginmanager.register(counted)
+    dynamodb_endpoint.forward = Transactions(counted.forward).forward if name == "dynalite" else counted.forward
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -50,3 +46,47 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if reason := limit_of(config.getoption("engine"), item.nodeid):
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+class Counted:
+    """Calls that the engine answers, counted for the last lines of a run. A run without any proves nothing, and fails.
+
+    Args:
+        engine: Name of the engine.
+        call: The engine.
+    """
+
+    def __init__(self, engine: str, call: Forward) -> None:
+        self._engine, self._call = engine, call
+        self._lock = threading.Lock()
+        self._calls, self._refusals, self._tests = Counter[str](), Counter[str](), 0
+
+    def forward(self, operation: str, body: bytes) -> Answer:
+        """Answer a call."""
+        status, headers, text = self._call(operation, body)
+        with self._lock:
+            self._calls[operation] += 1
+            if status != 200:
+                self._refusals[str(json.loads(text).get("__type", status)).rpartition("#")[2]] += 1
+        return status, headers, text
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Generator[None, bool | None, bool | None]:
+        """Count a test that calls the engine."""
+        before = self._calls.total()
+        try:
+            return (yield)
+        finally:
+            self._tests += self._calls.total() > before
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail a run that has not called the engine."""
+        if session.testscollected and not self._tests:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show what the engine has answered."""
+        for what, counts in (("answered", self._calls), ("refused", self._refusals)):
+            parts = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
+            terminalreporter.write_line(f"{self._engine} {what} {counts.total():,}: {parts}")
+        terminalreporter.write_line(f"{self._tests:,} tests called {self._engine}")

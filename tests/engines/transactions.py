@@ -67,7 +67,9 @@ class Transactions:
 
     def _restore(self, update: Mapping[str, Any], item: Mapping[str, Any]) -> None:
         table = {"TableName": update["TableName"]}
-        operation, request = ("PutItem", {**table, "Item": item}) if item else ("DeleteItem", {**table, "Key": update["Key"]})
+        operation, request = (
+            ("PutItem", {**table, "Item": item}) if item else ("DeleteItem", {**table, "Key": update["Key"]})
+        )
         status, _, text = self._call(operation, json.dumps(request).encode())
         assert status == 200, text
 

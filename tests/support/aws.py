@@ -53,7 +53,7 @@ def mocked_aws() -> Iterator[None]:
     """Provide an empty AWS in this process."""
     moto_repairs.apply()
     quick_moto.apply()
-    if dynamodb_endpoint.ADDRESS:
+    if dynamodb_endpoint.is_set():
         dynamodb_endpoint.apply()
         dynamodb_endpoint.wipe()
     with pytest.MonkeyPatch.context() as patch, mock_aws():
@@ -80,10 +80,10 @@ def clients() -> Clients:
     session.set_default_client_config(Config(signature_version=UNSIGNED, user_agent="test"))
     session.register("before-parameter-build", check_call)
     made = Clients("control", session=boto3.Session(botocore_session=session))
-    if dynamodb_endpoint.ADDRESS:
+    if dynamodb_endpoint.is_set():
         answer_at_once(made.dynamodb, dynamodb_endpoint.respond)
     if speed.ENABLED:
-        if not dynamodb_endpoint.ADDRESS:
+        if not dynamodb_endpoint.is_set():
             answer_at_once(made.dynamodb, quick_moto.dynamodb)
         answer_at_once(made.ec2, quick_moto.ec2)
         answer_at_once(made.s3, quick_moto.s3)

@@ -1,6 +1,6 @@
 """DynamoDB endpoint: another engine of DynamoDB's API answers the tests' calls in place of moto.
 
-`BURSTCACHE_TEST_DYNAMODB=HOST:PORT` names the engine. `make test-engines` starts one and sets it.
+`BURSTCACHE_TEST_DYNAMODB=HOST:PORT` names the engine. `make test-engines` starts one and sets the variable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from burstcache_local.functions import ACCOUNT
 from support.roles import REGION
 
-ADDRESS = os.environ.get("BURSTCACHE_TEST_DYNAMODB", "")
+VARIABLE = "BURSTCACHE_TEST_DYNAMODB"
 
 Answer = tuple[int, Mapping[str, str], bytes]
 Forward = Callable[[str, bytes], Answer]
@@ -36,13 +36,18 @@ _IDLE_S = 2.0
 _of_thread = threading.local()
 
 
+def is_set() -> bool:
+    """Return whether another engine than moto answers."""
+    return VARIABLE in os.environ
+
+
 def call(operation: str, body: bytes) -> Answer:
     """Send a request to the engine over this thread's connection."""
     link, used_at_s = getattr(_of_thread, "link", None), getattr(_of_thread, "used_at_s", 0.0)
     if link is None or time.monotonic() - used_at_s > _IDLE_S:
         if link is not None:
             link.close()
-        host, _, port = ADDRESS.partition(":")
+        host, _, port = os.environ[VARIABLE].partition(":")
         link = _of_thread.link = http.client.HTTPConnection(host, int(port), timeout=30)
     try:
         link.request("POST", "/", body, _HEADERS | {"X-Amz-Target": _PREFIX + operation})
@@ -61,9 +66,19 @@ forward: Forward = call
 
 def respond(request: Mapping[str, Any]) -> Answer:
     """Answer a boto3 request by the engine."""
-    body = request["body"]
+    body = request["body"] if isinstance(request["body"], bytes) else request["body"].encode()
     operation = request["headers"]["X-Amz-Target"].removeprefix(_PREFIX)
-    return forward(operation, body if isinstance(body, bytes) else body.encode())
+    answer = forward(operation, body)
+    if operation == "CreateTable" and answer[0] == 200:
+        _wait_until_active(json.loads(body)["TableName"])
+    return answer
+
+
+def _wait_until_active(table: str) -> None:
+    """Wait for a new table, since moto's are active at once."""
+    asked = json.dumps({"TableName": table}).encode()
+    while json.loads(call("DescribeTable", asked)[2])["Table"]["TableStatus"] != "ACTIVE":
+        pass
 
 
 def close() -> None:
@@ -73,11 +88,10 @@ def close() -> None:
 
 
 def wipe() -> None:
-    """Delete all tables of the engine."""
-    _, _, body = call("ListTables", b"{}")
-    for name in json.loads(body)["TableNames"]:
-        status, _, text = call("DeleteTable", json.dumps({"TableName": name}).encode())
-        assert status == 200, text
+    """Delete all tables of the engine, and wait until they are gone."""
+    while names := json.loads(call("ListTables", b"{}")[2])["TableNames"]:
+        for name in names:
+            call("DeleteTable", json.dumps({"TableName": name}).encode())  # refused while it is being deleted
 
 
 @functools.cache

@@ -107,6 +107,8 @@ def test_values_that_dynamodb_cannot_hold_are_refused_in_every_write(dynamodb: A
     assert refused == ["ValidationException"] * 4
 
 
-@pytest.mark.parametrize("number", ["1" * 38, "1" * 38 + "000", "0" * 20 + "1" * 38, "-1e125", "1e-130", "0.00", "-0.5"])
+@pytest.mark.parametrize(
+    "number", ["1" * 38, "1" * 38 + "000", "0" * 20 + "1" * 38, "-1e125", "1e-130", "0.00", "-0.5"]
+)
 def test_numbers_of_38_digits_are_kept_wherever_their_point_is(dynamodb: Any, number: str) -> None:
     assert _code(dynamodb.update_item, **_update("SET a = :v", {"N": number})) == ""

@@ -17,7 +17,7 @@ _SETS = ("SS", "NS", "BS")
 
 @repair
 def impossible_writes_are_refused() -> None:
-    """Refuse numbers that are too long or too large, sets with duplicates, and batches that repeat a key or are too long.
+    """Refuse numbers out of range, sets with duplicates, and batches that repeat a key or are too long.
 
     moto accepts them, so code that makes them would pass every test and fail on AWS.
     """
@@ -48,7 +48,9 @@ def _check_batch(handler: Any) -> None:
         raise _validation_error("Too many items requested for the BatchWriteItem call")
     for name, requests in tables.items():
         key = handler.dynamodb_backend.get_table(name).attribute_keys
-        parts = [each["PutRequest"]["Item"] if "PutRequest" in each else each["DeleteRequest"]["Key"] for each in requests]
+        parts = [
+            each["PutRequest"]["Item"] if "PutRequest" in each else each["DeleteRequest"]["Key"] for each in requests
+        ]
         if len({json.dumps([part.get(each) for each in key], default=repr) for part in parts}) < len(parts):
             raise _validation_error("Provided list of item keys contains duplicates")
 
