@@ -32,7 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines test test-clients test-engines test-engines-short test-fast check audit lint format template types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-clients test-engines test-engines-short test-fast check audit lint format template types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -296,14 +296,16 @@ $(ENGINES)/node/node_modules/.ready: $(ENGINES)/node/package.json $(ENGINES)/nod
 	@if command -v npm >/dev/null; then set -ex; npm ci --silent --ignore-scripts --prefix $(ENGINES)/node; touch $@; \
 	else echo "make: dynalite and the reference engine of JSONata are left out: they need Node, and there is no npm on the PATH" >&2; fi
 
-engines: $(ENGINES_VENV)/.ready $(ENGINES)/node/node_modules/.ready ## develop: install second engines of AWS's APIs; those in Node if there is Node
+engines: engine-ministack engine-dynalite ## develop: install second engines of AWS's APIs; those in Node if there is Node
+engine-ministack: $(ENGINES_VENV)/.ready
+engine-dynalite: $(ENGINES)/node/node_modules/.ready
 
 # In one process: each would start an engine of its own.
-test-engines: setup engines ## develop: run the tests that use DynamoDB against engines other than moto; ENGINE=dynalite or ministack
-	PYTHONPATH=tests $(BIN)/python -m engines $(addprefix --engine ,$(ENGINE))
+test-engines test-engines-short: setup $(addprefix engine-,$(or $(ENGINE),ministack dynalite))
+	PYTHONPATH=tests $(BIN)/python -m engines $(if $(filter %-short,$@),--short) $(addprefix --engine ,$(ENGINE))
 
-test-engines-short: setup engines ## develop: run a minute of them against one engine
-	PYTHONPATH=tests $(BIN)/python -m engines --short $(addprefix --engine ,$(ENGINE))
+test-engines: ## develop: run the tests that use DynamoDB against engines other than moto; ENGINE=dynalite or ministack
+test-engines-short: ## develop: run a minute of them
 
 test: setup $(VENV)/.browser ## develop: run all tests but those against a deployed stack or by installed clients
 	$(TEST) --ignore tests/e2e --ignore $(INSTALLED_CLIENTS)

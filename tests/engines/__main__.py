@@ -37,15 +37,17 @@ def main() -> int:
         if problem := missing(name):
             print(f"NOT RUN: {problem}", flush=True)
         else:
-            codes.append(_run(name, options, _SHORT if arguments.short else _WHOLE))
+            chosen = any(Path(each.partition("::")[0]).exists() for each in options)
+            tests = () if chosen else _SHORT if arguments.short else _WHOLE
+            codes.append(_run("-p", "engines.plugin", "--engine", name, *options, *(f"tests/{each}" for each in tests)))
+    if not (arguments.short or options):
+        print("== JSONata", flush=True)
+        codes.append(_run("tests/engines", "-rs"))
     return max(codes)
 
 
-def _run(name: str, options: list[str], tests: tuple[str, ...]) -> int:
-    chosen = [each for each in options if Path(each.partition("::")[0]).exists()]
-    selected = [] if chosen else [f"tests/{each}" for each in tests]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "engines.plugin", "--engine", name, *options, *selected]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+def _run(*options: str) -> int:
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", *options], cwd=ROOT, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from support.project import ROOT
 from support.waiting import free_port, wait_for_port
@@ -28,13 +29,13 @@ def missing(name: str) -> str:
 
 
 @contextmanager
-def running(name: str) -> Iterator[int]:
-    """Run an engine and yield its port."""
+def running(name: str, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[int]:
+    """Run an engine, with more variables in its environment, and yield its port."""
     port = free_port()
     command, environment = _command(name, port)
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command, cwd=folder, env={**os.environ, **environment, **more}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
             wait_for_port(port, process)

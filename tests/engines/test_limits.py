@@ -37,7 +37,7 @@ def test_an_engine_that_cannot_run_is_named_and_does_not_fail_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("sys.argv", ["engines", "--engine", "dynalite"])
+    monkeypatch.setattr("sys.argv", ["engines", "--short", "--engine", "dynalite"])
 
     assert program.main() == 0
     assert "NOT RUN: dynalite needs Node, and there is none on the PATH." in capsys.readouterr().out

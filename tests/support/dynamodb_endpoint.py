@@ -89,9 +89,15 @@ def close() -> None:
 
 def wipe() -> None:
     """Delete all tables of the engine, and wait until they are gone."""
-    while names := json.loads(call("ListTables", b"{}")[2])["TableNames"]:
-        for name in names:
-            call("DeleteTable", json.dumps({"TableName": name}).encode())  # refused while it is being deleted
+    for name in _tables():
+        call("DeleteTable", json.dumps({"TableName": name}).encode())
+    while _tables():  # no second deletion: dynalite would delete a new table of that name
+        pass
+
+
+def _tables() -> list[str]:
+    names: list[str] = json.loads(call("ListTables", b"{}")[2])["TableNames"]
+    return names
 
 
 @functools.cache
