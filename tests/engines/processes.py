@@ -32,10 +32,11 @@ def missing(name: str) -> str:
 def running(name: str, more: Mapping[str, str] = MappingProxyType({})) -> Iterator[int]:
     """Run an engine, with more variables in its environment, and yield its port."""
     port = free_port()
-    command, environment = _command(name, port)
+    command, own = _command(name, port)
+    environment = {**os.environ, **own, **more}
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, **environment, **more}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
             wait_for_port(port, process)

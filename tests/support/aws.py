@@ -65,6 +65,8 @@ def mocked_aws() -> Iterator[None]:
             yield
         finally:
             _INSTANCES.take_back()
+            if dynamodb_endpoint.is_set():
+                dynamodb_endpoint.wipe()
 
 
 @cache

@@ -9,9 +9,9 @@ import functools
 import http.client
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from burstcache_local.functions import ACCOUNT
@@ -33,7 +33,7 @@ _HEADERS = {
 # An engine closes a connection that was idle for 5 s. A request that is on its way then could be applied and lost.
 _IDLE_S = 2.0
 
-_of_thread = threading.local()
+_idle: list[tuple[float, http.client.HTTPConnection]] = []  # by the time of their last use
 
 
 def is_set() -> bool:
@@ -42,22 +42,28 @@ def is_set() -> bool:
 
 
 def call(operation: str, body: bytes) -> Answer:
-    """Send a request to the engine over this thread's connection."""
-    link, used_at_s = getattr(_of_thread, "link", None), getattr(_of_thread, "used_at_s", 0.0)
-    if link is None or time.monotonic() - used_at_s > _IDLE_S:
-        if link is not None:
-            link.close()
-        host, _, port = os.environ[VARIABLE].partition(":")
-        link = _of_thread.link = http.client.HTTPConnection(host, int(port), timeout=30)
+    """Send a request to the engine."""
+    link = _connection()
     try:
         link.request("POST", "/", body, _HEADERS | {"X-Amz-Target": _PREFIX + operation})
         answer = link.getresponse()
         status, headers, text = answer.status, dict(answer.getheaders()), answer.read()
     except BaseException:
-        del _of_thread.link
+        link.close()
         raise
-    _of_thread.used_at_s = time.monotonic()
+    _idle.append((time.monotonic(), link))
     return status, headers, text
+
+
+def _connection() -> http.client.HTTPConnection:
+    with suppress(IndexError):  # none is idle
+        while True:
+            used_at_s, link = _idle.pop()
+            if time.monotonic() - used_at_s < _IDLE_S:
+                return link
+            link.close()
+    host, _, port = os.environ[VARIABLE].partition(":")
+    return http.client.HTTPConnection(host, int(port), timeout=30)
 
 
 # Plugins replace it, to add to an engine what it lacks.
@@ -82,9 +88,9 @@ def _wait_until_active(table: str) -> None:
 
 
 def close() -> None:
-    """Close this thread's connection."""
-    if link := vars(_of_thread).pop("link", None):
-        link.close()
+    """Close all connections."""
+    while _idle:
+        _idle.pop()[1].close()
 
 
 def wipe() -> None:
