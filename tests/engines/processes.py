@@ -51,4 +51,4 @@ def _command(name: str, port: int) -> tuple[Sequence[str], Mapping[str, str]]:
         return ["node", str(NODE / "dynalite.mjs"), str(port)], {}
     # Without the three hosts it listens on all addresses.
     hosts = dict.fromkeys(("GATEWAY_HOST", "BIND_HOST", "MINISTACK_HOST"), "127.0.0.1")
-    return [str(_MINISTACK), "-m", "ministack"], {**hosts, "GATEWAY_PORT": str(port), "SERVICES": "dynamodb"}
+    return [str(_MINISTACK), "-m", "ministack"], {**hosts, "GATEWAY_PORT": str(port)}
