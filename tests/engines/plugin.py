@@ -39,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     counted = Counted(name, dynamodb_endpoint.call)
     config.pluginmanager.register(counted)
     dynamodb_endpoint.forward = Transactions(counted.forward).forward if name == "dynalite" else counted.forward
+    dynamodb_endpoint.apply()  # some tests start moto by themselves
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
