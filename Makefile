@@ -14,6 +14,10 @@ CLIENTS := tests/clients
 CLIENTS_LOCK := $(CLIENTS)/requirements.lock
 CLIENTS_VENV := .venv-clients
 CLIENTS_BUILT := build/clients
+# Second engines of AWS's APIs: MiniStack in Python, dynalite and the reference engine of JSONata in Node.
+ENGINES := tests/engines
+ENGINES_LOCK := $(ENGINES)/requirements.lock
+ENGINES_VENV := .venv-engines
 SAM_PATH = SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(SAM_VENV)/bin:$$PATH"
 SAM = $(SAM_PATH) sam
 # The first of these that is a Python of 3.11 or newer; looked for only when .venv is made.
@@ -28,7 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients test test-clients test-fast check audit lint format template types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-clients test-engines test-engines-short test-fast check audit lint format template types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -80,6 +84,7 @@ lock: ## develop: write the locks anew, after a version in pyproject.toml, a req
 	for python in $(PYTHONS); do for processor in x86_64 aarch64; do $(BIN)/uv pip install -q --dry-run --only-binary :all: --target build/wheels \
 	  --python-version $$python --python-platform $$processor-manylinux_2_28 --require-hashes -r $(LOCK) || exit 1; done; done
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:clients -o $(CLIENTS_LOCK)
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:engines -o $(ENGINES_LOCK)
 	printf '%s\n' aws-sam-cli==$(SAM_VERSION) uv==$(UV_VERSION) | $(BIN)/uv pip compile -q --universal --generate-hashes \
 	  --python-version 3.11 --no-header --no-annotate - -o $(SAM_LOCK)
 
@@ -281,6 +286,27 @@ INSTALLED_CLIENTS := $(CLIENTS)/test_installed_clients.py
 test-clients: setup clients ## develop: run those clients against an endpoint
 	$(BIN)/python -m pytest -q $(INSTALLED_CLIENTS)
 
+$(ENGINES_VENV)/.ready: $(VENV)/.ready $(ENGINES_LOCK)
+	$(BIN)/python -m venv --clear --without-pip $(ENGINES_VENV)
+	$(BIN)/uv pip install -q --python $(ENGINES_VENV)/bin/python --require-hashes -r $(ENGINES_LOCK)
+	touch $@
+
+# None of its packages needs its install script: the one that would compile brings its objects along.
+$(ENGINES)/node/node_modules/.ready: $(ENGINES)/node/package.json $(ENGINES)/node/package-lock.json
+	@if command -v npm >/dev/null; then set -ex; npm ci --silent --ignore-scripts --prefix $(ENGINES)/node; touch $@; \
+	else echo "make: dynalite and the reference engine of JSONata are left out: they need Node, and there is no npm on the PATH" >&2; fi
+
+engines: engine-ministack engine-dynalite ## develop: install second engines of AWS's APIs; those in Node if there is Node
+engine-ministack: $(ENGINES_VENV)/.ready
+engine-dynalite: $(ENGINES)/node/node_modules/.ready
+
+# In one process: each would start an engine of its own.
+test-engines test-engines-short: setup $(addprefix engine-,$(or $(ENGINE),ministack dynalite))
+	PYTHONPATH=tests $(BIN)/python -m engines $(if $(filter %-short,$@),--short) $(addprefix --engine ,$(ENGINE))
+
+test-engines: ## develop: run the tests that use DynamoDB against engines other than moto; ENGINE=dynalite or ministack
+test-engines-short: ## develop: run a minute of them
+
 test: setup $(VENV)/.browser ## develop: run all tests but those against a deployed stack or by installed clients
 	$(TEST) --ignore tests/e2e --ignore $(INSTALLED_CLIENTS)
 
@@ -316,5 +342,5 @@ types: setup ## develop: check the types of everything written in Python
 	$(BIN)/mypy
 
 clean: ## develop: remove .venv, caches and what a local run left
-	rm -rf $(VENV) $(SAM_VENV) $(CLIENTS_VENV) $(CLIENTS)/node/node_modules build .aws-sam examples/*/.aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
+	rm -rf $(VENV) $(SAM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) $(CLIENTS)/node/node_modules $(ENGINES)/node/node_modules build .aws-sam examples/*/.aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
 	find src cloudformation instance tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +

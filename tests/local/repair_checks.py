@@ -87,6 +87,14 @@ def items_change_one_at_a_time(services: Services) -> None:
         assert sum(threads.map(is_first, range(rows * callers))) == rows
 
 
+def impossible_writes_are_refused(services: Services) -> None:
+    """A batch that puts a key twice. `tests/unit/local/test_refused_writes.py` has all others."""
+    create_table(services, "items")
+    puts = [{"PutRequest": {"Item": {"pk": {"S": "k"}, "n": {"N": number}}}} for number in "12"]
+
+    assert refusal(services.client("dynamodb").batch_write_item, RequestItems={"items": puts}) == "ValidationException"
+
+
 def objects_are_no_forms(services: Services) -> None:
     s3, form = services.client("s3"), "application/x-www-form-urlencoded"
     s3.create_bucket(Bucket="forms", CreateBucketConfiguration={"LocationConstraint": REGION})

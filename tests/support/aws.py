@@ -24,7 +24,7 @@ from burstcache_local import speed
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.moto import registry as moto_repairs
 from burstcache_local.stepfunctions.http import HttpApi
-from support import quick_moto
+from support import dynamodb_endpoint, quick_moto
 from support.answers_at_once import answer_at_once
 from support.project import template
 from support.roles import BUCKET as BUCKET
@@ -53,6 +53,9 @@ def mocked_aws() -> Iterator[None]:
     """Provide an empty AWS in this process."""
     moto_repairs.apply()
     quick_moto.apply()
+    if dynamodb_endpoint.is_set():
+        dynamodb_endpoint.apply()
+        dynamodb_endpoint.wipe()
     with pytest.MonkeyPatch.context() as patch, mock_aws():
         for name in [name for name in os.environ if name.startswith("AWS_ENDPOINT_URL")]:
             patch.delenv(name)
@@ -62,6 +65,8 @@ def mocked_aws() -> Iterator[None]:
             yield
         finally:
             _INSTANCES.take_back()
+            if dynamodb_endpoint.is_set():
+                dynamodb_endpoint.wipe()
 
 
 @cache
@@ -77,8 +82,11 @@ def clients() -> Clients:
     session.set_default_client_config(Config(signature_version=UNSIGNED, user_agent="test"))
     session.register("before-parameter-build", check_call)
     made = Clients("control", session=boto3.Session(botocore_session=session))
+    if dynamodb_endpoint.is_set():
+        answer_at_once(made.dynamodb, dynamodb_endpoint.respond)
     if speed.ENABLED:
-        answer_at_once(made.dynamodb, quick_moto.dynamodb)
+        if not dynamodb_endpoint.is_set():
+            answer_at_once(made.dynamodb, quick_moto.dynamodb)
         answer_at_once(made.ec2, quick_moto.ec2)
         answer_at_once(made.s3, quick_moto.s3)
     made.s3.meta.events.register_first("choose-signer.s3", disable_signing)

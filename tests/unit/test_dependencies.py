@@ -56,7 +56,10 @@ PACKAGES = {
     for folder in ("src", "cloudformation", "deploy/gateway", "examples/thumbnails/src")
 } | {"the gateway's image": locked("deploy/gateway/requirements-image.txt")}
 SAM_LOCK = locked("requirements-sam.lock")
-CLIENTS_LOCK = locked("tests/clients/requirements.lock")
+LOCKS_ASIDE = {  # by group
+    "clients": locked("tests/clients/requirements.lock"),
+    "engines": locked("tests/engines/requirements.lock"),
+}
 
 
 def made(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
@@ -137,21 +140,25 @@ def test_a_range_has_a_lower_end_and_takes_the_version_of_the_lock(line: str) ->
 
 def test_the_lock_has_every_version_that_the_project_names() -> None:
     groups = LIBRARY["dependency-groups"]
-    others = {*groups["peers"], *groups["s3fs"], *groups["s3tests"], *groups["clients"]}
+    others = {*groups["peers"], *groups["s3fs"], *groups["s3tests"], *groups["clients"], *groups["engines"]}
     peers = others - {line for line in groups["dev"] if isinstance(line, str)}
 
     assert {pin(line) for line in PINS if line not in peers} <= LOCK.keys()
 
 
-def test_the_lock_of_clients_has_each_of_them_with_hashes() -> None:
-    assert {pin(line) for line in LIBRARY["dependency-groups"]["clients"]} <= CLIENTS_LOCK.keys()
-    assert [each for each, hashes in CLIENTS_LOCK.items() if not hashes] == []
+@pytest.mark.parametrize("group", LOCKS_ASIDE)
+def test_the_lock_of_another_environment_has_its_whole_group_with_hashes(group: str) -> None:
+    lock = LOCKS_ASIDE[group]
+
+    assert {pin(line) for line in LIBRARY["dependency-groups"][group]} <= lock.keys()
+    assert [each for each, hashes in lock.items() if not hashes] == []
 
 
-def test_clients_in_node_are_locked_with_hashes_and_without_a_registry() -> None:
-    packages = json.loads((ROOT / "tests/clients/node/package-lock.json").read_text())["packages"]
+@pytest.mark.parametrize(("folder", "package"), [("clients", "@aws-sdk/client-s3"), ("engines", "dynalite")])
+def test_packages_of_node_are_locked_with_hashes_and_without_a_registry(folder: str, package: str) -> None:
+    packages = json.loads((ROOT / f"tests/{folder}/node/package-lock.json").read_text())["packages"]
 
-    assert packages.pop("")["dependencies"].keys() >= {"@aws-sdk/client-s3"}
+    assert package in packages.pop("")["dependencies"]
     assert [name for name, package in packages.items() if "integrity" not in package or "resolved" in package] == []
 
 

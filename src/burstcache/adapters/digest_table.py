@@ -164,11 +164,13 @@ class DigestTable:
 
     def _trim(self) -> None:
         """Remove the oldest changes, unless another writer has removed them. New changes may arrive concurrently."""
+        # In falling order the indices are right, too, where each removal shifts the elements behind it.
+        oldest = ", ".join(f"#changes[{at}]" for at in reversed(range(_CUT_CHANGES)))
         write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=_CHANGES,
-            UpdateExpression=table.CUT_CHANGES.format(", ".join(f"#changes[{at}]" for at in range(_CUT_CHANGES))),
+            UpdateExpression=table.CUT_CHANGES.format(oldest),
             ConditionExpression=table.HAS_MOST_CHANGES,
             ExpressionAttributeNames={"#changes": "changes"},
             ExpressionAttributeValues=to_values({":most": MOST_CHANGES}),

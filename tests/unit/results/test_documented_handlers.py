@@ -136,7 +136,7 @@ def test_an_item_of_dynamodb_comes_back_with_its_decimals() -> None:
         )
         module = documented('Table("products")')
         item = {
-            "id": "tea", "price": Decimal("1.10"), "sizes": {Decimal(1), Decimal(2)}, "raw": b"\x00",
+            "id": "tea", "price": Decimal("1.15"), "sizes": {Decimal(1), Decimal(2)}, "raw": b"\x00",
             "tags": ["a", None],
         }  # fmt: skip
         module.table.put_item(Item=item)
@@ -145,7 +145,7 @@ def test_an_item_of_dynamodb_comes_back_with_its_decimals() -> None:
         absent = [module.handler({"id": "none"}, CONTEXT) for _ in range(2)]
 
     assert found[0] == found[1] == found[2]
-    assert repr(found[1]["price"]) == "Decimal('1.10')"
+    assert repr(found[1]["price"]) == "Decimal('1.15')"
     assert absent == [None, None]
     assert module.handler.results.stats() == {"computed": 2, "memory": 3}
 

@@ -18,6 +18,7 @@ _MODULES = (
     "event_repairs",
     "memory_repairs",
     "object_repairs",
+    "refused_writes",
     "task_states",
     "version_repairs",
 )
