@@ -75,7 +75,7 @@ def _database_of(entry: dict[str, Any]) -> str:
 
 
 def test_nodes_keep_their_instances_beside_databases_as_tasks(cloudformation: dict[str, Any]) -> None:
-    resources = deployed(cloudformation, _STATE)
+    resources = deployed(cloudformation, {**_STATE, "RedisOn": "ec2"})
 
     instances = {name for name, part in resources.items() if part["Type"] == "AWS::EC2::Instance"}
     assert instances == {"RedisInstance1"}
@@ -87,11 +87,11 @@ def test_nodes_keep_their_instances_beside_databases_as_tasks(cloudformation: di
 @pytest.mark.parametrize(
     ("answers", "kinds", "families"),
     [
-        ({"Relay": "none"}, ("ec2", "ec2"), []),
+        ({"Relay": "none", "RedisOn": "ec2"}, ("ec2", "ec2"), []),
         (_TASKS, ("fargate-spot", "ec2"), ["RedisTasks"]),
-        (_STATE, ("ec2", "fargate-spot"), ["StateTasks"]),
+        ({**_STATE, "RedisOn": "ec2"}, ("ec2", "fargate-spot"), ["StateTasks"]),
         ({**_STATE, "RedisOn": "fargate"}, ("fargate", "fargate-spot"), ["RedisTasks", "StateTasks"]),
-        ({**_STATE, "StateDatabases": ""}, ("ec2", "ec2"), []),
+        ({**_STATE, "RedisOn": "ec2", "StateDatabases": ""}, ("ec2", "ec2"), []),
     ],
     ids=["neither", "nodes", "databases", "both", "no database"],
 )

@@ -433,7 +433,7 @@ def test_check_counts_what_an_update_keeps(
 
     printed = capsys.readouterr()
     assert code == (2 if node is None else 0)
-    assert (f"({node})" in printed.out) if node else ("and RedisOn ec2" in " ".join(printed.err.split()))
+    assert (f"({node})" in printed.out) if node else ("RedisOn ec2 and StateOn ec2" in " ".join(printed.err.split()))
 
 
 @pytest.mark.parametrize(
