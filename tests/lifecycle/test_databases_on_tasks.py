@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from burstcache.adapters.executions import execution_arn
 from burstcache.core.errors import LeaseLostError, NodeFailedError
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.rows import NodeRow
 from support.functions import GRACE_S
 from support.memory_ecs import Task
+from support.metrics import SPOT_METER
 from support.world import World
 
 _NODE = "state-orders"
@@ -69,6 +72,19 @@ def test_a_holder_gets_the_address_once_the_database_runs(world: World) -> None:
 
     assert (before["host"], after["host"], _ask(world, "look")["host"]) == ("", task.host, task.host)
     assert _ask(world, "release")["host"] == task.host
+
+
+def test_a_run_costs_what_its_task_costs(world: World) -> None:
+    _held(world)
+    _ask(world, "release")
+    world.until(lambda: _row(world).phase == "stopped")
+    [name] = world.executions_of(world.node_machine, "SUCCEEDED")
+
+    arn = execution_arn(world.node_machine, name)
+    over = json.loads(world.states_client.describe_execution(executionArn=arn)["output"])
+
+    expected = SPOT_METER.prices.node_usd(over["ran_s"] * US_PER_S)
+    assert over["estimated_usd"] == pytest.approx(float(expected), abs=1e-9)
 
 
 def test_a_look_takes_no_lease(world: World) -> None:
@@ -206,7 +222,7 @@ def _taken_over(world: World) -> Task:
     for name in world.executions_of(world.node_machine):
         world.executions.stop(world.node_machine, name, cause="killed")
     world.clock.sleep((_row(world).deadline_at_us - world.clock.now_us()) / US_PER_S + 1)
-    _ask(world, "acquire", "two")
+    _ask(world, "acquire", "two", for_s=600)
     return former
 
 
@@ -220,11 +236,15 @@ def test_a_run_waits_for_the_end_of_a_former_runs_task(world: World) -> None:
     assert beside == [1, 1]
 
 
-def test_the_janitor_starts_a_run_that_waits_if_the_event_of_the_former_task_is_lost(world: World) -> None:
+@pytest.mark.parametrize("after_s", [0, 90])  # a new task is unknown to ECS for a minute at most
+def test_the_janitor_starts_a_run_that_waits_if_the_event_of_the_former_task_is_lost(
+    world: World, after_s: float
+) -> None:
     deliver, former = world.ecs.deliver, _taken_over(world)
     _deaf(world)
     world.until(lambda: former.shown["lastStatus"] == "STOPPED", every_s=0.1)
     world.ecs.deliver = deliver
+    world.clock.sleep(after_s)
     assert world.ecs.tasks == [former]
 
     world.clean()

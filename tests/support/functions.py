@@ -209,6 +209,7 @@ class Functions(Machines):
             policy=self.policy,
             clock=clock,
             meter=SPOT_METER if self.redis_on == "fargate-spot" else METER,
+            state_meter=METER if self.state_on == "ec2" else SPOT_METER,
         )
         self.state_leases = StateLeases(
             node_names=self.state_names,

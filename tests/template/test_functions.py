@@ -77,7 +77,7 @@ VALUES = {
     "REDIS_ON": "fargate-spot",
     "REDIS_NODES": "node-1=i-1@10.0.0.1:6379",
     "STATE_NODES": "state-orders=i-2@10.0.0.2:6379",
-    "STATE_ON": "fargate",
+    "STATE_NODE": "fargate:2GB",
     "STATE_PERSISTENCE": "rdb",
     "MAX_NODE_HOURS_PER_DAY": "24",
     "TAKES_GUESTS": "true",
@@ -191,7 +191,7 @@ def test_every_function_of_a_stack_without_a_tier_accepts_what_is_empty_then(
 
     for name in SETTINGS.keys() & resources.keys():
         given = resources[name]["Properties"]["Environment"]["Variables"]
-        on_ec2 = {"REDIS_ON": "ec2", "STATE_ON": "ec2"}
+        on_ec2 = {"REDIS_ON": "ec2", "STATE_NODE": "t4g.micro"}
         empty = {variable: "" for variable, value in given.items() if value == ""} | on_ec2
         SETTINGS[name].read(environment_of(template, template["Resources"][name]["Properties"]) | empty)
 

@@ -106,7 +106,7 @@ def test_functions_know_the_tasks_that_the_stack_runs(
     )
     given = {"RedisOn": answers.get("RedisOn", "ec2"), "StateOn": answers.get("StateOn", "ec2")}
     for variables in (control, janitor):
-        assert tuple(_answer(variables[name], given) for name in ("REDIS_ON", "STATE_ON")) == kinds
+        assert tuple(_answer(variables[name], given) for name in ("REDIS_ON", "STATE_NODE")) == kinds
         assert variables["TASK_CLUSTER"] == ({"Ref": families[0]} if families else "")
     definitions = [control["TASK_DEFINITION"], control["STATE_TASK_DEFINITION"]]
     assert [each for each in definitions if each] == [{"Fn::GetAtt": [name, "Family"]} for name in families]
@@ -126,7 +126,10 @@ def test_functions_know_the_tasks_that_the_stack_runs(
 
 
 def _answer(value: Any, given: dict[str, str]) -> str:
-    return given[value["Ref"]] if isinstance(value, dict) else value
+    """Return the kind of node that a variable names."""
+    if "Fn::Sub" in value:
+        return given["StateOn"]
+    return {"RedisInstanceType": "ec2", **given}[value["Ref"]] if isinstance(value, dict) else value
 
 
 def test_the_containers_of_a_database_share_a_volume_and_stop_in_the_order_that_saves(

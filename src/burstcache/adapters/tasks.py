@@ -33,7 +33,6 @@ _INTERFACES = ("ElasticNetworkInterface", "eni")  # in ECS's answers and in its 
 _KNOWN_WITHIN_US = 60 * US_PER_S  # ECS's answers are eventually consistent
 _NO_TASK = "0" * 32  # ID of no task
 _CONTAINERS_OF_STATE = ("redis", "keeper")
-_MOST_DESCRIBED = 100  # tasks in a call
 _STOP_REASON = "Burstcache stops the node"
 
 

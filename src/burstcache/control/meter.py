@@ -52,7 +52,7 @@ class Meter:
         put((LIVES, 1), Outcome="failed" if is_failed else "left_redis")
 
 
-def meter_of(sizes: Sizes) -> Meter:
-    """Return the meter for `sizes`."""
+def meter_of(sizes: Sizes, node: str = "") -> Meter:
+    """Return the meter for `sizes`, or for a node of another kind than theirs."""
     sheet = sheet_of_region(sizes.region)
-    return Meter(tier_prices(sheet, node_type=sizes.node_type, cache_memory_mb=sizes.cache_memory_mb))
+    return Meter(tier_prices(sheet, node_type=node or sizes.node_type, cache_memory_mb=sizes.cache_memory_mb))

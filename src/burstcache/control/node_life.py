@@ -299,6 +299,9 @@ class NodeLife:
         task = None if self.tasks is None else self.tasks.describe(row)
         if task is not None and row.phase in ("booting", "running"):
             return self.follow_task(task)
+        if self._waits(row):
+            self._start(row)
+            return NodeStopped(phase="booting", generation=row.generation)
         if row.phase == "booting":
             return self._boot_again(row, None)
         if row.phase == "running":

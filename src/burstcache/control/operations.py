@@ -82,6 +82,7 @@ class RedisControl:
     policy: LivePolicy
     clock: Clock
     meter: Meter
+    state_meter: Meter  # of state databases
     hours_per_day: int = DAY_HOURS  # limit of a node's running hours per day, unless it never stops
 
     def run(self, operation: Operation) -> Answer:
@@ -170,7 +171,7 @@ class RedisControl:
             pauses=self.pauses,
             utilisation=self._utilisation(name),
             clock=self.clock,
-            meter=self.meter,
+            meter=self.state_meter if name in self.state_names else self.meter,
             load=self._warm_up,
             hours_per_day=DAY_HOURS if {name} & {*self.always_on, *self.state_names} else self.hours_per_day,
             is_always_on=name in self.always_on,

@@ -70,6 +70,7 @@ def control() -> RedisControl:
         policy=settings.policy,
         clock=clock,
         meter=meter_of(settings),
+        state_meter=meter_of(settings, settings.state_node),
         hours_per_day=settings.node_hours_per_day,
     )
 

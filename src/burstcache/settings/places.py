@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from burstcache.access import ExpressAccess, RedisAccess, RedisNode, RelayAccess, TaskPlace, parse_nodes
 from burstcache.core.errors import InvalidSettingError
+from burstcache.core.node_kinds import NODE_KINDS, NodeKind, node_kind
 from burstcache.settings.environment import text, text_or_empty
 
 
@@ -65,23 +66,23 @@ def state_tasks_in(environ: Mapping[str, str]) -> TaskPlace | None:
 
 def task_cluster_in(environ: Mapping[str, str]) -> TaskPlace | None:
     """Return the place of cache nodes that run as tasks, for a program that starts none. None: they run on EC2."""
-    return _cluster(environ, "REDIS_ON")
+    kind = text(environ, "REDIS_ON")
+    if kind not in NODE_KINDS:
+        raise InvalidSettingError(f"REDIS_ON: {kind!r} is none of {', '.join(NODE_KINDS)}")
+    return _cluster(environ, kind)
 
 
 def state_task_cluster_in(environ: Mapping[str, str]) -> TaskPlace | None:
     """Return the place of state databases that run as tasks, for a program that starts none. None: they run on EC2."""
-    place = _cluster(environ, "STATE_ON")
+    place = _cluster(environ, node_kind(text(environ, "STATE_NODE")))
     return place and replace(place, has_state=True)
 
 
-def _cluster(environ: Mapping[str, str], variable: str) -> TaskPlace | None:
-    kind = text(environ, variable)
+def _cluster(environ: Mapping[str, str], kind: NodeKind) -> TaskPlace | None:
     if kind == "ec2":
         text_or_empty(environ, "TASK_CLUSTER")
         return None
-    if kind not in ("fargate", "fargate-spot"):
-        raise InvalidSettingError(f"{variable}: {kind!r} is none of ec2, fargate, fargate-spot")
-    return TaskPlace(kind="fargate" if kind == "fargate" else "fargate-spot", cluster=text(environ, "TASK_CLUSTER"))
+    return TaskPlace(kind=kind, cluster=text(environ, "TASK_CLUSTER"))
 
 
 def _startable(environ: Mapping[str, str], place: TaskPlace | None, prefix: str) -> TaskPlace | None:

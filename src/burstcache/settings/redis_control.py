@@ -33,4 +33,5 @@ class RedisControlSettings(Settings):
     policy: Annotated[LivePolicy, policy_in]
     region: Annotated[str, text, "AWS_REGION"]
     node_type: Annotated[str, text, "REDIS_INSTANCE_TYPE"]
+    state_node: Annotated[str, text, "STATE_NODE"]
     cache_memory_mb: Annotated[int, whole_number, "CACHE_MEMORY_MB"]

@@ -167,6 +167,7 @@ def _control(nodes: Nodes) -> RedisControl:
         policy=thesis(_PARAMETERS),
         clock=ManualClock(_NOW_S),
         meter=METER,
+        state_meter=METER,
     )
 
 

@@ -26,7 +26,7 @@ def test_a_place_has_all_that_a_task_is_run_with() -> None:
 
 
 def test_databases_have_a_task_and_groups_of_their_own_in_the_place_of_nodes() -> None:
-    of_state = {"STATE_ON": "fargate", "STATE_TASK_DEFINITION": "state", "STATE_TASK_SECURITY_GROUPS": "sg-2"}
+    of_state = {"STATE_NODE": "fargate:2GB", "STATE_TASK_DEFINITION": "state", "STATE_TASK_SECURITY_GROUPS": "sg-2"}
     place = TaskPlace("fargate", "nodes", "state", ("subnet-1", "subnet-2"), ("sg-2",), "ENABLED", has_state=True)
 
     assert state_tasks_in(_ENVIRONMENT | of_state) == place
