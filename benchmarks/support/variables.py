@@ -19,7 +19,7 @@ VARIABLES = {
     "REDIS_CA_PEM": "",
     "REDIS_NODES": "",
     "REDIS_ON": "ec2",
-    "STATE_ON": "ec2",
+    "STATE_NODE": "t4g.micro",
     "TASK_CLUSTER": "",
     "TASK_DEFINITION": "",
     "TASK_SUBNETS": "",
