@@ -19,7 +19,7 @@ from burstcache.core.worth import sheet_of_region, tier_prices
 from burstcache_local.emf import MetricId, Sample, samples
 from support.project import STACK, template
 
-__all__ = ["METER", "SPOT_METER", "STACK", "MetricId", "Sample", "goes_off", "metrics_of", "samples", "went_off"]
+__all__ = ["METER", "SPOT_METER", "STACK", "MetricId", "Sample", "goes_off", "metric_id", "samples", "went_off"]
 
 METER = Meter(tier_prices(sheet_of_region("us-east-1"), node_type="t4g.micro", cache_memory_mb=256))
 SPOT_METER = Meter(tier_prices(sheet_of_region("us-east-1"), node_type="fargate-spot:2GB", cache_memory_mb=256))
@@ -31,6 +31,7 @@ _BREACHES = {
 }
 _STATISTICS: dict[str, Callable[[list[float]], float]] = {
     "Sum": sum,
+    "Minimum": min,
     "Maximum": max,
     "SampleCount": len,
     "p90": lambda values: sorted(values)[int(0.9 * (len(values) - 1))],
@@ -45,16 +46,10 @@ def alarms() -> dict[str, dict[str, Any]]:
     return {name: part["Properties"] for name, part in resources if part["Type"] == "AWS::CloudWatch::Alarm"}
 
 
-def metrics_of(alarm: dict[str, Any]) -> dict[str, MetricId]:
-    """Return an alarm's metrics by their ids in its expression. References appear as JSON."""
-    stats = [metric for metric in alarm.get("Metrics", ()) if "MetricStat" in metric]
-    return {metric["Id"]: metric_id(metric["MetricStat"]["Metric"]) for metric in stats} or {"metric": metric_id(alarm)}
-
-
-def metric_id(metric: dict[str, Any]) -> MetricId:
-    """Return a metric's id from the template. The stack's name is `STACK`."""
-    dimensions = ((each["Name"], _text(each["Value"])) for each in metric.get("Dimensions", ()))
-    return MetricId(metric["Namespace"], metric["MetricName"], frozenset(dimensions))
+def metric_id(alarm: dict[str, Any]) -> MetricId:
+    """Return the id of an alarm's metric. The stack's name is `STACK`, other references appear as JSON."""
+    dimensions = ((each["Name"], _text(each["Value"])) for each in alarm.get("Dimensions", ()))
+    return MetricId(alarm["Namespace"], alarm["MetricName"], frozenset(dimensions))
 
 
 def _text(value: Any) -> str:
@@ -63,25 +58,21 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def goes_off(alarm: str, told: Iterable[Sample], of_aws: Mapping[str, float] = _NOTHING) -> bool:
+def goes_off(alarm: str, told: Iterable[Sample], of_aws: float | None = None) -> bool:
     """Return whether an alarm fires if each of its periods has the same samples.
 
     Args:
         alarm: Its logical id.
         told: Samples that functions emit in a period.
-        of_aws: Values that AWS itself counts in a period, by the id in the alarm's expression, or `metric`.
+        of_aws: The statistic of a metric that AWS itself publishes. None: no data.
     """
     properties = alarms()[alarm]
-    values = {id_: _value(metric, properties, id_, told) for id_, metric in metrics_of(properties).items()}
-    return _breaches(properties, {**values, **of_aws})
+    return _breaches(properties, _value(properties, told) if of_aws is None else of_aws)
 
 
 def period_s(alarm: str) -> int:
     """Return the length of an alarm's periods [s]."""
-    properties = alarms()[alarm]
-    stats = [metric["MetricStat"] for metric in properties.get("Metrics", ()) if "MetricStat" in metric]
-    (seconds,) = {int(stat["Period"]) for stat in stats} or {int(properties["Period"])}
-    return seconds
+    return int(alarms()[alarm]["Period"])
 
 
 def went_off(alarm: str, periods: Sequence[Sequence[Sample]], *, thresholds: Mapping[str, float] = _NOTHING) -> bool:
@@ -96,36 +87,21 @@ def went_off(alarm: str, periods: Sequence[Sequence[Sample]], *, thresholds: Map
     properties["Threshold"] = thresholds.get(alarm, properties["Threshold"])
     looks_back = properties["EvaluationPeriods"]
     needed = properties.get("DatapointsToAlarm", looks_back)
-    watched = metrics_of(properties)
-    breaches = [
-        _breaches(properties, {id_: _value(metric, properties, id_, told) for id_, metric in watched.items()})
-        for told in periods
-    ]
+    breaches = [_breaches(properties, _value(properties, told)) for told in periods]
     return any(sum(breaches[at : at + looks_back]) >= needed for at in range(len(breaches) - looks_back + 1))
 
 
-def _breaches(properties: dict[str, Any], values: dict[str, float | None]) -> bool:
-    """Return whether one period's values, by their ids in the alarm's expression, breach its threshold."""
-    expressions = [metric["Expression"] for metric in properties.get("Metrics", ()) if "Expression" in metric]
-    # The template's own sums of FILL(id, 0).
-    value = eval(expressions[0], {"FILL": _fill}, dict(values)) if expressions else values["metric"]
+def _breaches(properties: dict[str, Any], value: float | None) -> bool:
+    """Return whether one period's value breaches an alarm's threshold. None: the period has no data."""
     if value is None:
         return bool(properties["TreatMissingData"] == "breaching")
     return bool(_BREACHES[properties["ComparisonOperator"]](value, properties["Threshold"]))
 
 
-def _value(metric: MetricId, alarm: dict[str, Any], id_: str, told: Iterable[Sample]) -> float | None:
-    stats = [each["MetricStat"]["Stat"] for each in alarm.get("Metrics", ()) if each["Id"] == id_]
-    values = [sample.value for sample in told if sample.metric == metric]
-    return (
-        _STATISTICS[stats[0] if stats else alarm.get("Statistic") or alarm["ExtendedStatistic"]](values)
-        if values
-        else None
-    )
-
-
-def _fill(value: float | None, instead: float) -> float:
-    return instead if value is None else value
+def _value(alarm: dict[str, Any], told: Iterable[Sample]) -> float | None:
+    watched = metric_id(alarm)
+    values = [sample.value for sample in told if sample.metric == watched]
+    return _STATISTICS[alarm.get("Statistic") or alarm["ExtendedStatistic"]](values) if values else None
 
 
 def widgets() -> list[dict[str, Any]]:

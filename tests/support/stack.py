@@ -26,7 +26,7 @@ from burstcache_local.stepfunctions.errors import StateError
 from burstcache_sim.bill.control import CONTROL_MS
 from burstcache_sim.bill.usage import JANITOR_MS, ORIGIN_MS, SCHEDULER_MS
 from support.functions import NODE
-from support.metrics import STACK, alarms, metrics_of, period_s, went_off
+from support.metrics import STACK, alarms, metric_id, period_s, went_off
 from support.project import template
 from support.world import World
 
@@ -153,10 +153,13 @@ class Stack(World):
         self._count("AWS/Lambda", "Invocations", FunctionName=function)
         self._count("AWS/Lambda", "ConcurrentExecutions", self._under_way)
         try:
-            return super().invoke(function, payload, **more)
+            answer = super().invoke(function, payload, **more)
         except Exception:
             self._count("AWS/Lambda", "Errors", FunctionName=function)
             raise
+        else:
+            self._count("AWS/Lambda", "Errors", 0, FunctionName=function)
+            return answer
         finally:
             self._under_way -= 1
 
@@ -251,10 +254,10 @@ class Stack(World):
         for alarm in alarms():
             length_us = period_s(alarm) * US_PER_S
             periods: list[list[Sample]] = [[] for _ in range((now_us - self._began_us) // length_us)]
-            watched = set(metrics_of(alarms()[alarm]).values())
+            watched = metric_id(alarms()[alarm])
             for at_us, sample in self._seen:
                 at = (at_us - self._began_us) // length_us
-                if sample.metric in watched and at < len(periods):
+                if sample.metric == watched and at < len(periods):
                     periods[at].append(sample)
             if went_off(alarm, periods, thresholds=thresholds):
                 gone_off.add(alarm)

@@ -10,7 +10,7 @@ import pytest
 
 from burstcache.metrics import METRICS, NAMESPACE, STACK
 from support.deployed import deployed
-from support.metrics import MetricId, alarms, goes_off, metrics_of, shown, widgets
+from support.metrics import MetricId, Sample, alarms, goes_off, metric_id, shown, went_off, widgets
 
 Translate = Callable[[Mapping[str, str]], dict[str, Any]]
 
@@ -51,8 +51,19 @@ def is_published(metric: MetricId) -> bool:
 
 def test_alarms_watch_metrics_that_are_published() -> None:
     for name, alarm in alarms().items():
-        for metric in metrics_of(alarm).values():
-            assert is_published(metric), f"{name} watches {metric}"
+        assert is_published(metric_id(alarm)), f"{name} watches {metric_id(alarm)}"
+
+
+def test_no_alarm_adds_metrics_up() -> None:
+    # A sum has no value at a time at which one of its parts has none, and FILL is documented for gaps in a series only.
+    assert [name for name, alarm in alarms().items() if "Metrics" in alarm] == []
+
+
+def test_every_alarm_says_what_missing_data_means() -> None:
+    silent = {name for name, alarm in alarms().items() if goes_off(name, [])}
+
+    assert silent == {"JanitorAlarm", "RelayAlarm"}
+    assert {alarm["TreatMissingData"] for alarm in alarms().values()} == {"breaching", "notBreaching"}
 
 
 @pytest.mark.parametrize("parameter", ["AlarmEmail", "AlarmTopicArn"])
@@ -77,36 +88,49 @@ def test_without_an_address_there_are_no_alarms(cloudformation: dict[str, Any]) 
 
 
 def test_a_janitor_that_nobody_hears_of_is_an_alarm() -> None:
-    assert goes_off("JanitorAlarm", [])
-    assert goes_off("JanitorAlarm", [], {"runs": 1, "failed": 1})
-    assert not goes_off("JanitorAlarm", [], {"runs": 1})
-    # Then it goes off even if CloudWatch fills nothing where there has never been a value.
-    assert alarms()["JanitorAlarm"]["TreatMissingData"] == "breaching"
+    metric = metric_id(alarms()["JanitorAlarm"])
+    failed, succeeded = ([Sample(metric, "Count", value, 0)] for value in (1, 0))
+
+    assert went_off("JanitorAlarm", [[], [], []])
+    assert went_off("JanitorAlarm", [failed, failed, failed])
+    assert went_off("JanitorAlarm", [failed, [], failed])
+    assert not went_off("JanitorAlarm", [failed, [], succeeded, failed, []])
+    assert not went_off("JanitorAlarm", [failed + succeeded] * 3)  # a retry succeeded
 
 
-def test_a_proxy_that_dies_is_an_alarm() -> None:
-    assert goes_off("FailedReadsAlarm", [], {"crashed": 5})
-    assert not goes_off("FailedReadsAlarm", [])
+@pytest.mark.parametrize(
+    ("answered", "crashed"), [("FailedReadsAlarm", "ProxyCrashesAlarm"), ("FailedWritesAlarm", "WriterCrashesAlarm")]
+)
+def test_five_failures_of_a_function_in_any_mix_are_an_alarm(answered: str, crashed: str) -> None:
+    for count in range(6):
+        assert goes_off(answered, [], count) or goes_off(crashed, [], 5 - count)
+    assert not goes_off(answered, [], 2)
+    assert not goes_off(crashed, [], 2)
 
 
-def test_a_writer_that_dies_or_fails_is_an_alarm() -> None:
-    assert goes_off("FailedWritesAlarm", [], {"crashed": 5})
-    assert goes_off("FailedWritesAlarm", [], {"answered": 5})
-    assert not goes_off("FailedWritesAlarm", [])
+@pytest.mark.parametrize("machine", ["KeyLifecycle", "RedisNode", "Pool"])
+def test_an_execution_that_fails_or_times_out_is_an_alarm(machine: str) -> None:
+    watched = {"ExecutionsFailed": f"{machine}Alarm", "ExecutionsTimedOut": f"{machine}TimeoutAlarm"}
+
+    for metric, alarm in watched.items():
+        dimensions = frozenset({("StateMachineArn", f'{{"Ref": "{machine}"}}')})
+        assert metric_id(alarms()[alarm]) == MetricId("AWS/States", metric, dimensions)
+        assert goes_off(alarm, [], 1)
+        assert not goes_off(alarm, [])
 
 
 @pytest.mark.parametrize(
     ("alarm", "bad", "good"), [("SlowReadsAlarm", 1001, 999), ("ThrottledReadsAlarm", 1, 0)], ids=str
 )
 def test_reads_that_are_slow_or_refused_are_an_alarm(alarm: str, bad: float, good: float) -> None:
-    assert goes_off(alarm, [], {"metric": bad})
-    assert not goes_off(alarm, [], {"metric": good})
+    assert goes_off(alarm, [], bad)
+    assert not goes_off(alarm, [], good)
 
 
 def test_concurrency_that_is_nearly_used_up_is_an_alarm() -> None:
     alarm = alarms()["ConcurrencyAlarm"]
 
-    assert metrics_of(alarm) == {"metric": MetricId("AWS/Lambda", "ConcurrentExecutions", frozenset())}
+    assert metric_id(alarm) == MetricId("AWS/Lambda", "ConcurrentExecutions", frozenset())
     assert (alarm["Statistic"], alarm["ComparisonOperator"]) == ("Maximum", "GreaterThanOrEqualToThreshold")
     assert alarm["Threshold"] == {"Fn::GetAtt": ["Account", "BusyConcurrency"]}
 

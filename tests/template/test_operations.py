@@ -46,17 +46,3 @@ def test_every_alarm_is_explained(guide: str, resources: dict[str, Any]) -> None
     alarms = {name for name, part in resources.items() if part["Type"] == "AWS::CloudWatch::Alarm"}
 
     assert set(re.findall(r"^### `(\w+Alarm)`$", guide, re.MULTILINE)) == alarms
-
-
-def test_a_sum_of_metrics_counts_one_that_has_no_data(resources: dict[str, Any]) -> None:
-    alarms = [part["Properties"] for part in resources.values() if part["Type"] == "AWS::CloudWatch::Alarm"]
-    sums = [alarm["Metrics"] for alarm in alarms if "Metrics" in alarm]
-
-    for metrics in sums:
-        expression = next(metric["Expression"] for metric in metrics if "Expression" in metric)
-        # A plain sum has no value at a time at which one of its parts has none, and the alarm would stay silent.
-        assert set(re.split(r" [+-] ", expression)) == {
-            f"FILL({metric['Id']}, 0)" for metric in metrics if "MetricStat" in metric
-        }
-
-    assert sums

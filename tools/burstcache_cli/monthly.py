@@ -128,8 +128,7 @@ def _items(
             size_gb = int(conditions.value(properties["Size"]))
             yield Item("volumes of nodes and databases", prices.month("ebs-gp3", size_gb))
         case "AWS::CloudWatch::Alarm":
-            metrics = properties.get("Metrics", [{"MetricStat": {}}])
-            yield Item("alarms", prices.month("alarm-metric", sum("MetricStat" in metric for metric in metrics)))
+            yield Item("alarms", prices.month("alarm-metric"))  # each watches one metric
         case "AWS::Events::Rule" if name == "JanitorRule":
             yield Item("janitor", _JANITOR_USD)
 
