@@ -60,7 +60,7 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "redis_control/follow_write": lambda answer: answer == {"refreshed": "", "copies": 0},
     "state/acquire": lambda answer: (answer["phase"], answer["held_until_us"] > 0) == ("running", True),
     "state/keep": lambda answer: (answer["phase"], answer["held_until_us"] > 0) == ("running", True),
-    "state/release": lambda answer: answer == {"phase": "running", "held_until_us": 0},
+    "state/release": lambda answer: answer == {"phase": "running", "held_until_us": 0, "host": ""},
     "origin/object_created": lambda answer: answer == {"refreshed": "", "copies": 0},
     "pool_control/hub": lambda answer: len(answer["members"]) == POOL_MEMBERS,
     "pool_control/code": lambda answer: bool(answer["zip"]),

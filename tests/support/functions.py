@@ -490,8 +490,10 @@ class Functions(Machines):
         """Announce the node. Then save a database and complete the save task on request, until the machine ends."""
         if self.redis.is_up and runs():
             self.announce(node)
+        if node not in self.state_names:
+            return
         saved_token = self.nodes.read(node).save_token
-        while node in self.state_names and runs():
+        while runs():
             if (token := self.nodes.read(node).save_token) != saved_token and self.can_save:
                 self.executions.succeed(token, {})
                 saved_token = token

@@ -24,7 +24,7 @@ Kind = Literal["", "directory", "absent"]
 
 
 class Listing(list[Info]):
-    """The contents of a directory, as cached.
+    """The contents of a directory by name, as cached. S3 sorts a directory's key with its final slash.
 
     Attributes:
         ticket: Taken before the request to S3. None: unknown, so the listing proves nothing about other names.
@@ -33,7 +33,7 @@ class Listing(list[Info]):
     """
 
     def __init__(self, infos: Iterable[Info], ticket: Ticket | None, kind: Kind = "") -> None:
-        super().__init__(infos)
+        super().__init__(sorted(infos, key=lambda info: info["name"]))
         self.ticket, self.kind = ticket, kind
 
     @property
@@ -99,7 +99,7 @@ class Listings:
                     for page in pages.paginate(Bucket=bucket, Prefix=prefix, Delimiter=delimiter)
                     for info in _infos(bucket, page)
                 ]
-            return Listing(sorted(infos, key=lambda info: info["name"]), ticket)
+            return Listing(infos, ticket)
 
         listing: Listing = self._flights.run((bucket, prefix, delimiter), list_all)[0]
         return listing

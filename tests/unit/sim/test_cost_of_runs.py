@@ -16,7 +16,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.demand import demand_of
-from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, Readers, Relay, Setup
+from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, TEMPLATE_NODE, Readers, Relay, Setup
 from burstcache_sim.bill.usage import DoorTraffic, live_usage
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
@@ -220,13 +220,21 @@ def test_nobody_asking_costs_the_hour_but_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "relay", "nodes"), [(3, "nlb", 1), (4, "direct", 1), (5, "none", 1), (6, "none", 0)]
+    ("column", "setup"),
+    [
+        (3, Setup(relay="nlb", instance_type=TEMPLATE_NODE)),
+        (4, Setup(relay="direct", instance_type=TEMPLATE_NODE)),
+        (5, Setup(relay="none", instance_type=TEMPLATE_NODE)),
+        (6, Setup(relay="none", instance_type="t4g.micro")),
+        (7, Setup(relay="none", nodes=0)),
+    ],
+    ids=["nlb", "direct", "none", "instance", "no node"],
 )
-def test_the_idle_month_is_that_of_the_documents(column: int, relay: Relay, nodes: int) -> None:
+def test_the_idle_month_is_that_of_the_documents(column: int, setup: Setup) -> None:
     table = (ROOT / "docs/operate/costs.md").read_text().split("## Idle")[1].split("## In use")[0]
     (documented,) = (line.split("|")[column + 1].strip(" *") for line in table.splitlines() if "**Sum**" in line)
 
-    month = bill(live_usage(NOTHING, Setup(relay=relay, nodes=nodes), period_us=730 * HOUR_US), TODAY)
+    month = bill(live_usage(NOTHING, setup, period_us=730 * HOUR_US), TODAY)
 
     assert month.usd == pytest.approx(float(documented), abs=0.03)  # some items, each rounded to a cent
 
