@@ -50,7 +50,7 @@ def _living(world: World) -> list[Task]:
 
 
 def _deaf(world: World) -> None:
-    """Have every event of ECS be lost."""
+    """Lose every event of ECS."""
     world.ecs.deliver = None
 
 
@@ -217,7 +217,7 @@ def _noted(world: World) -> list[int]:
 
 
 def _taken_over(world: World) -> Task:
-    """Have a run's owner die and its deadline pass, and start another run. Return the former task, which runs."""
+    """Start a run after the death of the former owner and its deadline. Return the former task, which still runs."""
     former = _held(world)
     for name in world.executions_of(world.node_machine):
         world.executions.stop(world.node_machine, name, cause="killed")

@@ -95,7 +95,7 @@ class TaskRunner:
         """Start a task that RunTask has created."""
         run = self._runs[task.task_arn] = _Run()
         publish_task(task)
-        threading.Thread(target=self._drive, args=(task, run), name=f"task {task.id}", daemon=True).start()
+        threading.Thread(target=self._drive_until_closed, args=(task, run), name=f"task {task.id}", daemon=True).start()
 
     def end(self, task: Any, code: str, reason: str, notice_s: float | None = None) -> None:
         """Ask a task to stop, unless it was asked before. After a notice [s] its containers are killed."""
@@ -127,6 +127,14 @@ class TaskRunner:
         for task in spot[:count]:
             self.end(task, "SpotInterruption", "Your Spot Task was interrupted.", notice_s)
         return [task.task_arn for task in spot[:count]]
+
+    def _drive_until_closed(self, task: Any, run: _Run) -> None:
+        """Drive a task. The cloud may close during a call, which then fails."""
+        try:
+            self._drive(task, run)
+        except Exception:
+            if not self._closing.is_set():
+                raise
 
     def _drive(self, task: Any, run: _Run) -> None:
         """Take a task through all its states."""
