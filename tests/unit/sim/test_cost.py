@@ -11,6 +11,7 @@ import pytest
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
 from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.config_items import with_config_items
 from burstcache_sim.bill.cost import BILLED, Usage, add, bill, cost_units
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import thesis_usage
@@ -21,7 +22,7 @@ from support.searches import seeds
 AMOUNTS = [field.name for field in fields(Usage) if field.name not in ("architecture", "node_name")]
 ONE_EACH: dict[str, Any] = dict.fromkeys(AMOUNTS, 1)
 ALL_USED = replace(Usage(), **ONE_EACH)
-TODAY = price_sheet("today-us-east-1")
+TODAY = with_config_items(price_sheet("today-us-east-1"), Fraction("0.003"))
 THESIS = price_sheet("thesis-2022")
 
 

@@ -19,6 +19,8 @@ from burstcache_sim.units import UNITS_PER_USD
 
 Amount = Fraction | int
 
+CONFIG_ITEM = "config-item"  # no sheet has its price, which depends on the account's recorder
+
 _MB_PER_GB = 1024
 _OF_TASK = (", processor", ", memory", ", public IPv4 address")
 
@@ -31,6 +33,7 @@ class BillingRule:
     price: str
     is_cache: bool = False
     is_fixed: bool = False  # hourly, with or without requests
+    is_optional: bool = False  # depends on the account: billed only by a sheet that has the price
 
     def label(self, usage: Usage) -> str:
         """Return the label."""
@@ -95,6 +98,7 @@ class Usage:
     express_puts: Annotated[Amount, BillingRule("S3 Express PUT", "s3-express-put")] = 0
     express_copied_gb: Annotated[Amount, BillingRule("S3 Express upload", "s3-express-upload")] = 0
     express_gb_h: Annotated[Amount, BillingRule("S3 Express storage", "s3-express-storage")] = 0
+    config_items: Annotated[Amount, BillingRule("AWS Config, items", CONFIG_ITEM, is_optional=True)] = 0
     # always on, with or without requests
     volume_gb_h: Annotated[Amount, BillingRule("volume of the node", "ebs-gp3", is_fixed=True)] = 0
     nlb_h: Annotated[Amount, BillingRule("NLB of the relay", "nlb", is_fixed=True)] = 0
@@ -186,7 +190,7 @@ class Bill:
 
 
 def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
-    """Return a run's bill. Unused items are left out and need no price.
+    """Return a run's bill. Unused items are left out and need no price, nor do optional ones.
 
     Args:
         usage: Usage of the run.
@@ -201,6 +205,7 @@ def bill(usage: Usage, prices: PriceSheet, *, only_cache: bool = False) -> Bill:
         for name, rule in BILLED.items()
         if (quantity := getattr(usage, name)) and (rule.is_cache or not only_cache)
         for text, item, units in rule.parts(usage)
+        if not rule.is_optional or prices.has(item)
     )
     return Bill(prices.name, tuple(lines))
 

@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from burstcache.core.parameters import US_PER_S
+from burstcache_sim.bill.config_items import items_per_run
+from burstcache_sim.bill.cost import CONFIG_ITEM
 from burstcache_sim.bill.locality import Locality
 from burstcache_sim.bill.market import VOLUME_GB, Market, Quote
 from burstcache_sim.bill.nodes import LARGEST_VALUE_BYTES, NodeGroup, ec2_nodes
@@ -35,6 +37,7 @@ class _HourSchedule:
     hours: tuple[int, ...]
     on_us: int
     locality: Locality | None  # of the requests in these hours, with distinct objects per run, because runs start cold
+    runs: int  # per period
 
     def hits(self, nodes: NodeGroup, requests_each: Fraction) -> Fraction:
         """Return a log's hits. Each sampled request represents `requests_each` requests (not exactly 1 / rate)."""
@@ -63,11 +66,15 @@ def scheduled(market: Market, variant: str) -> Quote:
     best = min((_schedule(first, hours) for hours in _hour_sets(first)), key=net_cost)
     chosen = _schedule(market.locality, best.hours)
     share = Fraction(chosen.on_us, market.locality.period_us)
+    runs = chosen.runs * Fraction(market.demand.period_us, market.locality.period_us)
+    items = nodes.count * runs * items_per_run(nodes.type_)
+    recorded = ((CONFIG_ITEM, items, "AWS Config, items"),) if market.prices.has(CONFIG_ITEM) else ()
     hours_text = f"{len(best.hours)} {'hour' if len(best.hours) == 1 else 'hours'}"
     return market.quote(
         f"ec2-scheduled:{variant}",
         (f"+ec2:{nodes.type_}", nodes.count * share * market.hours, f"{nodes.text}, {hours_text} of the day"),
         ("+ebs-gp3", nodes.count * VOLUME_GB * market.hours, "volume"),
+        *recorded,
         misses=market.demand.requests - chosen.hits(nodes, requests_each),
         note=f"on a schedule, {hours_text} of {_hours_per_cycle(market.locality)}, empty at every start",
         largest_bytes=nodes.largest_bytes,
@@ -112,7 +119,7 @@ def _schedule(locality: Locality, hours: tuple[int, ...]) -> _HourSchedule:
     at_hour = np.minimum(locality.times_us // US_PER_H, len(is_on) - 1)
     kept = is_on[at_hour]
     if not kept.any():
-        return _HourSchedule(hours, on_us, None)
+        return _HourSchedule(hours, on_us, None, runs)
     run = np.cumsum(~is_on)[at_hour]
     ids_per_run = locality.ids + run * len(locality.sizes_bytes)
     distinct, ids = np.unique(ids_per_run[kept], return_inverse=True)
@@ -129,7 +136,7 @@ def _schedule(locality: Locality, hours: tuple[int, ...]) -> _HourSchedule:
         starts_bytes=None,
         _curves={},
     )
-    return _HourSchedule(hours, on_us, served)
+    return _HourSchedule(hours, on_us, served, runs)
 
 
 def _hour_of(times_us: NDArray[np.int64], hours: int) -> NDArray[np.int64]:

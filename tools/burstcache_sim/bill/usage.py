@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB
+from burstcache_sim.bill.config_items import items_per_run
 from burstcache_sim.bill.control import CONTROL_MB, LOG_BYTES, ControlCounts, control_usage, metrics_usage
 from burstcache_sim.bill.cost import Usage, add, gb_s
 from burstcache_sim.bill.setup import Setup
@@ -129,6 +130,7 @@ def live_usage(
         _metrics(result, setup, period_us if span_us is None else span_us),
         _express(result, setup),
         _writes(result, setup, period_us),
+        Usage(config_items=result.redis_starts * items_per_run(setup.instance_type)),
         idle_usage(setup, period_us),
     )
     total = replace(add(parts), architecture=setup.architecture, node_name=setup.node_name)

@@ -11,6 +11,7 @@ from typing import get_args
 from burstcache.core.node_kinds import NODE_KINDS
 from burstcache.core.pool.redundancy import TARGET_AVAILABILITY
 from burstcache.core.prices import SHEETS, THESIS
+from burstcache_sim.bill.config_items import LISTED_USD
 from burstcache_sim.bill.setup import Readers, Relay, Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
@@ -243,6 +244,7 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add("--reader-processes", type=_COUNT, metavar="N", help=many)
     writes = "writes to the bucket, for which Burstcache pays invalidations, such as 60 (default: 0)"
     add("--writes-per-hour", type=number(least=0), metavar="N", default=0.0, help=writes)
+    _add_config_items(parser)
     free = "decide by the bill after AWS's permanent free tiers and with CloudFront's flat-rate plans"
     add("--free-tiers", action="store_true", help=free)
     add("--without", action="append", default=[], metavar="NAME", help="exclude, such as cloudfront (repeatable)")
@@ -268,7 +270,14 @@ def _add_billed(parser: argparse.ArgumentParser) -> None:
     add_log(parser)
     _add_policy(parser)
     _add_setup(parser)
+    _add_config_items(parser)
     _add_json(parser)
+
+
+def _add_config_items(parser: argparse.ArgumentParser) -> None:
+    items = f"price of AWS Config's record of a change, {LISTED_USD} where it records EC2 continuously (default: 0)"
+    usd = decimal(least=0, noun="an amount", example=LISTED_USD)
+    parser.add_argument("--config-item-usd", type=usd, metavar="USD", default=Fraction(0), help=items)
 
 
 def _add_setup(parser: argparse.ArgumentParser) -> None:

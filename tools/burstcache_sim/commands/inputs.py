@@ -10,8 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from burstcache.core.node_kinds import node_items
-from burstcache.core.prices import THESIS, PriceSheet
+from burstcache.core.prices import THESIS, PriceSheet, price_sheet
 from burstcache.core.worth import TierPrices
+from burstcache_sim.bill.config_items import with_config_items
 from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB
@@ -99,6 +100,11 @@ def penalty_units_of(args: argparse.Namespace) -> int | None:
         return None
     penalty_usd: Fraction = args.miss_penalty_usd
     return round(penalty_usd * UNITS_PER_USD)
+
+
+def prices_of(args: argparse.Namespace) -> PriceSheet:
+    """Return the price sheet that the options name, with their price of AWS Config."""
+    return with_config_items(price_sheet(args.prices), args.config_item_usd)
 
 
 def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:

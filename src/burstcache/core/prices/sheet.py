@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 
@@ -61,6 +61,14 @@ class PriceSheet:
     def usd(self, item: str) -> Fraction:
         """Return the price of one unit of an item [USD], or raise `PriceMissingError`."""
         return self.row(item).usd_exact
+
+    def has(self, item: str) -> bool:
+        """Return whether the sheet has a price for an item."""
+        return item in self._by_item
+
+    def with_row(self, row: PriceRow) -> PriceSheet:
+        """Return the sheet with one more row."""
+        return replace(self, rows=(*self.rows, row))
 
     def kinds(self, prefix: str) -> tuple[str, ...]:
         """Return the items that start with `prefix`, stripped of the prefix, such as the instance types of `ec2:`."""

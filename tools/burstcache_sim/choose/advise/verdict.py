@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from burstcache.core.node_kinds import node_kind
 from burstcache_sim.bill.comparison import OURS
+from burstcache_sim.bill.config_items import config_line
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
 from burstcache_sim.choose.advise.confidence import memory_text
 from burstcache_sim.choose.advise.configurations import Choice, setup_text
@@ -31,7 +32,7 @@ def verdict_lines(advice: Advice) -> list[str]:
             f"TOO SHORT TO SAY: {too_short}. The figures below describe a month of such traffic and are no forecast.",
             f"If every month were like this log: {lines[0]}",
         ]
-    parts = (_staleness, _never_stops, _kinds, _others, _unsized_ranges, _sure)
+    parts = (_staleness, _never_stops, _kinds, _recorded, _others, _unsized_ranges, _sure)
     return [*lines, *(line for part in parts for line in part(advice)), _readers(advice)]
 
 
@@ -85,6 +86,18 @@ def _kinds(advice: Advice) -> list[str]:
 
     best = "; ".join(f"the best stack on {kind}, {each_text(one)}" for kind, one in sorted(others.items()))
     return [f"Kind of node: {each_text(ours)}; {best}."]
+
+
+def _recorded(advice: Advice) -> list[str]:
+    """Name AWS Config's part of the stack's bill, and the way to avoid it."""
+    line = config_line(advice.ours.system.month)
+    if line is None:
+        return []
+    count = count_text(round(line.quantity), "configuration item")
+    return [
+        f"AWS Config: {usd_text(line.usd)} USD of the stack's bill are {count} of its nodes' runs, an estimate. Exclude"
+        " EC2's types from the recorder, or record them daily (docs/operate/costs.md)."
+    ]
 
 
 def _others(advice: Advice) -> list[str]:
