@@ -32,7 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-clients test-engines test-engines-short test-fast check audit lint format template types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -307,8 +307,11 @@ test-engines test-engines-short: setup $(addprefix engine-,$(or $(ENGINE),minist
 test-engines: ## develop: run the tests that use DynamoDB against engines other than moto; ENGINE=dynalite or ministack
 test-engines-short: ## develop: run a minute of them
 
-test: setup $(VENV)/.browser ## develop: run all tests but those against a deployed stack or by installed clients
-	$(TEST) --ignore tests/e2e --ignore $(INSTALLED_CLIENTS)
+test: setup $(VENV)/.browser ## develop: run all tests but weekly ones and those against a deployed stack or by installed clients
+	$(TEST) -m 'not weekly' --ignore tests/e2e --ignore $(INSTALLED_CLIENTS)
+
+test-weekly: setup $(VENV)/.browser ## develop: run the tests that `make test` leaves out, as second representatives of their kind
+	$(TEST) -m weekly --ignore tests/e2e --ignore $(INSTALLED_CLIENTS)
 
 test-fast: setup ## develop: run the quick tests: no local run, no linter, no test marked as slow, a tenth of each random search
 	@mkdir -p build; $(QUICK) $(FAST_ASIDE) > build/test-fast.txt 2>&1 & aside=$$!; trap "kill $$aside" INT; \

@@ -24,6 +24,7 @@ def cloud(tmp_path: Path) -> Iterator[LocalCloud]:
         yield run
 
 
+@pytest.mark.weekly
 def test_every_request_is_answered_as_described_or_refused(cloud: LocalCloud) -> None:
     with closing(Fuzzing(cloud)) as fuzzing:
         fuzzing.run(_REQUESTS, number=1)

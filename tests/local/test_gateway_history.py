@@ -10,7 +10,7 @@ from consistency.gateway import record
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("has_faults", [False, True])
+@pytest.mark.parametrize("has_faults", [pytest.param(False, marks=pytest.mark.weekly), True])
 def test_a_read_through_any_process_shows_the_writes_before_it(has_faults: bool) -> None:
     history, faults = record(operations=600, seed=3, has_faults=has_faults)
 

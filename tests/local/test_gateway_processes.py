@@ -83,8 +83,15 @@ def body_of(key: str, version: int) -> bytes:
     return b"%08d" % version * _COPIES[key]
 
 
-@pytest.mark.parametrize("tier", ["memory", "disk"])
-@pytest.mark.parametrize("way", ["tcp", "unix"])
+@pytest.mark.parametrize(
+    ("way", "tier"),
+    [
+        ("tcp", "memory"),
+        pytest.param("tcp", "disk", marks=pytest.mark.weekly),
+        pytest.param("unix", "memory", marks=pytest.mark.weekly),
+        ("unix", "disk"),
+    ],
+)
 def test_what_one_process_has_written_none_of_them_answers_older(
     store: Store, way: str, tier: str, tmp_path: Path
 ) -> None:
@@ -171,8 +178,15 @@ def test_a_killed_process_fails_no_client_that_retries_and_comes_back(store: Sto
     assert retries > 0
 
 
-@pytest.mark.parametrize("way", ["tcp", "unix"])
-@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize(
+    ("processes", "way"),
+    [
+        ("1", "tcp"),
+        pytest.param("1", "unix", marks=pytest.mark.weekly),
+        pytest.param("2", "tcp", marks=pytest.mark.weekly),
+        ("2", "unix"),
+    ],
+)
 def test_a_stop_finishes_downloads_and_refuses_connections(
     store: Store, way: str, processes: str, tmp_path: Path
 ) -> None:

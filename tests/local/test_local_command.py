@@ -205,7 +205,15 @@ def test_status_and_a_second_up_know_of_the_first_and_down_ends_it(shell: Shell)
     assert shell.run("down").returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.weekly),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.weekly),
+        signal.SIGKILL,
+    ],
+)
 def test_nothing_survives_the_end_however_it_comes(shell: Shell, number: int) -> None:
     shell.start("--dashboard-port", "0")
     assert shell.up
@@ -221,6 +229,7 @@ def test_nothing_survives_the_end_however_it_comes(shell: Shell, number: int) ->
     assert shell.run("status").returncode == shell.run("env").returncode == 1
 
 
+@pytest.mark.weekly
 def test_a_second_interrupt_does_not_wait(shell: Shell) -> None:
     shell.start()
     assert shell.up
@@ -270,16 +279,24 @@ def test_verbose_prints_the_functions_logs(running: Shell) -> None:
     ("options", "message"),
     [
         (["--origin", "nowhere"], r"nowhere is not a folder: give --origin a folder"),
-        (["--parameter", "Colour=red"], r"template.yaml: has no parameter 'Colour': use AccessLogs, "),
-        (["--parameter", "Colour"], r"--parameter 'Colour': expected NAME=VALUE"),
         (["--parameter", "CacheMemoryMb=1"], r"parameter CacheMemoryMb: 1 is not within 128 and 10240"),
-        (
-            ["--parameter", "PolicyRatePerMin=1000"],
-            r"PolicyRatePerMin, .*rate 1000 .*TICK 0.048 s; .*at most 48",
-        ),
-        (["--parameter", "PolicyOverrides=redis_threshold=900"], r"need the last 902 requests of a key, .* holds 100"),
-        (["--template", "none.yaml"], r"none.yaml: does not exist"),
         (["--template", "broken.yaml"], r"broken.yaml: is not YAML: .* line 1"),
+        *(
+            pytest.param(*mistake, marks=pytest.mark.weekly)
+            for mistake in (
+                (["--parameter", "Colour=red"], r"template.yaml: has no parameter 'Colour': use AccessLogs, "),
+                (["--parameter", "Colour"], r"--parameter 'Colour': expected NAME=VALUE"),
+                (
+                    ["--parameter", "PolicyRatePerMin=1000"],
+                    r"PolicyRatePerMin, .*rate 1000 .*TICK 0.048 s; .*at most 48",
+                ),
+                (
+                    ["--parameter", "PolicyOverrides=redis_threshold=900"],
+                    r"need the last 902 requests of a key, .* holds 100",
+                ),
+                (["--template", "none.yaml"], r"none.yaml: does not exist"),
+            )
+        ),
     ],
 )
 def test_a_mistake_costs_one_line_and_2(shell: Shell, options: list[str], message: str) -> None:

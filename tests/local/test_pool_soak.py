@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from benchmarks.pool_soak import soak
 
 
+@pytest.mark.weekly
 def test_no_byte_is_wrong_and_no_operation_fails_whatever_befalls_members_and_hubs() -> None:
     figures: dict[str, Any] = soak(count=200, seed=1, largest_bytes=20_000_000)
 

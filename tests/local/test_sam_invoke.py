@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.functions import FunctionSpec, Outcome
@@ -83,6 +84,19 @@ def _linked(folder: Path, *names: str) -> Path:
     return folder
 
 
+def _samples() -> list[ParameterSet]:
+    """Return the samples in their order. All but the first of each function are weekly."""
+    first = {path.parent: path for path in reversed(_EVENTS)}
+    return [
+        pytest.param(
+            path,
+            marks=() if path == first[path.parent] else pytest.mark.weekly,
+            id=f"{path.parent.name}/{path.stem}",
+        )
+        for path in _EVENTS
+    ]
+
+
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     samples = ROOT / "tools/burstcache_local/samples"
@@ -145,7 +159,7 @@ def _function(path: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", _EVENTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", _samples())
 def test_a_function_answers_its_samples(
     cloud: LocalCloud, functions: dict[str, dict[str, Any]], of_lambda: Path, tmp_path: Path, path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def test_a_task_has_what_its_predecessor_saved_at_its_end(database: Database) ->
     assert _read(database.task()) == "before the stop"
 
 
+@pytest.mark.weekly
 def test_snapshots_are_named_by_the_run_of_their_task(database: Database) -> None:
     runs = [database.task(), database.task()]  # both of an old run and of a new one
     for number, task in enumerate(runs):
@@ -71,6 +72,7 @@ def test_snapshots_are_named_by_the_run_of_their_task(database: Database) -> Non
     assert _read(database.task()) == "by task 1"
 
 
+@pytest.mark.weekly
 def test_redis_goes_on_until_the_keeper_has_saved(database: Database) -> None:
     task = database.task()
     task.await_redis()
@@ -84,6 +86,7 @@ def test_redis_goes_on_until_the_keeper_has_saved(database: Database) -> None:
     assert _read(database.task()) == "after the signal"
 
 
+@pytest.mark.weekly
 def test_holders_are_shut_out_before_the_last_save(database: Database) -> None:
     task = database.task()
     task.await_redis()
@@ -112,6 +115,7 @@ def test_a_last_save_that_fails_is_counted_and_repeated(database: Database) -> N
     assert _read(database.task()) == "before the stop"
 
 
+@pytest.mark.weekly
 def test_a_last_save_during_another_one_has_what_was_written_since(database: Database) -> None:
     task = database.task(save_key_us=1_000_000)
     task.await_redis()
@@ -152,6 +156,7 @@ def test_a_task_that_ends_before_it_is_restored_saves_nothing(database: Database
     assert database.snapshots() == []
 
 
+@pytest.mark.weekly
 def test_a_redis_that_is_killed_starts_again_with_its_last_save(database: Database) -> None:
     task = database.task()
     task.await_redis()
@@ -167,6 +172,7 @@ def test_a_redis_that_is_killed_starts_again_with_its_last_save(database: Databa
     assert len(database.snapshots()) == 1
 
 
+@pytest.mark.weekly
 def test_a_database_that_moves_to_a_task_and_back_keeps_what_was_saved(program: Program) -> None:
     with ExitStack() as closers:
         rig = StateRig(program, closers)
@@ -198,6 +204,7 @@ def test_a_killed_task_leaves_the_last_completed_save(database: Database) -> Non
     assert _read(database.task()) == "saved"
 
 
+@pytest.mark.weekly
 def test_a_task_that_nobody_attends_saves_and_ends(database: Database) -> None:
     task = database.task(unattended_s=6)
     task.await_redis(attended=True)

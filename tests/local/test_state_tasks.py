@@ -72,7 +72,7 @@ def test_a_holder_finds_what_was_written_before_the_database_slept(where: dict[s
     assert len(tasks.snapshots("orders")) == 1  # the second holder has changed nothing
 
 
-@pytest.mark.parametrize("ends_by", ["interruption", "hand"])
+@pytest.mark.parametrize("ends_by", ["interruption", pytest.param("hand", marks=pytest.mark.weekly)])
 def test_a_task_that_ends_while_it_is_held_has_saved_all_that_was_acknowledged(
     cloud: LocalCloud, where: dict[str, Any], tasks: Tasks, ends_by: str
 ) -> None:
@@ -92,6 +92,7 @@ def test_a_task_that_ends_while_it_is_held_has_saved_all_that_was_acknowledged(
         assert client.mget([f"{ends_by}-{n}" for n in range(acknowledged)]) == [str(n) for n in range(acknowledged)]
 
 
+@pytest.mark.weekly
 def test_a_killed_task_leaves_the_last_completed_save(cloud: LocalCloud, where: dict[str, Any], tasks: Tasks) -> None:
     with state("carts", **where) as client:
         client.set("written", "saved")
@@ -121,6 +122,7 @@ def test_databases_are_apart_and_refuse_holders_of_each_other(where: dict[str, A
             stranger.ping()
 
 
+@pytest.mark.weekly
 def test_a_client_without_a_lease_follows_the_address(where: dict[str, Any], tasks: Tasks) -> None:
     client = connect("carts", decode_responses=True, **where)
     addresses = set()

@@ -113,6 +113,7 @@ def test_a_replaced_instance_has_every_write_of_its_predecessor(
     assert instances.holder() == new
 
 
+@pytest.mark.weekly
 def test_the_volume_is_never_taken_from_an_instance_that_runs(
     cloud: LocalCloud, where: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +131,7 @@ def test_the_volume_is_never_taken_from_an_instance_that_runs(
     assert instances.client(new, monkeypatch).get("written") == "while the new instance waits"
 
 
+@pytest.mark.weekly
 def test_an_instance_that_is_killed_in_mid_write_and_replaced_has_lost_at_most_a_second(
     cloud: LocalCloud, where: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

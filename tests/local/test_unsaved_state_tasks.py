@@ -11,7 +11,7 @@ from burstcache_local.cloud import LocalCloud
 from support.roles import holder_of
 from support.state_tasks import Tasks, options_for_tasks
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.weekly]
 
 
 def test_a_database_without_persistence_starts_empty(tmp_path: Path) -> None:
