@@ -83,6 +83,7 @@ def test_a_benchmark_ends_as_a_table_and_a_picture_with_what_was_published(brows
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("benchmarks", "offer", "cells"),
     [
