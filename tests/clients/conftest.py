@@ -24,7 +24,7 @@ def gateway(s3: RecordedS3, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield url
 
 
-@pytest.fixture(params=["s3", "gateway"])
+@pytest.fixture(params=[pytest.param("s3", marks=pytest.mark.weekly), "gateway"])
 def endpoint(s3: RecordedS3, request: pytest.FixtureRequest) -> str:
     """URL that a client is given."""
     return s3.url if request.param == "s3" else str(request.getfixturevalue("gateway"))

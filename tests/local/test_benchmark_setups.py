@@ -30,7 +30,9 @@ def test_the_benchmarks_that_start_a_cloud_say_how() -> None:
     }
 
 
-@pytest.mark.parametrize("name", SETUPS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.weekly if number else ()) for number, name in enumerate(SETUPS)]
+)
 def test_a_benchmarks_cloud_starts_and_its_scheduler_accepts_the_policy(name: str) -> None:
     setup: Setup = SETUPS[name]
     options = LocalOptions(parameters=setup.parameters, boot_s=setup.boot_s, stop_s=setup.stop_s)

@@ -60,6 +60,7 @@ def test_a_workflow_wakes_the_database_up_times_a_function_on_it_and_lets_it_sle
     until(lambda: phase(cloud) == "stopped")
 
 
+@pytest.mark.weekly
 def test_what_one_function_writes_another_one_reads_after_the_database_has_slept(
     cloud: LocalCloud, application: Stack
 ) -> None:

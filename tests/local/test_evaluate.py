@@ -36,6 +36,7 @@ def evaluated(results: str, capsys: pytest.CaptureFixture[str], *options: str) -
     return found
 
 
+@pytest.mark.weekly
 def test_a_burst_is_held_against_the_simulator(
     cloud: LocalCloud, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,12 +85,15 @@ def _linked(folder: Path, *names: str) -> Path:
 
 
 def _samples() -> list[ParameterSet]:
-    """Return the samples in their order. All but the first of each function are weekly."""
+    """Return the samples in their order. All but the first of each function are weekly.
+
+    Those of `state` need each other: a lease is acquired, kept and released.
+    """
     first = {path.parent: path for path in reversed(_EVENTS)}
     return [
         pytest.param(
             path,
-            marks=() if path == first[path.parent] else pytest.mark.weekly,
+            marks=() if path == first[path.parent] or path.parent.name == "state" else pytest.mark.weekly,
             id=f"{path.parent.name}/{path.stem}",
         )
         for path in _EVENTS

@@ -31,7 +31,12 @@ pytestmark = pytest.mark.slow
 EXAMPLE = ROOT / "examples" / "thumbnails"
 PICTURE = picture(min(SIZES_PX))
 THUMBNAIL = thumbnails.shrink(PICTURE)
-PLACES = ["memory", "unix", "redis", "memory and redis"]
+PLACES = [
+    "memory",
+    pytest.param("unix", marks=pytest.mark.weekly),
+    pytest.param("redis", marks=pytest.mark.weekly),
+    "memory and redis",
+]
 BUCKET = "thumbnails"
 
 
