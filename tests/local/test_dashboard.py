@@ -262,8 +262,15 @@ def test_bill_stands_next_to_those_of_others(browser: Browser, url: str) -> None
             expect(rivals).to_contain_text(name)
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-@pytest.mark.parametrize("is_dark", [False, True])
+@pytest.mark.parametrize(
+    ("is_dark", "width"),
+    [
+        (False, WIDE),
+        pytest.param(False, NARROW, marks=pytest.mark.weekly),
+        pytest.param(True, WIDE, marks=pytest.mark.weekly),
+        (True, NARROW),
+    ],
+)
 @pytest.mark.parametrize("place", ["", f"#key={_HOT}"])
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(
     browser: Browser, url: str, place: str, is_dark: bool, width: int

@@ -55,6 +55,7 @@ def test_database_wakes_up_for_a_holder_and_falls_asleep_after_it(cloud: LocalCl
     until(lambda: _phase(cloud, "orders") == "stopped")
 
 
+@pytest.mark.weekly
 def test_what_a_holder_has_written_the_next_one_reads_after_the_database_has_slept(
     cloud: LocalCloud, where: dict[str, Any]
 ) -> None:
