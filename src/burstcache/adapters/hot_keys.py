@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, back_off
 from burstcache.adapters.hot_shards import HotBank, HotShards
 from burstcache.adapters.items import to_values
 from burstcache.adapters.key_table import KeyTable
@@ -78,7 +78,7 @@ class HotKeys:
                     return "started"
                 if reasons[0] == UNMET:
                     return "lost"
-            self.clock.sleep(self.chance() * 0.01 * 2**attempt)  # back off after a collision with another start
+            back_off(self.clock, attempt, self.chance)
         raise ContendedRowTransientError(f"{life.key!r} could not be admitted in {_ATTEMPTS} attempts")
 
     def is_full_for(self, hash_: str) -> bool:

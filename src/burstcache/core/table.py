@@ -124,6 +124,7 @@ class UseColumns(TypedDict, total=False):
     use: bytes  # `core.node_use.encode`
     version: int  # number of writes
     reports: bytes  # idempotency keys of the newest reports counted, 8 bytes each
+    pending: set[bytes]  # reports not counted yet (`core.pending_reports.encode_report`)
     looked_at_us: int  # time of the last check while the node runs
     memory: bytes  # `core.node_memory.encode_memory`
 
@@ -294,6 +295,8 @@ COUNT_START = "ADD live :this, starts :one"
 REPLACE_STARTED = "SET live = :rest ADD starts :one"  # drops cold keys in the write that adds a key
 FORGET_STARTED = "DELETE live :cold"
 LEND, RECLAIM, COUNT_LENT = "SET room = :room, most = :most", "SET room = :room", "SET lent = :after, shards = :shards"
+REPLACE_USE = "SET #use = :use, version = :version, reports = :reports, looked_at_us = :looked_at_us, #memory = :memory"
+ADD_PENDING, DELETE_PENDING = "ADD pending :report", "DELETE pending :counted"
 APPEND_CHANGE = (
     "SET #sequence = if_not_exists(#sequence, :first) + :one,"
     " #changes = list_append(if_not_exists(#changes, :none), :added)"
