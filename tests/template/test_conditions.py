@@ -56,6 +56,8 @@ _TIERS = [
     {"StateOn": "fargate-spot", "Relay": "none", "StateDatabases": "a,b", "StatePersistence": "none"},
     {"StateOn": "fargate", "RedisOn": "fargate-spot", "StateDatabases": "a,b,c,d"},
     {"Writes": "iam"},
+    {"FunctionsInVpc": "all"},
+    {"FunctionsInVpc": "all", "Relay": "none", "RedisNodeCount": "0"},
 ]
 _COMBINATIONS = [
     *(
@@ -484,6 +486,10 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({"ZoneA": "eu-central-1c", "ZoneB": "eu-central-1c"}, "another zone"),
         ({"ZoneA": "eu-central-1c", "FrontDoor": "alb"}, "give ZoneB as well"),
         ({"VpcId": "vpc-00000001"}, "needs SubnetIds"),
+        (
+            {"VpcId": "vpc-00000001", "Relay": "none", "RedisNodeCount": "0", "FunctionsInVpc": "all"},
+            "needs SubnetIds",
+        ),
         ({**YOURS, "RelaySubnetIds": ""}, "needs RelaySubnetIds"),
         ({**YOURS, "FrontDoor": "alb"}, "needs AlbSubnetIds"),
         ({**YOURS, "ZoneA": "eu-central-1c"}, "leave ZoneA and ZoneB empty"),

@@ -96,7 +96,10 @@ _ENDPOINTS = {
     "cloudwatch": "monitoring",
     "dynamodb": "dynamodb",
     "ec2": "ec2",
+    "ecr": "ecr.api",
     "ecs": "ecs",
+    "iam": "IAM",
+    "servicequotas": "servicequotas",
     "events": "events",
     "lambda": "lambda",
     "logs": "logs",
@@ -118,14 +121,36 @@ _ROLES_IN_VPC = (
 def test_the_guide_names_the_endpoint_of_each_service_that_is_called_from_the_vpc(
     resources: dict[str, Any], walk: Walk
 ) -> None:
-    called = set[str]()
-    for name in _ROLES_IN_VPC:
-        for part in walk(resources[name]["Properties"]):
-            if isinstance(part, dict) and "Action" in part:
-                listed = part["Action"] if isinstance(part["Action"], list) else [part["Action"]]
-                called |= {action.partition(":")[0] for action in listed}
+    called = set[str]().union(*(_services(resources[name], walk) for name in _ROLES_IN_VPC))
 
-    section = (ROOT / "docs/operate/operations.md").read_text().partition("### A VPC without IPv6")[2]
-    rows = [line.split("|")[1] for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    rows = [line.split("|")[1] for line in _section("A VPC without IPv6").splitlines() if line.startswith("| `")]
     named = {word.strip(" `") for row in rows for word in row.split(",")}
     assert {_ENDPOINTS[service] for service in called - _NO_CALLS} <= named
+
+
+def test_the_guide_names_the_endpoint_of_each_service_that_other_functions_call(
+    functions: dict[str, Any], resources: dict[str, Any], walk: Walk
+) -> None:
+    others = functions.keys() - set(_ROLES_IN_VPC)
+    called = set[str]().union(*(_services(resources[name], walk) for name in others))
+
+    section = _section("Every function in the VPC")
+    gateways = {"dynamodb", "s3", "s3express"}  # named for all parts
+    named = {_ENDPOINTS[service] for service in called - {"kms"} - gateways}
+    assert {name for name in named if f"`{name}`" not in section} == {"IAM"}
+    assert "IAM has an interface endpoint in us-east-1 only" in section
+
+
+def _services(resource: dict[str, Any], walk: Walk) -> set[str]:
+    """Return the prefixes of the actions in a resource's policies."""
+    found = set[str]()
+    for part in walk(resource["Properties"]):
+        if isinstance(part, dict) and "Action" in part:
+            listed = part["Action"] if isinstance(part["Action"], list) else [part["Action"]]
+            found |= {action.partition(":")[0] for action in listed}
+    return found
+
+
+def _section(title: str) -> str:
+    guide = (ROOT / "docs/operate/operations.md").read_text()
+    return guide.partition(f"\n### {title}\n")[2].partition("\n## ")[0]

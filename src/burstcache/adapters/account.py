@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.calls import call_aws
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import ServiceError
+from burstcache.core.errors import ServiceError, ServiceTransientError
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ class Account:
         """
         try:
             call_aws(self.iam.get_role, RoleName=_ECS_ROLE)
+        except ServiceTransientError as error:  # few VPCs without a NAT gateway have an endpoint for IAM
+            logger().warning("role of ECS not known: creating the cluster makes it, if it is missing", reason=str(error))
+            return False
         except ServiceError as error:
             if error.code != "NoSuchEntity":
                 raise

@@ -10,6 +10,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ConnectTimeoutError
 from botocore.stub import ANY, Stubber
 from moto import mock_aws
 
@@ -103,6 +104,18 @@ def test_two_stacks_may_make_the_role_at_once(desk: Desk) -> None:
         iam.add_client_error("create_service_linked_role", "InvalidInput", expected_params={"AWSServiceName": ANY})
 
         assert desk.ask("create")["Status"] == "SUCCESS"
+
+
+def test_a_network_without_a_way_to_iam_leaves_the_role_to_ecs(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_unreachable(**_: object) -> None:
+        raise ConnectTimeoutError(endpoint_url="https://iam.amazonaws.com")
+
+    monkeypatch.setattr(desk.iam, "get_role", is_unreachable)
+
+    assert desk.ask("create")["Status"] == "SUCCESS"
+    assert desk.clock.monotonic_s() == 0
 
 
 def test_without_a_relay_no_role_is_made(desk: Desk) -> None:
