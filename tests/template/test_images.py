@@ -12,7 +12,7 @@ from support.deployed import decided, deployed
 
 _DIGEST = f"@sha256:{'0' * 64}"
 _EVERYTHING = {
-    **{"Relay": "direct", "PoolMembers": "8", "PoolHub": "fargate", "StateDatabases": "a", "StateOn": "fargate"},
+    "Relay": "direct", "PoolMembers": "8", "PoolHub": "fargate", "StateDatabases": "a", "StateOn": "fargate",
     "StatePersistence": "none",
 }
 _IMAGES = ("RelayImage", "HubImage", "RedisImage")
@@ -80,7 +80,7 @@ def test_each_container_has_the_image_of_its_parameter(cloudformation: dict[str,
 
 @pytest.mark.parametrize("image", ["", "valkey/valkey:8.1", "registry.example.com/valkey" + _DIGEST, "valkey"])
 def test_an_image_of_a_public_registry_takes_no_rights(cloudformation: dict[str, Any], image: str) -> None:
-    answers = {**_EVERYTHING, **({name: image for name in _IMAGES} if image else {})}
+    answers = {**_EVERYTHING, **(dict.fromkeys(_IMAGES, image) if image else {})}
 
     assert pulls(cloudformation, answers) == {name: [] for name in _PULLERS}
 

@@ -37,7 +37,12 @@ def _signs(resources: dict[str, Any], walk: Walk) -> set[str]:
     found = set()
     for part in walk(resources):
         if isinstance(part, dict):
-            found |= {"Ipv6AllowedForDualStack", "AWS_USE_DUALSTACK_ENDPOINT", "CidrIpv6", "Ipv6CidrBlock"} & part.keys()
+            found |= {
+                "Ipv6AllowedForDualStack",
+                "AWS_USE_DUALSTACK_ENDPOINT",
+                "CidrIpv6",
+                "Ipv6CidrBlock",
+            } & part.keys()
             found |= {"AWS_USE_DUALSTACK_ENDPOINT"} & {str(part.get("Name"))}
         elif isinstance(part, str):
             found |= {part} & {"dualstack", "ipv6", "AAAA", "::/0"}
@@ -50,7 +55,7 @@ def test_with_ipv4_the_relay_is_reached_and_checked_over_ipv4(cloudformation: di
     resources = deployed(cloudformation, {**_IPV4, "Relay": kind, "AWS::Region": "eu-west-1"})
 
     (relay,) = resources["RelayTask"]["Properties"]["ContainerDefinitions"]
-    assert {"Name": "RELAY_HOST", "Value": "0.0.0.0"} in relay["Environment"]  # noqa: S104
+    assert {"Name": "RELAY_HOST", "Value": "0.0.0.0"} in relay["Environment"]
     assert relay["HealthCheck"]["Command"][1].endswith("http://127.0.0.1:8222/healthz")
     network = resources["RelayService"]["Properties"]["NetworkConfiguration"]["AwsvpcConfiguration"]
     assert network["AssignPublicIp"] == "DISABLED"
@@ -113,7 +118,14 @@ _ENDPOINTS = {
 _NO_CALLS = {"iam", "kms", "xray"}  # passed roles, and keys that other services use for the caller
 _ROLES_IN_VPC = (
     *("ProxyFunction", "CacheFunction", "RedisControlFunction", "PoolMemberFunction"),
-    *("RelayTaskPolicy", "PoolHubStartPolicy", "PoolHubPolicy", "RedisTaskPolicy", "StateStartPolicy", "StateTaskPolicy"),
+    *(
+        "RelayTaskPolicy",
+        "PoolHubStartPolicy",
+        "PoolHubPolicy",
+        "RedisTaskPolicy",
+        "StateStartPolicy",
+        "StateTaskPolicy",
+    ),
     *("RedisInstancePolicy", "StateInstancePolicy", "ReaderPolicy", "WriterPolicy", "HolderPolicy"),
 )
 

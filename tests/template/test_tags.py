@@ -48,7 +48,9 @@ def test_an_interface_gets_the_tags_that_are_given(
 
     (specification,) = data["TagSpecifications"]
     assert specification["ResourceType"] == "network-interface"
-    assert [tuple(_text(tag[part], conditions) for part in ("Key", "Value")) for tag in specification["Tags"]] == expected
+    assert [
+        tuple(_text(tag[part], conditions) for part in ("Key", "Value")) for tag in specification["Tags"]
+    ] == expected
 
 
 def _text(value: Any, conditions: Conditions) -> str:
@@ -71,7 +73,9 @@ def test_no_program_of_an_instance_needs_its_tags(
     data = resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]
 
     assert data["MetadataOptions"]["InstanceMetadataTags"] == "disabled"  # else EC2 refuses keys with a space or /
-    assert not [path for path in (ROOT / "instance").iterdir() if path.is_file() and "tags/instance" in path.read_text()]
+    assert not [
+        path for path in (ROOT / "instance").iterdir() if path.is_file() and "tags/instance" in path.read_text()
+    ]
 
 
 @pytest.mark.parametrize(("parameter", "kind"), [("RedisNodeList", "redis"), ("StateNodeList", "state")])

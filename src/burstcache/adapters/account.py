@@ -43,7 +43,9 @@ class Account:
         try:
             call_aws(self.iam.get_role, RoleName=_ECS_ROLE)
         except ServiceTransientError as error:  # few VPCs without a NAT gateway have an endpoint for IAM
-            logger().warning("role of ECS not known: creating the cluster makes it, if it is missing", reason=str(error))
+            logger().warning(
+                "role of ECS not known: creating the cluster makes it, if it is missing", reason=str(error)
+            )
             return False
         except ServiceError as error:
             if error.code != "NoSuchEntity":

@@ -62,7 +62,9 @@ class _Offerings:
             "Subnets": [
                 {
                     "SubnetId": subnet,
-                    "Ipv6CidrBlockAssociationSet": [{"Ipv6CidrBlockState": {"State": state}} for state in states[subnet]],
+                    "Ipv6CidrBlockAssociationSet": [
+                        {"Ipv6CidrBlockState": {"State": state}} for state in states[subnet]
+                    ],
                 }
                 for subnet in SubnetIds
             ]
@@ -106,9 +108,7 @@ def test_two_stacks_may_make_the_role_at_once(desk: Desk) -> None:
         assert desk.ask("create")["Status"] == "SUCCESS"
 
 
-def test_a_network_without_a_way_to_iam_leaves_the_role_to_ecs(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_without_a_way_to_iam_leaves_the_role_to_ecs(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     def is_unreachable(**_: object) -> None:
         raise ConnectTimeoutError(endpoint_url="https://iam.amazonaws.com")
 
