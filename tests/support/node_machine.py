@@ -63,7 +63,7 @@ def set_up(
     Args:
         machine: An empty folder.
         service: The only server package that can be installed.
-        node: The name of this instance, i-3, in the list of nodes. A database's begins with `state-`. Empty: it has none.
+        node: The name of this instance, i-3, in the list of nodes. A database's begins with `state-`. Empty: none.
         persistence: Persistence of databases of state (none, rdb, aof).
         is_first_boot: Whether this is the instance's first boot.
         is_dual_stack: Whether the network has IPv6.

@@ -12,7 +12,11 @@ from support.deployed import decided, deployed
 
 _DIGEST = f"@sha256:{'0' * 64}"
 _EVERYTHING = {
-    "Relay": "direct", "PoolMembers": "8", "PoolHub": "fargate", "StateDatabases": "a", "StateOn": "fargate",
+    "Relay": "direct",
+    "PoolMembers": "8",
+    "PoolHub": "fargate",
+    "StateDatabases": "a",
+    "StateOn": "fargate",
     "StatePersistence": "none",
 }
 _IMAGES = ("RelayImage", "HubImage", "RedisImage")
@@ -31,7 +35,7 @@ def text(value: Any, conditions: Conditions) -> str:
             known = {name: text(each, conditions) for name, each in given.items()} | {"AWS::Partition": "aws"}
             return re.sub(r"\$\{([^}]+)\}", lambda name: known[name[1]], sentence)
         case {"Fn::Join": [separator, parts]}:
-            return separator.join(_texts(parts, conditions))
+            return str(separator).join(_texts(parts, conditions))
         case {"Fn::Select": [index, parts]}:
             return _texts(parts, conditions)[int(index)]
     return conditions.value(value)

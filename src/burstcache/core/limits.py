@@ -115,8 +115,8 @@ def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
         yield f"EC2 has no {needs.node_type} in zone {zone}: use another RedisInstanceType or another zone"
     if limits.subnets_without_ipv6:
         yield (
-            f"no IPv6 block in {', '.join(limits.subnets_without_ipv6)}, which functions need to reach AWS: add one with a"
-            " route out, or set Network to ipv4"
+            f"no IPv6 block in {', '.join(limits.subnets_without_ipv6)}, which functions need to reach AWS: add one"
+            " with a route out, or set Network to ipv4"
         )
 
 
