@@ -9,17 +9,21 @@ trap 'swapoff $swap; rm -f $swap' EXIT
 install() { dnf install -y python3-boto3 amazon-ssm-agent "$1"; }
 install valkey || install redis6
 dnf clean all
-echo '{"Agent": {"UseDualStackEndpoint": true}}' > /etc/amazon/ssm/amazon-ssm-agent.json
+is_dual_stack=$(printenv AWS_USE_DUALSTACK_ENDPOINT || echo false)
+echo "{\"Agent\": {\"UseDualStackEndpoint\": $is_dual_stack}}" > /etc/amazon/ssm/amazon-ssm-agent.json
 systemctl enable amazon-ssm-agent
 systemctl restart amazon-ssm-agent
 service=valkey
 [ -d /etc/valkey ] || service=redis6
 token=$(curl -sfX PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token)
 metadata() { curl -sf -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"; }
-node=$(metadata tags/instance/burstcache-node)
+# A node's instance may read the first list, a database's the second. Until CloudFormation has made the list, set-up fails
+# and runs again.
+node_lists() { burstcache-secret redis nodes || burstcache-secret state nodes; }
+node=$(node_lists | tr , '\n' | grep "=$(metadata instance-id)@" | cut -d = -f 1)
 kind=redis eviction=allkeys-lru share=0.75 persistence=
 if [[ $node = state-* ]]; then
-  persistence=$(metadata tags/instance/burstcache-state)
+  persistence=$STATE_PERSISTENCE
   # A full database of state refuses writes. Saving takes memory, too.
   kind=state eviction=noeviction share=0.6
 fi
@@ -93,7 +97,7 @@ StandardOutput=journal+console
 DROP_IN
 if [ "$persistence" = rdb ]; then
   echo vm.overcommit_memory=1 > /etc/sysctl.d/burstcache.conf  # else a large database cannot fork to save
-  bucket=$(metadata tags/instance/burstcache-state-bucket)
+  bucket=$(burstcache-secret state bucket)
   burstcache-secret state keeper > /etc/burstcache-keeper
   cat > /etc/burstcache-state.env <<ENVIRONMENT
 STATE_BUCKET=$bucket

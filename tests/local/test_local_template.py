@@ -115,6 +115,14 @@ def test_what_the_local_run_does_not_do_is_refused(name: str, value: str, reason
         load(PROJECT, **{name: value})
 
 
+def test_the_local_network_stands_for_one_of_yours_without_ipv6() -> None:
+    resources = load(PROJECT, Network="ipv4", FunctionsInVpc="all").resources
+
+    functions = [each["Properties"] for each in resources.values() if each["Type"] == "AWS::Lambda::Function"]
+    assert functions
+    assert all("Ipv6AllowedForDualStack" not in each["VpcConfig"] for each in functions)
+
+
 def test_the_policy_is_checked_with_the_kind_of_node_that_runs() -> None:
     """A stack of tasks needs no price of its unused instance type, and one of instances none of its unused task."""
     source = dict(template())

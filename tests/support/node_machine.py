@@ -25,6 +25,7 @@ SECRETS = {
     "redis/tls": issue_certificate(SERVER_NAME, now=datetime.now(UTC))[1],
     "state/holder": PASSWORDS["holder"],
     "state/keeper": PASSWORDS["keeper"],
+    "state/bucket": "snapshots",
     "state/program": "#!/usr/bin/python3",
     "state/volume": "#!/usr/bin/python3",
 }
@@ -32,8 +33,7 @@ _STAND_INS = {
     "dnf": 'test "$1" = clean || test "$*" = "install -y e2fsprogs" ||'
     ' test "$*" = "install -y python3-boto3 amazon-ssm-agent $AVAILABLE"',
     "burstcache-secret": 'cat "$MACHINE/secrets/$1/$2"',
-    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *burstcache-node) echo "$NODE" ;;'
-    ' *burstcache-state) test "$PERSISTENCE" || exit 22; echo "$PERSISTENCE" ;; *) echo token ;; esac',
+    "curl": 'case "$*" in *local-ipv4) echo 127.0.0.2 ;; *instance-id) echo i-3 ;; *) echo token ;; esac',
     "systemctl": 'echo "$@" >> "$MACHINE/systemctl.log"',
     "dd": 'test "$2" = "of=$MACHINE/var/set-up-swap" && touch "$MACHINE/var/set-up-swap"',
     "mkswap": 'test -e "$1"',
@@ -50,16 +50,23 @@ def user_data(resources: dict[str, Any]) -> str:
 
 
 def set_up(
-    machine: Path, service: str, *, node: str = "node-3", persistence: str = "", is_first_boot: bool = False
+    machine: Path,
+    service: str,
+    *,
+    node: str = "node-3",
+    persistence: str = "",
+    is_first_boot: bool = False,
+    is_dual_stack: bool = True,
 ) -> None:
     """Run the set-up twice, since an interrupted one is run again.
 
     Args:
         machine: An empty folder.
         service: The only server package that can be installed.
-        node: The name in the instance's tag. A database's begins with `state-`.
-        persistence: Persistence of a database of state (none, rdb, aof). Empty: the instance cannot read it.
+        node: The name of this instance, i-3, in the list of nodes. A database's begins with `state-`. Empty: none.
+        persistence: Persistence of databases of state (none, rdb, aof).
         is_first_boot: Whether this is the instance's first boot.
+        is_dual_stack: Whether the network has IPv6.
 
     Raises:
         subprocess.CalledProcessError: The set-up failed.
@@ -74,6 +81,9 @@ def set_up(
         (machine / "run/burstcache-first-boot").touch()
     for name, secret in SECRETS.items():
         (machine / "secrets" / name).write_text(f"{secret}\n")
+    kind = "state" if node.startswith("state-") else "redis"
+    listed = f"{kind}-1=i-30@10.0.0.1:6379" + (f",{node}=i-3@10.0.0.3:6379" if node else "")
+    (machine / f"secrets/{kind}/nodes").write_text(f"{listed},{kind}-9=i-13@10.0.0.9:6379\n")
     for name, body in _STAND_INS.items():
         (machine / "bin" / name).write_text(f"#!/bin/bash\n{body}\n")
         (machine / "bin" / name).chmod(0o755)
@@ -82,9 +92,10 @@ def set_up(
         "PATH": path,
         "AVAILABLE": service,
         "MACHINE": str(machine),
-        "NODE": node,
-        "PERSISTENCE": persistence,
+        "STATE_PERSISTENCE": persistence,
     }
+    if is_dual_stack:
+        environment["AWS_USE_DUALSTACK_ENDPOINT"] = "true"
     for _ in range(2):
         subprocess.run(["bash", "-c", _script(machine)], env=environment, check=True, timeout=LIMIT_S)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from burstcache.metrics import METRICS, NAMESPACE, STACK
-from support.deployed import deployed
+from support.deployed import decided, deployed, kept
 from support.metrics import MetricId, Sample, alarms, goes_off, metric_id, shown, went_off, widgets
 
 Translate = Callable[[Mapping[str, str]], dict[str, Any]]
@@ -180,3 +180,14 @@ def test_the_dashboard_finds_the_instances_of_all_nodes(cloudformation: dict[str
     assert (
         r"(\"${Instances}\")" in cloudformation["Resources"]["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"][0]
     )
+
+
+@pytest.mark.parametrize(("answer", "is_made"), [("yes", True), ("no", False)])
+def test_a_dashboard_and_its_output_are_made_if_wanted(
+    cloudformation: dict[str, Any], answer: str, is_made: bool
+) -> None:
+    conditions = decided(cloudformation, {"CreateDashboard": answer})
+
+    sections = [kept(cloudformation, section, conditions) for section in ("Resources", "Outputs")]
+
+    assert ["Dashboard" in section for section in sections] == [is_made, is_made]

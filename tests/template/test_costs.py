@@ -34,6 +34,7 @@ _SETUPS = (
 )
 _MOST_USD = ("19", "3.50", "0.05", "0.30", "0.05")
 _FIRST_COLUMN = 3
+_WITH_DASHBOARD = "Sum with an account's fourth dashboard (`CreateDashboard`)"
 _ITEM_OF = {
     "AWS::ElasticLoadBalancingV2::LoadBalancer": "Network Load Balancer",
     "AWS::ECS::Service": "Relay on Fargate Spot, ARM",
@@ -60,7 +61,9 @@ def rows(root: Path) -> dict[str, list[str]]:
 @pytest.mark.parametrize("column", range(_FIRST_COLUMN, _FIRST_COLUMN + len(_SETUPS)))
 def test_the_sum_is_that_of_the_items(rows: dict[str, list[str]], column: int) -> None:
     prices = {item: Decimal(row[column] or 0) for item, row in rows.items()}
+    with_dashboard = prices.pop(_WITH_DASHBOARD)
 
+    assert with_dashboard == prices["Sum"] + 3
     assert prices.pop("Sum") == sum(prices.values())
 
 
@@ -79,7 +82,7 @@ def test_what_is_billed_by_the_hour_is_what_the_table_has(
     billed = {_ITEM_OF[type_] for type_ in types & _ITEM_OF.keys()}
     billed |= {"Janitor"} if "JanitorRule" in resources else set()
 
-    assert billed == {item for item, row in rows.items() if row[column]} - {"Sum"}
+    assert billed == {item for item, row in rows.items() if row[column]} - {"Sum", _WITH_DASHBOARD}
     assert types & _BILLED_BY_TIME == set()
 
 
@@ -95,7 +98,8 @@ def test_alarms_are_counted(resources: dict[str, Any], root: Path) -> None:
     assert f"{len(alarms)} metrics at 0.10" in (root / "docs/operate/costs.md").read_text()
 
 
-def test_the_relay_and_the_volume_are_as_priced(resources: dict[str, Any], rows: dict[str, list[str]]) -> None:
+def test_the_relay_and_the_volume_are_as_priced(cloudformation: dict[str, Any], rows: dict[str, list[str]]) -> None:
+    resources = deployed(cloudformation, {"RedisOn": "ec2"})
     task = resources["RelayTask"]["Properties"]
     volume = resources["RedisLaunchTemplate"]["Properties"]["LaunchTemplateData"]["BlockDeviceMappings"][0]["Ebs"]
 
@@ -112,8 +116,8 @@ def test_the_sum_is_rounded_elsewhere(root: Path, rows: dict[str, list[str]], do
     assert Decimal(said[1]) == round(Decimal(rows["Sum"][_FIRST_COLUMN]))
 
 
-def test_a_write_to_an_object_without_a_copy_wakes_only_a_small_function(resources: dict[str, Any]) -> None:
-    function = resources["OriginFunction"]["Properties"]
+def test_a_write_to_an_object_without_a_copy_wakes_only_a_small_function(cloudformation: dict[str, Any]) -> None:
+    function = deployed(cloudformation, {})["OriginFunction"]["Properties"]
 
     assert function["MemorySize"] == 128
     assert "VpcConfig" not in function

@@ -39,6 +39,7 @@ _OF_LIBRARIES = {
 }
 _OF_LAMBDA = {"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_REGION"}
 _PRESIGNS = {"WriterFunction"}  # URLs, which name the bucket's region with a dual-stack endpoint alone
+_EVERYTHING = {"Relay": "nlb", "PoolMembers": "8", "Writes": "iam", "StateDatabases": "orders"}
 _IN_VPC = {"ProxyFunction", "CacheFunction", "PoolMemberFunction", "RedisControlFunction"}
 
 
@@ -222,16 +223,61 @@ def test_a_value_that_is_not_accepted_is_named(
         ProxySettings.read(environment)
 
 
-def test_a_function_in_the_vpc_can_leave_it(functions: Resources, template: dict[str, Any]) -> None:
-    in_vpc = {name for name, properties in functions.items() if "VpcConfig" in properties}
+def test_a_function_in_the_vpc_can_leave_it(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, _EVERYTHING)
+    functions = {name: part["Properties"] for name, part in resources.items() if _is_function(part)}
 
-    assert in_vpc == _IN_VPC
+    assert {name for name, properties in functions.items() if "VpcConfig" in properties} == _IN_VPC
     for name, properties in functions.items():
         network = properties.get("VpcConfig", {})
-        _, network, _ = network.get("Fn::If", ("", network, ""))
-        is_dual_stack = "AWS_USE_DUALSTACK_ENDPOINT" in variables(template, properties)
+        is_dual_stack = properties["Environment"]["Variables"].get("AWS_USE_DUALSTACK_ENDPOINT") == "true"
         assert network.get("Ipv6AllowedForDualStack", False) == (name in _IN_VPC), name
         assert is_dual_stack == (name in _IN_VPC | _PRESIGNS), name
+
+
+@pytest.mark.parametrize("answers", [_EVERYTHING, {"Relay": "none", "RedisNodeCount": "0"}], ids=["tiers", "none"])
+@pytest.mark.parametrize("network", ["ipv6", "ipv4"])
+def test_every_function_is_in_the_vpc_if_asked(
+    cloudformation: dict[str, Any], answers: dict[str, str], network: str
+) -> None:
+    resources = deployed(cloudformation, {**answers, "Network": network, "FunctionsInVpc": "all"})
+    functions = {name: part["Properties"] for name, part in resources.items() if _is_function(part)}
+
+    for name, properties in functions.items():
+        place = properties["VpcConfig"]
+        assert place["SubnetIds"] == [{"Ref": "PrivateSubnetA"}], name
+        assert all(group["Ref"] in resources for group in place["SecurityGroupIds"]), name
+        assert place.get("Ipv6AllowedForDualStack", False) == (network == "ipv6"), name
+        variables = properties["Environment"]["Variables"]
+        assert ("AWS_USE_DUALSTACK_ENDPOINT" in variables) == (network == "ipv6"), name
+        role = resources[properties["Role"]["Fn::GetAtt"][0]]["Properties"]
+        assert "AWSLambdaVPCAccessExecutionRole" in str(role["ManagedPolicyArns"]), name
+
+
+def test_functions_that_call_aws_alone_reach_neither_relay_nor_nodes(cloudformation: dict[str, Any]) -> None:
+    resources = deployed(cloudformation, {**_EVERYTHING, "FunctionsInVpc": "all"})
+
+    group = resources["OtherFunctionSecurityGroup"]["Properties"]
+    in_group = {
+        name
+        for name, part in resources.items()
+        if _is_function(part)
+        and part["Properties"]["VpcConfig"]["SecurityGroupIds"] == [{"Ref": "OtherFunctionSecurityGroup"}]
+    }
+    assert {rule["ToPort"] for rule in group["SecurityGroupEgress"]} == {443}
+    assert in_group == {name for name, part in resources.items() if _is_function(part)} - _IN_VPC
+
+
+def test_a_custom_resource_waits_for_the_network_of_its_function(cloudformation: dict[str, Any]) -> None:
+    answers = {**_EVERYTHING, "PoolHub": "fargate", "ExpressZone": "use1-az4", "StateOn": "fargate"}
+    tiers, all_ = (deployed(cloudformation, {**answers, "FunctionsInVpc": kind}) for kind in ("tiers", "all"))
+    customs = {name: part for name, part in all_.items() if part["Type"].startswith("Custom::")}
+
+    assert len(customs) == 11
+    for name, part in customs.items():
+        waits = "NetworkIsReady" in part.get("DependsOn", []) or "'NetworkIsReady'" in str(part["Properties"])
+        assert waits, name
+    assert "NetworkIsReady" not in str(tiers["Account"])
 
 
 def test_every_function_is_built_by_uv(resources: Resources, functions: Resources) -> None:

@@ -43,7 +43,7 @@ def test_swap_space_helps_the_set_up_and_is_gone_afterwards(machine: Path) -> No
     assert not swap.exists()
 
 
-def test_the_node_learns_its_name_from_its_tag(machine: Path) -> None:
+def test_the_node_learns_its_name_from_the_list_of_nodes(machine: Path) -> None:
     assert (machine / "etc/burstcache-node-name.env").read_text() == "NODE=node-3\n"
 
 
@@ -82,6 +82,13 @@ def test_people_get_in_by_session_manager(machine: Path, resources: dict[str, An
     assert settings == {"Agent": {"UseDualStackEndpoint": True}}
     channels = {f"ssmmessages:{verb}{end}Channel" for verb in ("Create", "Open") for end in ("Control", "Data")}
     assert channels | {"ssm:UpdateInstanceInformation"} <= allowed
+
+
+def test_session_manager_uses_ipv4_in_a_network_without_ipv6(tmp_path: Path) -> None:
+    set_up(tmp_path, "valkey", is_dual_stack=False)
+
+    settings = json.loads((tmp_path / "etc/amazon/ssm/amazon-ssm-agent.json").read_text())
+    assert settings == {"Agent": {"UseDualStackEndpoint": False}}
 
 
 def test_the_service_reads_our_configuration_once(machine: Path, service: str) -> None:
@@ -144,7 +151,7 @@ def holds_password(path: Path) -> bool:
 
 def test_a_database_of_state_that_cannot_learn_how_it_is_kept_is_not_set_up_as_a_cache(tmp_path: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError):
-        set_up(tmp_path, "valkey", node="state-orders", persistence="")
+        set_up(tmp_path, "valkey", node="")
 
     assert not (tmp_path / "var/lib/redis-is-set-up").exists()
 
@@ -215,7 +222,7 @@ def test_a_log_is_on_a_volume_that_is_mounted_before_its_server_starts(tmp_path:
     assert f"ExecStartPre=+{program}" in unit
     assert "TimeoutStartSec=infinity" in unit  # an update's former instance may still have the volume
     assert "After=var-lib-valkey-volume.mount" in unit  # unmounted only after the server's end
-    assert environment == ["STATE_INSTANCE=token", f"STATE_POINT={tmp_path}/var/lib/valkey/volume"]
+    assert environment == ["STATE_INSTANCE=i-3", f"STATE_POINT={tmp_path}/var/lib/valkey/volume"]
     assert program.stat().st_mode & 0o111
 
 
@@ -253,5 +260,5 @@ def test_a_database_of_state_is_restored_before_its_server_starts_and_saved_befo
     stops = [line for line in unit if line.startswith("ExecStop=")]
     assert stops[0] == "ExecStop="
     assert "until $$STATE_PROGRAM save last" in stops[1]
-    assert {"STATE_BUCKET=token", f"STATE_PROGRAM={program}"} <= set(environment)  # as the stand-in for tags says
+    assert {"STATE_BUCKET=snapshots", f"STATE_PROGRAM={program}"} <= set(environment)
     assert program.stat().st_mode & 0o111

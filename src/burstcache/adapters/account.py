@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.calls import call_aws
 from burstcache.adapters.clock import Clock
-from burstcache.core.errors import ServiceError
+from burstcache.core.errors import ServiceError, ServiceTransientError
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ class Account:
         """
         try:
             call_aws(self.iam.get_role, RoleName=_ECS_ROLE)
+        except ServiceTransientError as error:  # few VPCs without a NAT gateway have an endpoint for IAM
+            logger().warning(
+                "role of ECS not known: creating the cluster makes it, if it is missing", reason=str(error)
+            )
+            return False
         except ServiceError as error:
             if error.code != "NoSuchEntity":
                 raise
@@ -80,6 +85,18 @@ class Account:
         )
         offered = {offering["Location"] for offering in response["InstanceTypeOfferings"]}
         return [zone for zone in zones if zone not in offered]
+
+    def without_ipv6(self, subnets: Sequence[str]) -> list[str]:
+        """Return the subnets that have no IPv6 block."""
+        described = call_aws(self.ec2.describe_subnets, SubnetIds=subnets)["Subnets"]
+        return [
+            subnet["SubnetId"]
+            for subnet in described
+            if not any(
+                block["Ipv6CidrBlockState"]["State"] == "associated"
+                for block in subnet.get("Ipv6CidrBlockAssociationSet", ())
+            )
+        ]
 
     def _quota(self, service: str, code: str) -> float | None:
         """Return an applied quota, or None if Service Quotas does not list it."""
