@@ -55,7 +55,7 @@ def handler(event: dict[str, Any], context: Any) -> Refreshed | None:
         return None
     key = event["key"] if "op" in event else _key_of(event)
     refreshed = changes().apply_writes([key])[key]
-    _log(key, refreshed)
+    logger().info("copies invalidated", extra={"key": key, "key_hash": key_hash(key), **refreshed})
     return refreshed
 
 
@@ -66,15 +66,11 @@ def _follow(records: Sequence[Mapping[str, Any]]) -> None:
     is_behind = now_us - oldest_us > _LATE_US and len(records) >= _MANY
     backlog = Backlog(oldest_us if is_behind else 0, now_us)
     keys = {_key_of(json.loads(record["body"])) for record in records}
-    for key, refreshed in changes().apply_writes(keys, backlog=backlog).items():
-        if refreshed["refreshed"] or refreshed["copies"]:
-            _log(key, refreshed)
-    logger().info("writes followed", extra={"writes": len(records), "waited_ms": (now_us - oldest_us) // _US_PER_MS})
+    refreshed = changes().apply_writes(keys, backlog=backlog)
+    copies = {key: each["copies"] for key, each in refreshed.items()}
+    waited_ms = (now_us - oldest_us) // _US_PER_MS
+    logger().info("copies of a batch invalidated", extra={"copies": copies, "waited_ms": waited_ms})
 
 
 def _key_of(event: Mapping[str, Any]) -> str:
     return str(event["detail"]["object"]["key"])
-
-
-def _log(key: str, refreshed: Refreshed) -> None:
-    logger().info("copies invalidated", extra={"key": key, "key_hash": key_hash(key), **refreshed})

@@ -105,7 +105,7 @@ def test_the_digest_says_since_when_events_wait_until_a_batch_says_otherwise(dig
 
 def test_a_log_of_an_earlier_version_is_removed(digest: DigestTable) -> None:
     key = {name: {"S": value} for name, value in CHANGES_ITEM.items()}
-    old = {**key, "sequence": {"N": "7"}, "changes": {"L": [{"B": bytes.fromhex(_HASHES[0][:12])}]}}
+    old: Any = {**key, "sequence": {"N": "7"}, "changes": {"L": [{"B": bytes.fromhex(_HASHES[0][:12])}]}}
     clients().dynamodb.put_item(TableName=TABLE, Item=old)
     unread = digest.read()
 
