@@ -24,6 +24,7 @@ from burstcache_local.front.front_door import Front
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
 from burstcache_local.iam.guard import Guard
 from burstcache_local.lambdas import lambda_api
+from burstcache_local.lambdas.event_sources import EventSource, Mapped
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.lambdas.reclaims import ReclaimPattern, run_reclaims
 from burstcache_local.lambdas.schedules import run_schedules
@@ -200,7 +201,8 @@ class LocalCloud:
     @property
     def invocations_under_way(self) -> int:
         """Number of running and pending invocations."""
-        return self._lambdas.under_way + self._deliveries.late
+        queued = sum(source.under_way for source in self._deliveries.sources)
+        return self._lambdas.under_way + self._deliveries.late + queued
 
     def kill(self, logical_id: str, count: int | None = None) -> int:
         """Kill up to `count` environments of a function, including busy environments. Return the number killed."""
@@ -412,7 +414,14 @@ class LocalCloud:
             raise TemplateError(f"{path}: {error}") from None
         schedules = run_schedules(template.schedules, stack.outputs, self._deliveries.deliver, self.region)
         asyncio.run_coroutine_threadsafe(schedules, self._loop.loop)
+        for mapped in stack.event_sources():
+            asyncio.run_coroutine_threadsafe(self._take_events(mapped), self._loop.loop)
         return stack
+
+    async def _take_events(self, mapped: Mapped) -> None:
+        source = EventSource(mapped, self._lambdas, self._services, self.guard)
+        self._deliveries.sources.append(source)
+        await source.run()
 
     async def _resolve(self, name: str) -> tuple[FunctionSpec, EventInvokeConfig]:
         # A function that no finished stack contains belongs to the stack being created.

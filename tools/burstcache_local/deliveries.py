@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError
 from burstcache_local.errors import FunctionNotFoundError
 from burstcache_local.faults import Faults
 from burstcache_local.iam.guard import Guard
+from burstcache_local.lambdas.event_sources import EventSource
 from burstcache_local.lambdas.service import Lambdas
 from burstcache_local.moto.services import Services
 
@@ -37,10 +38,12 @@ class Destinations:
         if not self._guard.failure_problem(function, destination_arn):
             await self._send(destination_arn, record)
 
-    async def send_undelivered(self, queue_arn: str, event: str, rule: str) -> None:
-        """Send an undeliverable event to a dead-letter queue, with the rule's permissions."""
-        if not self._guard.dead_letter_problem(queue_arn, rule):
-            await self._send(queue_arn, event)
+    async def send_event(self, queue_arn: str, event: str, rule: str) -> bool:
+        """Send an event to a queue with the rule's permissions. Return False if the queue denies that."""
+        if self._guard.queue_problem(queue_arn, rule):
+            return False
+        await self._send(queue_arn, event)
+        return True
 
     async def _send(self, destination_arn: str, message: str) -> None:
         send = self._put_event if ":event-bus/" in destination_arn else self._send_message
@@ -70,7 +73,7 @@ class Deliveries:
 
     Args:
         lambdas: The functions.
-        destinations: Receives undeliverable events.
+        destinations: Receives events for queues, and undeliverable ones.
         guard: Authorizes invocations by rules.
         faults: Injects lost, late and duplicate deliveries.
         loop: The event loop of the functions.
@@ -85,6 +88,7 @@ class Deliveries:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.late = 0  # events that a fault delays
+        self.sources: list[EventSource] = []  # functions that take events from queues
         self._lambdas = lambdas
         self._destinations = destinations
         self._guard = guard
@@ -98,18 +102,23 @@ class Deliveries:
             asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def deliver(self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str = "") -> None:
-        """Deliver an event to a function, or to the target's dead-letter queue.
+        """Deliver an event to a function or a queue, or to the target's dead-letter queue.
 
-        The dead-letter queue gets the event if the function does not exist or the rule may not invoke it.
+        The dead-letter queue gets the event if the function does not exist, or the rule may not use the target.
         """
         try:
-            if not self._guard.delivery_problem(target, rule):
+            if ":sqs:" in target["Arn"]:
+                if await self._destinations.send_event(target["Arn"], payload.decode(), rule):
+                    for source in self.sources:
+                        source.wake(target["Arn"])
+                    return
+            elif not self._guard.delivery_problem(target, rule):
                 await self._lambdas.invoke_event(target["Arn"], payload, request_id=str(uuid.uuid4()), trace=trace)
                 return
         except FunctionNotFoundError:
             pass
         if queue := target.get("DeadLetterConfig", {}).get("Arn"):
-            await self._destinations.send_undelivered(queue, payload.decode(), rule)
+            await self._destinations.send_event(queue, payload.decode(), rule)
 
     async def _deliver_late(
         self, target: Mapping[str, Any], payload: bytes, rule: str, trace: str, after_s: float

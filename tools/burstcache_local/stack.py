@@ -13,6 +13,7 @@ from burstcache_local.errors import FunctionNotFoundError, TemplateError
 from burstcache_local.front.front_door import Door, HttpApi, LoadBalancer
 from burstcache_local.front.http_events import Route
 from burstcache_local.functions import ACCOUNT, EventInvokeConfig, FunctionSpec
+from burstcache_local.lambdas.event_sources import Mapped
 from burstcache_local.moto import resources
 from burstcache_local.moto.services import Services
 from burstcache_local.template.names import named
@@ -83,6 +84,24 @@ class Stack:
         ]
         apis = [self.physical_ids[name] for name in self.template.of_type("AWS::ApiGatewayV2::Api")]
         return HttpApi(sorted(routes, key=lambda route: route.rank), apis[0] if apis else "none")
+
+    def event_sources(self) -> list[Mapped]:
+        """Return the functions that take messages from queues."""
+        sqs = self._services.client("sqs")
+        found = []
+        for properties in self.template.of_type("AWS::Lambda::EventSourceMapping").values():
+            url = self.physical_ids[_referred(properties["EventSourceArn"])]
+            answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+            found.append(
+                Mapped(
+                    queue_url=url,
+                    queue_arn=answer["Attributes"]["QueueArn"],
+                    function=self._function_of(properties["FunctionName"]),
+                    batch_size=properties["BatchSize"],
+                    concurrency=properties["ScalingConfig"]["MaximumConcurrency"],
+                )
+            )
+        return found
 
     def _arn_of(self, value: Any) -> str:
         """Return a literal ARN, or the ARN of the referenced parameter or resource."""

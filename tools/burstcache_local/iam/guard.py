@@ -125,9 +125,14 @@ class Guard:
             return self.problem(role.rpartition("/")[2], needs("lambda", "Invoke", {"FunctionName": arn}, self._place))
         return _problem_of_service(_rights_at_function(self._region, arn), "lambda:InvokeFunction", arn, rule)
 
-    def dead_letter_problem(self, queue: str, rule: str) -> str:
+    def queue_problem(self, queue: str, rule: str) -> str:
         """Return the reason why a rule (ARN) may not send to a queue (ARN), or an empty string if it may."""
         return _problem_of_service(_rights_at_queue(self._region, queue), "sqs:SendMessage", queue, rule)
+
+    def source_problem(self, function: str, queue: str) -> str:
+        """Return the reason why a function may not take messages from a queue (ARN), or an empty string."""
+        actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
+        return self.problem(self.role_of(function), [Need(action, queue) for action in actions])
 
     def failure_problem(self, function: str, destination: str) -> str:
         """Return the reason why a function may not send to its failure destination, or an empty string."""

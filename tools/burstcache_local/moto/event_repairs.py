@@ -15,9 +15,10 @@ from burstcache_local.traces import HEADER
 
 @repair
 def rules_reach_functions() -> None:
-    """Deliver events to Lambda functions, and only for enabled rules.
+    """Deliver events to Lambda functions and queues, and only for enabled rules.
 
-    moto raises NotImplementedError for functions, and also delivers events for disabled rules.
+    moto raises NotImplementedError for functions, and also delivers events for disabled rules. It checks no policy of a
+    queue.
     """
     from moto.events.models import Rule
 
@@ -26,13 +27,13 @@ def rules_reach_functions() -> None:
     def send_to_targets(rule: Any, event: dict[str, Any], transform_input: bool = True) -> None:
         if rule.state != "ENABLED" or not rule.event_pattern.matches_event(event):
             return
-        functions = [target for target in rule.targets if ":lambda:" in target["Arn"]]
+        ours = [target for target in rule.targets if target["Arn"].split(":")[2] in ("lambda", "sqs")]
         services = of_region(rule.region_name)
         if services and services.deliver:
-            for target in functions:
+            for target in ours:
                 services.deliver(target, _payload(target, event), rule.arn, _trace_of(event))
         others = copy.copy(rule)
-        others.targets = [target for target in rule.targets if target not in functions]
+        others.targets = [target for target in rule.targets if target not in ours]
         send(others, copy.deepcopy(event), transform_input)
 
     Rule.send_to_targets = send_to_targets
