@@ -1,0 +1,356 @@
+"""Scale of the control plane: rows by hand, walls that never move away from a growing load, and the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from burstcache.control import use_scheduler
+from burstcache.core.digest import KEPT_CHANGES
+from burstcache.core.node_use import MAX_LOADS, MAX_SEEN
+from burstcache_cli.cli import main
+from burstcache_sim.scale.items import change_write_units, digest_bytes, digest_read_units, start_write_units
+from burstcache_sim.scale.load import (
+    DIMENSIONS,
+    REGIONS,
+    TEMPLATE_HIT_VALUE_USD,
+    TEMPLATE_MAX_HOT_KEYS,
+    TEMPLATE_THROTTLE_PER_S,
+    Quotas,
+    StackLoad,
+)
+from burstcache_sim.scale.reading import function_units
+from burstcache_sim.scale.retries import ATTEMPTS, contend, most_writers_per_s
+from burstcache_sim.scale.wall import IN_USE, Wall
+from burstcache_sim.scale.walls import first_wall, sweep, walls_of
+from support.project import ROOT
+
+_OPEN = 1_000_000  # a throttle that no load reaches
+_POLICIES = ("thesis", "breakeven", "hazard")
+
+
+def by_part(load: StackLoad) -> dict[str, Wall]:
+    """Return the walls by name."""
+    walls = walls_of(load)
+    named = {wall.part: wall for wall in walls}
+    assert len(named) == len(walls)
+    return named
+
+
+def test_reads_by_the_http_api_take_the_units_of_concurrency_that_littles_law_has() -> None:
+    walls = by_part(StackLoad(keys=10, reads_per_s=10_000, writes_per_s=0, nodes=0))
+
+    assert (walls["HTTP API, throttle of the stage"].load, walls["HTTP API, throttle of the stage"].limit) == (
+        10_000,
+        25,
+    )
+    assert walls["HTTP APIs of the region"].used == 1
+    assert walls["Lambda, synchronous invocations"].used == 1
+    assert walls["Lambda, concurrent executions"].load == pytest.approx(600)  # 10,000/s of 60 ms
+    assert walls["Lambda, new environments"].load == pytest.approx(600)
+    assert walls["S3 GET, one prefix, no node runs"].used == pytest.approx(10_000 / 5_500)
+
+
+def test_readers_with_the_library_do_not_meet_the_front_door() -> None:
+    parts = by_part(StackLoad(readers=10, reads_per_s=100_000))
+
+    assert [part for part in parts if part.startswith(("HTTP", "Lambda, synchronous"))] == []
+    assert parts["Lambda, concurrent executions"].effect == "late"
+
+
+def test_each_function_holds_units_of_its_own() -> None:
+    load = StackLoad(
+        reads_per_s=100, writes_per_s=1_000, policy="thesis", relay="direct", max_hot_keys=5, keys=1_000_000
+    )
+
+    units = function_units(load)
+
+    assert units["proxy"] == pytest.approx(6)
+    assert units["scheduler"] == pytest.approx(2)  # an event a read, 20 ms each
+    assert units["origin"] == units["control"] == 2  # the queue's bound
+    assert units["cache"] == 5
+    assert by_part(load)["Lambda, concurrent executions"].load == pytest.approx(17)
+
+
+def test_the_digest_is_queried_by_each_reader_every_second_and_a_half() -> None:
+    load = StackLoad(readers=300, reads_per_s=3_000)
+
+    # The log of changes and a node: less than 4 KB.
+    assert by_part(load)["DynamoDB, digest, reads"].load == 300 / 1.5
+    # A route is an item of 120 bytes and the log has 939. Readers without memory pay half.
+    hot = digest_bytes(routes=1_000, nodes=0, on_nodes=False)
+    assert hot == 1_000 * 120 + 939
+    assert (digest_read_units(hot, is_consistent=True), digest_read_units(hot, is_consistent=False)) == (30, 15)
+
+
+def test_idle_readers_query_nothing() -> None:
+    assert by_part(StackLoad(readers=3_000, reads_per_s=1))["DynamoDB, digest, reads"].load == 1
+
+
+@pytest.mark.parametrize(("max_hot_keys", "units"), [(2, 2), (25, 2), (100, 8), (250, 16), (1_000, 64)])
+def test_a_start_writes_the_set_of_started_keys_twice(max_hot_keys: int, units: int) -> None:
+    assert start_write_units(max_hot_keys) == units
+
+
+def test_the_set_of_started_keys_takes_62_starts_a_second_at_250_and_is_an_item_for_12799_keys() -> None:
+    load = StackLoad(policy="thesis", keys=1_000_000, reads_per_s=100_000, max_hot_keys=250)
+    writes = by_part(load)["DynamoDB, set of started keys, writes"]
+    starts_per_s = 250 / 10  # all within the threshold of 10 s
+
+    assert writes.load == starts_per_s * 16
+    assert starts_per_s / writes.used == 62.5
+    size = {
+        keys: by_part(replace(load, max_hot_keys=keys))["DynamoDB, set of started keys, size"]
+        for keys in (12_799, 12_800)
+    }
+    assert (size[12_799].is_reached, size[12_800].is_reached) == (False, True)
+
+
+def test_hot_keys_are_at_most_those_that_the_reads_suffice_for() -> None:
+    assert StackLoad(policy="thesis", keys=1_000, reads_per_s=10).hot_keys == 50  # two within ten seconds each
+    assert StackLoad(policy="thesis", keys=20, reads_per_s=10).hot_keys == 20
+    assert StackLoad(policy="breakeven", relay="none").hot_keys == 0
+    assert StackLoad(policy="breakeven", relay="nlb", reads_per_s=1).hot_keys == pytest.approx(3, rel=0.001)
+
+
+def test_reports_come_once_in_ten_seconds_from_each_reader() -> None:
+    load = StackLoad(readers=200, reads_per_s=10_000)
+
+    assert load.reports_per_s == 20
+    assert by_part(load)["DynamoDB, use row of a node"].load == 20
+    assert replace(load, policy="thesis").reports_per_s == 200
+    assert replace(load, nodes=0).reports_per_s == 0
+
+
+def test_seen_keys_fill_the_partition_of_one_node() -> None:
+    part = "DynamoDB, seen keys of a node, a burst's first 10 s"
+
+    assert by_part(StackLoad(keys=10_000, reads_per_s=5_000))[part].used == 1
+    assert by_part(StackLoad(keys=1_000_000, reads_per_s=5_000))[part].load == 5_000
+    assert by_part(StackLoad(keys=1_000_000, reads_per_s=5_000, nodes=8))[part].load == 625
+
+
+def test_a_boot_looks_at_20000_rows_and_loads_2000_objects() -> None:
+    walls = by_part(StackLoad(keys=100_000))
+
+    assert walls["a boot, objects loaded"].used == 50
+    assert walls["a boot, rows looked at"].used == 5
+    assert (MAX_LOADS, MAX_SEEN) == (2_000, 20_000)
+
+
+def test_changes_outrun_the_log_of_the_digest() -> None:
+    walls = by_part(StackLoad(writes_per_s=100))
+
+    assert walls["digest's log, changes between two looks"].load == 150
+    assert walls["digest's log, changes between two looks"].limit == KEPT_CHANGES
+    assert walls["DynamoDB, digest's log, writes"].load == 100 * change_write_units()
+
+
+def test_parameters_are_read_by_readers_that_start() -> None:
+    part = "SSM GetParameter, readers start within 10 s"
+
+    assert by_part(StackLoad(readers=400, reads_per_s=10_000))[part].used == 1
+    assert by_part(StackLoad(readers=400, reads_per_s=10_000, relay="direct"))[part].used == 2
+    assert part not in by_part(StackLoad(readers=400, nodes=0))
+
+
+def test_nodes_take_vcpus_memory_and_bandwidth() -> None:
+    ec2 = by_part(StackLoad(node="t4g.micro", nodes=8, readers=8, reads_per_s=8_000, object_bytes=10_000))
+    tasks = by_part(StackLoad(node="fargate-spot:16GB", nodes=4))
+
+    assert (ec2["EC2 on-demand vCPUs"].load, ec2["EC2 on-demand vCPUs"].is_reached) == (16, True)
+    assert ec2["a node's network, sustained"].used == pytest.approx(80 / 64)
+    assert ec2["a node's processor"].limit == 4_000  # two tenths of a vCPU
+    assert (tasks["Fargate Spot vCPUs"].load, tasks["Fargate on-demand vCPUs"].load) == (8, 8)
+    assert "a node's network, sustained" not in tasks  # AWS does not document it
+
+
+def test_a_relay_and_cache_functions_have_walls_of_their_own() -> None:
+    walls = by_part(StackLoad(relay="nlb", max_hot_keys=300, reads_per_s=1_000, object_bytes=1_000_000))
+
+    assert walls["cache function of the most-read key"].load == 100
+    assert walls["relay, a quarter of a vCPU"].used == pytest.approx(0.4)
+    assert (walls["`MaxHotKeys` beside reads"].limit, walls["`MaxHotKeys` beside reads"].is_reached) == (250, True)
+
+
+def test_one_row_takes_as_many_writers_as_the_retries_of_the_scheduler_suffice_for() -> None:
+    """Compare with the table of the review that found it: 3 % given up at 25 a second, 30 % at 50, 62 % at 100."""
+    shares = {rate: contend(rate).given_up_share for rate in (10, 25, 50, 100)}
+
+    assert shares[10] == 0
+    assert 0.005 < shares[25] < 0.06
+    assert 0.2 < shares[50] < 0.4
+    assert 0.5 < shares[100] < 0.7
+    assert 15 <= most_writers_per_s() <= 25
+    assert most_writers_per_s(window_s=0.01) > 2 * most_writers_per_s()
+
+
+def test_a_writer_alone_needs_one_attempt() -> None:
+    contention = contend(0.01, length_s=10_000)
+
+    assert contention.attempts == contention.written > 50
+    assert contention.given_up == 0
+
+
+_LOADS = st.builds(
+    StackLoad,
+    keys=st.integers(1, 1_000_000),
+    reads_per_s=st.floats(0.01, 100_000),
+    readers=st.integers(0, 100_000),
+    writes_per_s=st.floats(0, 10_000),
+    policy=st.sampled_from(_POLICIES),
+    relay=st.sampled_from(["none", "direct", "nlb"]),
+    nodes=st.integers(0, 8),
+    node=st.sampled_from(["t4g.micro", "r7g.large", "fargate-spot:2GB", "fargate:120GB"]),
+    max_hot_keys=st.integers(1, 20_000),
+    throttle_per_s=st.sampled_from([25, _OPEN]),
+    quotas=st.builds(Quotas, concurrency=st.sampled_from([10, 1_000, 10_000])),
+)
+_GROWS = {
+    "keys": lambda load, times: round(load.keys * times) + 1,
+    "reads_per_s": lambda load, times: load.reads_per_s * times,
+    "readers": lambda load, times: round(load.readers * times),
+    "writes_per_s": lambda load, times: load.writes_per_s * times,
+}
+
+
+@given(load=_LOADS, name=st.sampled_from(sorted(_GROWS)), times=st.floats(1, 1_000))
+def test_a_larger_load_is_never_further_from_a_wall(load: StackLoad, name: str, times: float) -> None:
+    grown = replace(load, **{name: _GROWS[name](load, times)})
+    before, after = by_part(load), by_part(grown)
+
+    assert list(before) == list(after)
+    assert [part for part in before if after[part].used < before[part].used * (1 - 1e-9)] == []
+    for effect in (None, *IN_USE):
+        first, first_after = first_wall(before.values(), effect), first_wall(after.values(), effect)
+        assert first is None or (first_after is not None and first_after.used >= first.used * (1 - 1e-9))
+
+
+@given(load=_LOADS)
+def test_a_wall_is_reached_exactly_beyond_its_limit(load: StackLoad) -> None:
+    for wall in walls_of(load):
+        assert wall.limit > 0
+        assert wall.is_reached == (wall.load > wall.limit)
+        assert wall.beyond
+        assert wall.raise_by
+
+
+def test_what_no_load_moves_is_the_first_wall_only_if_it_is_exceeded() -> None:
+    idle = StackLoad(keys=1, reads_per_s=0.01, writes_per_s=0)
+
+    assert "execution" not in str(first_wall(walls_of(idle)))
+    first = first_wall(walls_of(replace(idle, nodes=8, node="fargate-spot:120GB")))
+    assert first is not None
+    assert first.part == "Fargate Spot vCPUs"
+
+
+@pytest.mark.parametrize("dimension", sorted(DIMENSIONS))
+def test_a_sweep_grows_tenfold(dimension: str) -> None:
+    steps = sweep(StackLoad(throttle_per_s=_OPEN), dimension)
+
+    assert [step.value for step in steps] == [10**power for power in range(1, len(steps) + 1)]
+    assert steps[-1].value == DIMENSIONS[dimension]
+    assert len({step.load for step in steps}) == len(steps)
+
+
+def test_the_first_wall_of_a_new_account_is_its_concurrency() -> None:
+    new = StackLoad(throttle_per_s=_OPEN, reads_per_s=150, quotas=Quotas(concurrency=10))
+
+    refusing = first_wall(walls_of(new), "refused")
+
+    assert refusing is not None
+    assert refusing.part == "Lambda, synchronous invocations"
+    assert refusing.is_reached
+
+
+def test_defaults_are_those_of_the_template() -> None:
+    class Loader(yaml.SafeLoader):
+        """A loader that ignores CloudFormation's tags."""
+
+    Loader.add_multi_constructor("!", lambda loader, suffix, node: None)
+    declared: Mapping[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), Loader)["Parameters"]
+
+    assert declared["ThrottleRatePerS"]["Default"] == TEMPLATE_THROTTLE_PER_S
+    assert declared["MaxHotKeys"]["Default"] == TEMPLATE_MAX_HOT_KEYS
+    assert declared["HitValueUsdPerMillion"]["Default"] == str(TEMPLATE_HIT_VALUE_USD * 1_000_000)
+    usual = StackLoad()
+    assert (declared["Policy"]["Default"], declared["Relay"]["Default"]) == (usual.policy, usual.relay)
+    assert (declared["PolicyRatePerMin"]["Default"], declared["PolicySensitivity"]["Default"]) == ("9", "4")
+    assert declared["CacheMemoryMb"]["Default"] == 256
+
+
+def test_retries_are_those_of_the_scheduler() -> None:
+    assert use_scheduler._ATTEMPTS == ATTEMPTS
+
+
+def test_a_smaller_region_has_lower_quotas() -> None:
+    smaller = Quotas(**REGIONS["eu-central-1"])
+
+    assert (smaller.put_events, smaller.start_executions) == (2_400, 150)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the output of the command."""
+    assert main(["research", "scale", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_command_prints_each_wall_and_the_first(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "--reads-per-s", "100", "--keys", "10")
+
+    assert "HTTP API, throttle of the stage" in text
+    assert (
+        "First wall: HTTP API, throttle of the stage, exceeded. Beyond it: 429. Raise it by: `ThrottleRatePerS`."
+        in (" ".join(text.split()))
+    )
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_json_has_load_limit_and_unit_of_each_wall(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = json.loads(
+        run(capsys, "--json", "--concurrency", "10", "--throttle-per-s", "1000", "--reads-per-s", "200")
+    )
+
+    walls = {wall["part"]: wall for wall in printed["walls"]}
+    assert printed["first_wall_that_refuses"] == "Lambda, synchronous invocations"
+    assert walls["Lambda, synchronous invocations"]["limit"] == 100
+    assert all(wall["unit"] and wall["used"] == wall["load"] / wall["limit"] for wall in walls.values())
+
+
+def test_a_sweep_names_the_first_wall_of_each_effect(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = json.loads(run(capsys, "--sweep", "reads_per_s", "--json"))
+    text = run(capsys, "--sweep", "reads_per_s")
+
+    assert [step["value"] for step in steps] == [10, 100, 1_000, 10_000, 100_000]
+    assert {step["first"]["refused"]["part"] for step in steps} == {"HTTP API, throttle of the stage"}
+    assert text.count("refused") == 5
+    assert run(capsys, "--sweep", "keys", "--markdown").startswith("| keys | reads are refused |")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--quota", "get_parameters=many"), "expected NAME=NUMBER"),
+        (("--quota", "nothing=1"), "get_parameters"),
+        (("--node", "fargate-spot:3GB"), "3GB"),
+        (("--reads-per-s", "0"), "above 0"),
+        (("--sweep", "hope"), "expected one of keys"),
+    ],
+)
+def test_what_is_no_load_is_refused(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], reason: str) -> None:
+    assert main(["research", "scale", *words]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_a_quota_can_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = json.loads(run(capsys, "--json", "--readers", "10", "--quota", "get_parameters=1000"))
+
+    limits = {wall["part"]: wall["limit"] for wall in printed["walls"]}
+    assert limits["SSM GetParameter, readers start within 10 s"] == 1_000
