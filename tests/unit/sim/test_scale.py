@@ -26,6 +26,7 @@ from burstcache_sim.scale.load import (
     Quotas,
     StackLoad,
 )
+from burstcache_sim.scale.losses import evenly_refused_share, refused_share
 from burstcache_sim.scale.reading import function_units
 from burstcache_sim.scale.retries import ATTEMPTS, contend, most_writers_per_s
 from burstcache_sim.scale.wall import IN_USE, Wall
@@ -190,6 +191,20 @@ def test_one_row_takes_as_many_writers_as_the_retries_of_the_scheduler_suffice_f
     assert 0.5 < shares[100] < 0.7
     assert 15 <= most_writers_per_s() <= 25
     assert most_writers_per_s(window_s=0.01) > 2 * most_writers_per_s()
+
+
+@pytest.mark.parametrize(("offered", "units", "share"), [(10, 10, 0.2146), (5, 10, 0.0184), (1, 1, 0.5), (0, 10, 0)])
+def test_random_arrivals_are_refused_by_erlangs_formula(offered: float, units: int, share: float) -> None:
+    assert refused_share(offered, units) == pytest.approx(share, rel=0.01)
+
+
+def test_arrivals_evenly_apart_are_refused_beyond_all_units() -> None:
+    assert [evenly_refused_share(offered, 10) for offered in (0, 9.9, 10, 20)] == [0, 0, 0, 0.5]
+
+
+def test_many_units_refuse_nearly_nothing_below_their_limit() -> None:
+    assert refused_share(600, 1_000) < 1e-40
+    assert refused_share(2_000, 1_000) == pytest.approx(0.5, rel=0.01)
 
 
 def test_a_writer_alone_needs_one_attempt() -> None:

@@ -11,6 +11,7 @@ from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.usage import ORIGIN_MS, SCHEDULER_MS
 from burstcache_sim.scale.items import digest_bytes, digest_read_units
 from burstcache_sim.scale.load import StackLoad
+from burstcache_sim.scale.losses import refused_share
 from burstcache_sim.scale.wall import Wall
 
 ORIGIN_CONCURRENCY, ORIGIN_BATCH = 2, 10  # of the queue of S3's events: `MaximumConcurrency` and the batch size
@@ -82,13 +83,15 @@ def lambda_walls(load: StackLoad) -> Iterator[Wall]:
     """Yield the walls of Lambda's concurrency."""
     quotas, units = load.quotas, function_units(load)
     shown = ", ".join(f"{name} {value:.2g}" for name, value in units.items() if value)
+    refused = refused_share(sum(units.values()), quotas.concurrency)
+    beyond = f"503 for {100 * refused:.2g} % of random arrivals at this load" if load.is_proxied else "events wait"
     yield Wall(
         "Lambda, concurrent executions",
         "units",
         sum(units.values()),
         quotas.concurrency,
         "refused" if load.is_proxied else "late",
-        f"{'503' if load.is_proxied else 'events wait'} ({shown})" if shown else "503",
+        f"{beyond} ({shown})" if shown else beyond,
         _CONCURRENCY,
     )
     yield Wall(

@@ -1,0 +1,30 @@
+"""Losses of a service without a queue: the share of random arrivals that find all units busy.
+
+Source:
+    Erlang, "Solution of some problems in the theory of probabilities of significance in automatic telephone exchanges",
+    1917 (formula B). It holds for any distribution of service times.
+"""
+
+from __future__ import annotations
+
+
+def refused_share(offered: float, units: int) -> float:
+    """Return the share of refused arrivals of a Poisson process.
+
+    Args:
+        offered: Mean number of units that the arrivals would hold if none was refused: rate times service time.
+        units: Units of the service.
+    """
+    if not offered:
+        return 0.0
+    inverse = 1.0
+    for number in range(1, units + 1):
+        inverse = 1 + inverse * number / offered
+        if inverse > 1e300:
+            return 0.0
+    return 1 / inverse
+
+
+def evenly_refused_share(offered: float, units: int) -> float:
+    """Return the share of refused arrivals that are evenly apart, with equal service times."""
+    return max(0.0, 1 - units / offered) if offered else 0.0
