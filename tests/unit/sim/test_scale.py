@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +27,7 @@ from burstcache_sim.scale.load import (
     Quotas,
     StackLoad,
 )
-from burstcache_sim.scale.losses import evenly_refused_share, refused_share
+from burstcache_sim.scale.losses import evenly_refused_share, refused_share, used_at_first_losses
 from burstcache_sim.scale.reading import function_units
 from burstcache_sim.scale.retries import ATTEMPTS, contend, most_writers_per_s
 from burstcache_sim.scale.wall import IN_USE, Wall
@@ -202,6 +203,11 @@ def test_arrivals_evenly_apart_are_refused_beyond_all_units() -> None:
     assert [evenly_refused_share(offered, 10) for offered in (0, 9.9, 10, 20)] == [0, 0, 0, 0.5]
 
 
+def test_few_units_lose_random_arrivals_earlier() -> None:
+    assert used_at_first_losses(10) == pytest.approx(0.446, abs=0.001)
+    assert used_at_first_losses(1_000) == pytest.approx(0.971, abs=0.001)
+
+
 def test_many_units_refuse_nearly_nothing_below_their_limit() -> None:
     assert refused_share(600, 1_000) < 1e-40
     assert refused_share(2_000, 1_000) == pytest.approx(0.5, rel=0.01)
@@ -270,9 +276,26 @@ def test_what_no_load_moves_is_the_first_wall_only_if_it_is_exceeded() -> None:
 def test_a_sweep_grows_tenfold(dimension: str) -> None:
     steps = sweep(StackLoad(throttle_per_s=_OPEN), dimension)
 
-    assert [step.value for step in steps] == [10**power for power in range(1, len(steps) + 1)]
+    assert [b.value / a.value for a, b in itertools.pairwise(steps)] == [10] * (len(steps) - 1)
     assert steps[-1].value == DIMENSIONS[dimension]
     assert len({step.load for step in steps}) == len(steps)
+
+
+def test_stacks_share_what_is_their_own_and_not_what_is_the_accounts() -> None:
+    load = StackLoad(
+        keys=100_000, readers=100, reads_per_s=10_000, writes_per_s=100, policy="thesis", max_hot_keys=5_000
+    )
+    one, ten = by_part(load), by_part(replace(load, stacks=10))
+
+    for part in ("digest's log, changes between two looks", "DynamoDB, row of the most-read key", "a node's processor"):
+        assert ten[part].load == pytest.approx(one[part].load / 10)
+    for part in ("EventBridge, deliveries", "S3's events, queue of the origin function"):
+        assert ten[part].scope == one[part].scope
+    assert ten["Fargate Spot vCPUs"].load == 10 * one["Fargate Spot vCPUs"].load  # each stack has its nodes
+    assert ten["SSM GetParameter, readers start within 10 s"].load == 100  # each reader reads those of each stack
+    hot_everywhere = replace(load, reads_per_s=1_000)  # 5,000 keys of the one stack, 500 of each of ten
+    one, ten = by_part(hot_everywhere), by_part(replace(hot_everywhere, stacks=10))
+    assert one["DynamoDB, digest, reads"].load > 9 * ten["DynamoDB, digest, reads"].load
 
 
 def test_the_first_wall_of_a_new_account_is_its_concurrency() -> None:

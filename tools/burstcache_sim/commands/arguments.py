@@ -242,6 +242,8 @@ def scale(parser: argparse.ArgumentParser) -> None:
     add("--node", default=usual.node, metavar="NODE", help=f"kind and size of a node (default: {usual.node})")
     hot = f"`MaxHotKeys` (default: {usual.max_hot_keys})"
     add("--max-hot-keys", type=_COUNT, default=usual.max_hot_keys, metavar="N", help=hot)
+    stacks = "stacks that share the bucket by prefix, and so keys, reads and writes (default: 1)"
+    add("--stacks", type=_COUNT, default=usual.stacks, metavar="N", help=stacks)
     throttle = f"`ThrottleRatePerS` (default: {usual.throttle_per_s})"
     add("--throttle-per-s", type=_COUNT, default=usual.throttle_per_s, metavar="N", help=throttle)
     proxy = f"duration of the proxy's read from S3 (default: {usual.proxy_ms:g})"

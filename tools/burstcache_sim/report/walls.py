@@ -16,6 +16,7 @@ _DIMENSION_TEXT = {
     "readers": "readers",
     "writes_per_s": "writes/s",
     "load": "keys and reads/s",
+    "stacks": "stacks",
 }
 _ASSUMED = "*"
 _ASSUMED_NOTE = f"{_ASSUMED} The limit is assumed: neither documented by AWS nor measured."
@@ -36,6 +37,7 @@ def wall_fields(wall: Wall) -> dict[str, Any]:
         "effect": wall.effect,
         "beyond": wall.beyond,
         "raise_by": wall.raise_by,
+        "scope": wall.scope,
         "is_assumed": wall.is_assumed,
     }
 
@@ -50,9 +52,10 @@ def step_fields(step: Step) -> dict[str, Any]:
 def load_text(load: StackLoad) -> str:
     """Return a sentence about a load and its stack."""
     readers = "the HTTP API" if load.is_proxied else f"{load.readers:,} readers with the library"
+    stacks = f"{load.stacks:,} stacks by prefix, each with p" if load.stacks > 1 else "P"
     return (
         f"{load.keys:,} keys, {number_text(load.reads_per_s)} reads/s by {readers},"
-        f" {number_text(load.writes_per_s)} writes/s. Policy {load.policy}, relay {load.relay}, {load.nodes} x"
+        f" {number_text(load.writes_per_s)} writes/s. {stacks}olicy {load.policy}, relay {load.relay}, {load.nodes} x"
         f" {load.node}, {load.quotas.concurrency:,} units of concurrency."
     )
 

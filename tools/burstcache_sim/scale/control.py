@@ -37,6 +37,7 @@ def event_walls(load: StackLoad) -> Iterator[Wall]:
         "late",
         late,
         "Service Quotas; a policy that reports in batches",
+        scope="account",
     )
     yield Wall(
         "EventBridge, deliveries",
@@ -46,6 +47,7 @@ def event_walls(load: StackLoad) -> Iterator[Wall]:
         "late",
         "events wait",
         "Service Quotas",
+        scope="account",
     )
 
 
@@ -65,6 +67,7 @@ def machine_walls(load: StackLoad) -> Iterator[Wall]:
         "late",
         "keys get hot later",
         "Service Quotas",
+        scope="account",
     )
     yield Wall(
         "Step Functions, transitions",
@@ -74,6 +77,7 @@ def machine_walls(load: StackLoad) -> Iterator[Wall]:
         "late",
         "states wait",
         "Service Quotas",
+        scope="account",
     )
     if load.nodes:
         yield Wall(

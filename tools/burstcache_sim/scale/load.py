@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
 from typing import Literal
 
 from burstcache.core.batching import MIN_BATCH_AGE_US, batch_rule
@@ -66,7 +67,14 @@ _SMALLER_REGION = {
 }
 REGIONS: dict[Region, dict[str, int]] = {"us-east-1": {}, "eu-central-1": _SMALLER_REGION}
 # Values that a sweep lets grow, to these largest ones. `load` lets keys and reads grow together.
-DIMENSIONS = {"keys": 1_000_000, "reads_per_s": 100_000, "readers": 100_000, "writes_per_s": 10_000, "load": 100_000}
+DIMENSIONS = {
+    "keys": 1_000_000,
+    "reads_per_s": 100_000,
+    "readers": 100_000,
+    "writes_per_s": 10_000,
+    "load": 100_000,
+    "stacks": 1_000,
+}
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,7 @@ class StackLoad:
         nodes: Redis nodes.
         node: Kind and size of a node, such as `fargate-spot:2GB`.
         max_hot_keys: `MaxHotKeys`.
+        stacks: Stacks of the bucket, each for a prefix (`OriginPrefix`) with an equal share of keys, reads and writes.
         throttle_per_s: `ThrottleRatePerS`.
         proxy_ms: Duration of the proxy's read from S3.
         quotas: The account's quotas.
@@ -101,9 +110,21 @@ class StackLoad:
     nodes: int = 1
     node: str = TEMPLATE_NODE
     max_hot_keys: int = TEMPLATE_MAX_HOT_KEYS
+    stacks: int = 1
     throttle_per_s: int = TEMPLATE_THROTTLE_PER_S
     proxy_ms: float = PROXY_S3_MS
     quotas: Quotas = field(default_factory=Quotas)
+
+    @property
+    def of_one_stack(self) -> StackLoad:
+        """The load on each of several stacks. Each reader reads keys of every stack."""
+        return replace(
+            self,
+            keys=ceil(self.keys / self.stacks),
+            reads_per_s=self.reads_per_s / self.stacks,
+            writes_per_s=self.writes_per_s / self.stacks,
+            stacks=1,
+        )
 
     @property
     def is_proxied(self) -> bool:

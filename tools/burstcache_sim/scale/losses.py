@@ -7,6 +7,8 @@ Source:
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 
 def refused_share(offered: float, units: int) -> float:
     """Return the share of refused arrivals of a Poisson process.
@@ -28,3 +30,16 @@ def refused_share(offered: float, units: int) -> float:
 def evenly_refused_share(offered: float, units: int) -> float:
     """Return the share of refused arrivals that are evenly apart, with equal service times."""
     return max(0.0, 1 - units / offered) if offered else 0.0
+
+
+@lru_cache
+def used_at_first_losses(units: int, *, share: float = 0.01) -> float:
+    """Return the use of all units at which a Poisson process loses this share of its arrivals."""
+    least, most = 0.0, 2.0
+    while most - least > 1e-4:
+        used = (least + most) / 2
+        if refused_share(used * units, units) < share:
+            least = used
+        else:
+            most = used
+    return least

@@ -11,7 +11,7 @@ from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.usage import ORIGIN_MS, SCHEDULER_MS
 from burstcache_sim.scale.items import digest_bytes, digest_read_units
 from burstcache_sim.scale.load import StackLoad
-from burstcache_sim.scale.losses import refused_share
+from burstcache_sim.scale.losses import used_at_first_losses
 from burstcache_sim.scale.wall import Wall
 
 ORIGIN_CONCURRENCY, ORIGIN_BATCH = 2, 10  # of the queue of S3's events: `MaximumConcurrency` and the batch size
@@ -55,6 +55,7 @@ def door_walls(load: StackLoad) -> Iterator[Wall]:
         "refused",
         "429",
         "Service Quotas; the client library",
+        scope="account",
     )
     yield Wall(
         "Lambda, synchronous invocations",
@@ -64,6 +65,7 @@ def door_walls(load: StackLoad) -> Iterator[Wall]:
         "refused",
         "503",
         _CONCURRENCY,
+        scope="account",
     )
 
 
@@ -83,8 +85,8 @@ def lambda_walls(load: StackLoad) -> Iterator[Wall]:
     """Yield the walls of Lambda's concurrency."""
     quotas, units = load.quotas, function_units(load)
     shown = ", ".join(f"{name} {value:.2g}" for name, value in units.items() if value)
-    refused = refused_share(sum(units.values()), quotas.concurrency)
-    beyond = f"503 for {100 * refused:.2g} % of random arrivals at this load" if load.is_proxied else "events wait"
+    from_pct = 100 * used_at_first_losses(quotas.concurrency)
+    beyond = f"503, for 1 % of random arrivals from {from_pct:.0f} % on" if load.is_proxied else "events wait"
     yield Wall(
         "Lambda, concurrent executions",
         "units",
@@ -93,6 +95,7 @@ def lambda_walls(load: StackLoad) -> Iterator[Wall]:
         "refused" if load.is_proxied else "late",
         f"{beyond} ({shown})" if shown else beyond,
         _CONCURRENCY,
+        scope="account",
     )
     yield Wall(
         "Lambda, new environments",
@@ -113,6 +116,7 @@ def lambda_walls(load: StackLoad) -> Iterator[Wall]:
             "`make deploy` refuses",
             _CONCURRENCY,
             is_fixed=True,
+            scope="account",
         )
 
 
@@ -141,6 +145,7 @@ def digest_walls(load: StackLoad) -> Iterator[Wall]:
             "S3 serves",
             "S3 serves a reader's first seconds",
             "Systems Manager: higher throughput",
+            scope="account",
         )
 
 
@@ -229,6 +234,7 @@ def quota_walls(load: StackLoad) -> Iterator[Wall]:
             beyond,
             "Service Quotas",
             is_fixed=True,
+            scope="account",
         )
         spot, on_demand = relay_vcpus, 0.0
     else:
@@ -239,7 +245,7 @@ def quota_walls(load: StackLoad) -> Iterator[Wall]:
         ("Fargate on-demand vCPUs", on_demand, quotas.on_demand_task_vcpus),
     ):
         if used:
-            yield Wall(name, "vCPUs", used, limit, "not deployed", beyond, "Service Quotas", is_fixed=True)
+            yield Wall(name, "vCPUs", used, limit, "not deployed", beyond, "Service Quotas", "account", is_fixed=True)
 
 
 def relay_walls(load: StackLoad) -> Iterator[Wall]:

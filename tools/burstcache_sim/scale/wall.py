@@ -7,6 +7,8 @@ from typing import Literal
 
 # What readers notice beyond a wall: failed reads, reads from S3, tiers that come or follow late, a refused deployment.
 Effect = Literal["refused", "S3 serves", "late", "not deployed"]
+# The load that counts towards a limit: of one stack and its parts, or of all stacks in a region of the account.
+Scope = Literal["stack", "account"]
 IN_USE: tuple[Effect, ...] = ("refused", "S3 serves", "late")
 
 
@@ -22,6 +24,7 @@ class Wall:
         effect: The kind of the consequence.
         beyond: The consequence beyond the limit.
         raise_by: The parameter, quota or change that raises the limit.
+        scope: The load that counts towards the limit.
         is_fixed: Whether the parameters alone determine the use, whatever the load.
         is_assumed: Whether the limit is this project's assumption, neither documented by AWS nor measured.
     """
@@ -33,6 +36,7 @@ class Wall:
     effect: Effect
     beyond: str
     raise_by: str
+    scope: Scope = "stack"
     is_fixed: bool = False
     is_assumed: bool = False
 

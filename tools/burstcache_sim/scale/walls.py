@@ -38,8 +38,10 @@ class Step:
 
 
 def walls_of(load: StackLoad) -> list[Wall]:
-    """Return all walls of a load."""
-    return [wall for group in GROUPS for wall in group(load)]
+    """Return all walls of a load. Of several stacks that share the load, the walls of one stand for each."""
+    one = load.of_one_stack
+    of_one = [wall for group in GROUPS for wall in group(one)]
+    return [replace(wall, load=load.stacks * wall.load) if wall.scope == "account" else wall for wall in of_one]
 
 
 def first_wall(walls: Iterable[Wall], effect: Effect | None = None) -> Wall | None:
@@ -56,13 +58,13 @@ def first_wall(walls: Iterable[Wall], effect: Effect | None = None) -> Wall | No
 
 
 def sweep(load: StackLoad, dimension: str) -> list[Step]:
-    """Return the walls of loads that grow tenfold from 10.
+    """Return the walls of loads that grow tenfold from 10, stacks from 1.
 
     Args:
         load: The load whose other values stay.
         dimension: A name in `DIMENSIONS`. `load` lets keys and reads grow together.
     """
-    steps, value = [], 10
+    steps, value = [], 1 if dimension == "stacks" else 10
     while value <= DIMENSIONS[dimension]:
         grown: dict[str, Any] = {"keys": value, "reads_per_s": value} if dimension == "load" else {dimension: value}
         loaded = replace(load, **grown)
