@@ -112,7 +112,7 @@ def life_walls(load: StackLoad) -> Iterator[Wall]:
         load.starts_per_s * units,
         load.quotas.partition_write_units,
         "late",
-        f"keys get hot later ({units} units a start)",
+        f"keys get hot later (write units a start: {units})",
         "lower `MaxHotKeys`",
     )
     yield Wall(
@@ -138,7 +138,7 @@ def row_walls(load: StackLoad) -> Iterator[Wall]:
             most_writers_per_s(),
             "late",
             "1 % of the reports and more are given up",
-            "fewer readers; stacks by prefix",
+            "readers that live longer and read more",
             is_assumed=True,
         )
         yield Wall(
@@ -168,7 +168,7 @@ def row_walls(load: StackLoad) -> Iterator[Wall]:
             most_writers_per_s(),
             "late",
             "1 % of the reports and more are given up",
-            "fewer readers",
+            "readers that live longer and read more",
             is_assumed=True,
         )
 
@@ -201,7 +201,7 @@ def change_walls(load: StackLoad) -> Iterator[Wall]:
         load.writes_per_s * units,
         load.quotas.partition_write_units,
         "late",
-        f"changes reach readers later ({units} units a change)",
+        f"changes reach readers later (write units a change: {units})",
         "stacks by prefix",
     )
 
