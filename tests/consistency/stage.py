@@ -76,7 +76,7 @@ ILL = (_RELAY, _ORDERS, _CACHE, _TWINS)  # faults other than those of nodes
 _TASK = "task"  # AWS interrupts one
 _EC2 = "EC2"  # it refuses to start an instance
 _REFUSED_SHARE = 0.15  # of node boots
-_DIGEST_WRITES = ("announce", "mark_late", "remove_mark", "raise_fence", "show_key", "show_node", "remove_key")
+_DIGEST_WRITES = ("announce", "mark_late", "remove_marks", "raise_fence", "show_key", "show_node", "remove_key")
 
 
 class _Turns:

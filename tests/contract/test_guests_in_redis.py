@@ -78,7 +78,7 @@ def test_a_read_of_what_a_boot_left_out_counts_as_a_hit_until_it_is_stored(objec
 
     assert objects.hits() == [Hit(1, 7)]
     assert objects.store_guest(HASH, NEW, token)
-    objects.drop(HASH)
+    objects.drop([HASH])
     token_of_a_miss(objects)
     assert objects.hits() == [Hit(1, 7)]
 
@@ -101,7 +101,7 @@ def test_a_lease_is_given_back_with_the_object(objects: RedisObjects, client: re
 def test_a_loader_that_was_overtaken_stores_nothing(objects: RedisObjects, client: redis.Redis, overtaken: str) -> None:
     token = token_of_a_miss(objects)
     if overtaken == "by a write":
-        objects.drop(HASH)
+        objects.drop([HASH])
     elif overtaken == "by a restart":
         client.flushall()
     else:
@@ -118,7 +118,7 @@ def test_a_write_removes_guests_and_leaves_the_others(objects: RedisObjects) -> 
         objects.store_guest(hash_, OLD, token_of_a_miss(objects, hash_))
 
     for hash_ in (HASH, "2" * 32):
-        objects.drop(hash_)
+        objects.drop([hash_])
 
     found = [objects.read_guest(hash_, at_us=2, leases=False)[0] for hash_ in (HASH, OTHER, "2" * 32)]
     assert found == [None, OLD, None]

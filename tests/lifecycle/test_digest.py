@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -94,9 +95,9 @@ def test_a_write_is_announced_after_the_tiers_have_followed_it(world: World, mon
     in_redis: list[Any] = []
     announce = DigestTable.announce
 
-    def noted(digest: DigestTable, hash_: str, *, now_us: int) -> int:
-        in_redis.append(world.redis.client.hget(object_key(hash_), "body"))
-        return announce(digest, hash_, now_us=now_us)
+    def noted(digest: DigestTable, hashes: Sequence[str], **more: Any) -> int:
+        in_redis.extend(world.redis.client.hget(object_key(hash_), "body") for hash_ in hashes)
+        return announce(digest, hashes, **more)
 
     monkeypatch.setattr(DigestTable, "announce", noted)
 
@@ -358,7 +359,7 @@ def test_a_copy_that_a_tier_has_not_replaced_yet_is_not_kept_in_memory(world: Wo
     world.running("k")
     world.put_object("k", b"new")
     world.digest.announce(
-        _HASH, now_us=world.clock.now_us()
+        [_HASH], now_us=world.clock.now_us()
     )  # before Redis has the new object: as if a second write were under way
 
     served = [world.read("k"), world.read("k")]

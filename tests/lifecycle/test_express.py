@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,9 +78,9 @@ def test_a_write_takes_the_copy_away_before_it_is_announced(stage: Stage, monkey
     sizes: list[int] = []
     announce = DigestTable.announce
 
-    def noted(digest: DigestTable, hash_: str, *, now_us: int) -> int:
-        sizes.append(sizes_of(stage.clients)[hash_])
-        return announce(digest, hash_, now_us=now_us)
+    def noted(digest: DigestTable, hashes: Sequence[str], **more: Any) -> int:
+        sizes.extend(sizes_of(stage.clients)[hash_] for hash_ in hashes)
+        return announce(digest, hashes, **more)
 
     monkeypatch.setattr(DigestTable, "announce", noted)
     stage.world.put_object("k", b"new!")

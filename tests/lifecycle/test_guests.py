@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 from dataclasses import replace
 
 import pytest
@@ -61,9 +62,9 @@ def test_a_write_takes_a_guest_away_before_it_is_announced(guest: World, monkeyp
     here: list[bool] = []
     announce = DigestTable.announce
 
-    def noted(digest: DigestTable, hash_: str, *, now_us: int) -> int:
+    def noted(digest: DigestTable, hashes: Sequence[str], **more: Any) -> int:
         here.append(is_here(guest, "k"))
-        return announce(digest, hash_, now_us=now_us)
+        return announce(digest, hashes, **more)
 
     monkeypatch.setattr(DigestTable, "announce", noted)
     guest.put_object("k", b"new")

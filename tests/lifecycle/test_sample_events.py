@@ -57,7 +57,7 @@ _ANSWERS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "redis_control/release": lambda answer: answer == {"phase": "stopped"},
     "redis_control/ping": lambda answer: answer["pong"] is True,
     "redis_control/stop_cache": lambda answer: answer == {"stopped": False},
-    "redis_control/follow_write": lambda answer: answer == {"refreshed": "", "copies": 0},
+    "redis_control/follow_writes": lambda answer: answer == {"writes": [{"refreshed": "", "copies": 0}]},
     "state/acquire": lambda answer: (answer["phase"], answer["held_until_us"] > 0) == ("running", True),
     "state/keep": lambda answer: (answer["phase"], answer["held_until_us"] > 0) == ("running", True),
     "state/release": lambda answer: answer == {"phase": "running", "held_until_us": 0, "host": ""},

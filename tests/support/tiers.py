@@ -193,7 +193,7 @@ class GuestStage(RedisStage):
         return RedisGuestTier(self._objects, MAX_OBJECT_BYTES)
 
     def lets_go(self, key: str) -> None:
-        self._objects.drop(key_hash(key))
+        self._objects.drop([key_hash(key)])
 
 
 class ExpressStage(Stage):

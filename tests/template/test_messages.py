@@ -61,7 +61,7 @@ def test_every_step_of_the_machines_is_an_operation_and_every_other_one_is_for_p
         "stop_cache",
         "instance_stopped",
         "attend_node",
-        "follow_write",
+        "follow_writes",
         "hub",
         "round",
         "reader",

@@ -50,7 +50,7 @@ _WORK: dict[str, dict[str, Callable[[RedisObjects], object]]] = {
         "leave_out": lambda node: node.leave_out({"guest": 4}),
         "lease": lambda node: node.lease(["guest", "kept"]),
         "store_guest": lambda node: node.store_guest("guest", _ENTRY, node.lease(["guest"])["guest"]),
-        "drop": lambda node: node.drop("kept"),
+        "drop": lambda node: node.drop(["kept"]),
     },
 }
 
@@ -91,7 +91,7 @@ def connect(port: int) -> Iterator[Callable[[str], RedisObjects]]:
 
     control = connect("control")
     control.put("kept", _ENTRY, control.take_lease("kept"))
-    control.drop("guest")
+    control.drop(["guest"])
     yield connect
     for each in opened:
         each.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +13,8 @@ from burstcache.adapters.calls import call_aws
 from burstcache.adapters.circuit_breaker import FIRST_S, CircuitBreakers
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.items import to_plain
-from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Digest, Route, RoutedKey, RunningNode, late_until_us
+from burstcache.core.change_log import changes_in
+from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Backlog, Digest, Route, RoutedKey, RunningNode, late_until_us
 from burstcache.core.table import (
     ALL_OF_DIGEST,
     CHANGES_ITEM,
@@ -64,7 +66,9 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
     Raises:
         ServiceError: DynamoDB fails.
     """
-    sequence, changes, fence_us = 0, [], 0
+    sequence, fence_us = 0, 0
+    changes: list[str] = []
+    backlog: Backlog | None = None
     routes: dict[str, RoutedKey] = {}
     nodes: dict[str, RunningNode] = {}
     late: dict[str, int] = {}
@@ -72,7 +76,9 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
         name = item["sk"]["S"]
         if name == CHANGES_ITEM["sk"]:
             columns = to_plain(item)
-            sequence, changes = columns["sequence"], columns["changes"]
+            sequence, changes = columns["sequence"], changes_in(columns.get("log", ()))
+            if columns.get("backlog_since_us"):
+                backlog = Backlog(columns["backlog_since_us"], columns["backlog_seen_at_us"])
         elif name == LATE_ITEM["sk"]:
             late = late_until_us(to_plain(item).get("late", ()))
         elif name == RELAY_ITEM["sk"]:
@@ -88,7 +94,7 @@ def read_digest(client: DynamoDBClient, table_name: str, *, is_consistent: bool 
                 tuple(columns.get("peers", ())),
                 columns.get("host", ""),
             )
-    return Digest(sequence, [change.hex() for change in changes], routes, nodes, fence_us, late)
+    return Digest(sequence, changes, routes, nodes, fence_us, late, backlog)
 
 
 def routed_key(item: dict[str, Any]) -> RoutedKey:
@@ -126,6 +132,9 @@ class DigestReader:
     The cached digest is fresh up to three quarters of its maximum age. From then on it is served while a thread
     revalidates it. Beyond the maximum age, callers wait for the refresh. After a failed read a circuit breaker opens.
     Callers then proceed without the digest until one of them retries. The others do not wait for the retry.
+
+    While an event of S3 waits for longer than the maximum backlog, a write straight to the bucket may be unknown for as
+    long. Copies then count as unknown, and no route is returned: S3 serves or confirms them.
     """
 
     def __init__(
@@ -134,6 +143,7 @@ class DigestReader:
         clock: Clock,
         *,
         max_age_s: float = MAX_AGE_S,
+        max_backlog_s: float = math.inf,
         start: Start = in_thread,
         adaptive_timeout: AdaptiveTimeout | None = None,
     ) -> None:
@@ -143,6 +153,7 @@ class DigestReader:
             read: Reads the digest from the table.
             clock: Source of time for the digest's age.
             max_age_s: Maximum age [s], above 0. An older digest is not used for routing.
+            max_backlog_s: Maximum age of S3's oldest event that waits [s].
             start: Runs work in the background.
             adaptive_timeout: Timeout of the wait for another thread's refresh. `read` must enforce its own timeout.
         """
@@ -150,6 +161,7 @@ class DigestReader:
         self._adaptive_timeout = adaptive_timeout or AdaptiveTimeout(clock=clock)
         self._clock = clock
         self._max_age_s = max_age_s
+        self._max_backlog_s = max_backlog_s
         self._refresh_after_s = max_age_s * REFRESH_AT
         self._start = start
         self._followers: list[Callable[[Digest], None]] = []
@@ -180,18 +192,28 @@ class DigestReader:
         """Upper bound on the cached digest's age [s]. Infinite before the first read."""
         return self._age_s()
 
+    @property
+    def backlog_s(self) -> float:
+        """Age of S3's oldest event that waits, as far as known [s]. 0: none waits."""
+        return 0.0 if self._digest is None else self._digest.backlog_s(self._clock.now_us())
+
+    @property
+    def is_behind(self) -> bool:
+        """True if S3's oldest event waits for too long, so that no tier may be asked."""
+        return self.backlog_s > self._max_backlog_s
+
     def is_known_within(self, bound_s: float) -> bool:
-        """Return True if the cached digest is at most this old [s], without waiting. Refresh it in the background."""
+        """Return True if all changes are known up to this age [s], without waiting. Refresh in the background."""
         age_s = self._age_s()
         if age_s > min(bound_s, self._max_age_s):
             return False
         self._refresh_if_due(age_s)
-        return True
+        return not self.is_behind
 
     def is_within(self, bound_s: float) -> bool:
-        """Return True if the digest is at most this old [s], after a refresh if necessary."""
+        """Return True if all changes are known up to this age [s], after a refresh if necessary."""
         self._keep_up()
-        return self._age_s() <= bound_s
+        return self._age_s() <= bound_s and not self.is_behind
 
     def route(self, hash_: str) -> Route | None:
         """Return the tier that serves a key, or None for S3. The result is also None if the digest cannot be read."""
@@ -206,7 +228,7 @@ class DigestReader:
 
         This does not refresh the digest, since callers first call `route`, which refreshes it.
         """
-        if self._digest is None or self._age_s() > self._max_age_s:
+        if self._digest is None or self._age_s() > self._max_age_s or self.is_behind:
             return None
         return self._digest.home(hash_, now_us=self._clock.now_us())
 

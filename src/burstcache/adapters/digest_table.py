@@ -7,15 +7,16 @@ overwrite a newer one. After a lost write, readers fall back to S3 until the jan
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.calls import call_aws, write_if
 from burstcache.adapters.digest_reader import read_digest, routed_key
-from burstcache.adapters.items import to_values
+from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
-from burstcache.core.digest import KEPT_CHANGES, LATE_S, MOST_CHANGES, Digest, RoutedKey, late_mark, prefix_of
-from burstcache.core.keys import next_number
+from burstcache.core.change_log import encode_entry, entries_to_cut
+from burstcache.core.digest import LATE_S, Backlog, Digest, RoutedKey, late_mark, prefix_of
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK, NODE_PHASE_RANK
 from burstcache.core.rows import KeyRow, NodeRow
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
 _CHANGES = to_values(CHANGES_ITEM)
-_CHANGES_NAMES = {"#sequence": "sequence", "#changes": "changes"}
-_CUT_CHANGES = MOST_CHANGES - KEPT_CHANGES
+_CHANGES_NAMES = {"#sequence": "sequence", "#log": "log"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,42 +54,53 @@ class DigestTable:
         response = call_aws(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
         return routed_key(response["Item"]) if "Item" in response else None
 
-    def announce(self, hash_: str, *, now_us: int) -> int:
-        """Append a key to the log of changed objects. Return the change's sequence number.
+    def announce(self, hashes: Sequence[str], *, now_us: int, backlog: Backlog | None = None) -> int:
+        """Append keys to the log of changed objects, in one write. Return the last change's sequence number.
 
-        This costs one write unit, because the item is trimmed before it exceeds 1 KB. A new log is numbered from the
-        current time in ms. The item accepts fewer than 1,000 writes per second, so a reader never mistakes a new log
-        for an earlier log.
+        While few keys change this costs one write unit, because the item is cut before it exceeds 1 KB. A new log is
+        numbered from the current time in us. The item accepts fewer than a million changes per second, so a reader
+        never mistakes a new log for an earlier log.
+
+        Args:
+            hashes: The keys' hashes, at least one.
+            now_us: The time [us].
+            backlog: What the announcement of a batch of S3's events says about those that wait. None: nothing.
         """
-        added = [bytes.fromhex(prefix_of(hash_))]
+        values: dict[str, Any] = {
+            ":count": len(hashes),
+            ":none": [],
+            ":added": [encode_entry([prefix_of(hash_) for hash_ in hashes], now_us=now_us)],
+            ":first": now_us,
+        }
+        if backlog is not None:
+            values |= {":since": backlog.since_us, ":seen": backlog.seen_at_us}
         response = call_aws(
             self.client.update_item,
             TableName=self.table_name,
             Key=_CHANGES,
-            UpdateExpression=table.APPEND_CHANGE,
+            UpdateExpression=table.APPEND_CHANGES.format("" if backlog is None else table.ALSO_BACKLOG),
             ExpressionAttributeNames=_CHANGES_NAMES,
-            ExpressionAttributeValues=to_values(
-                {":one": 1, ":none": [], ":added": added, ":first": next_number(0, now_us=now_us)}
-            ),
+            ExpressionAttributeValues=to_values(values),
             ReturnValues="ALL_NEW",
         )
-        if len(response["Attributes"]["changes"]["L"]) >= MOST_CHANGES:
-            self._trim()
-        return int(response["Attributes"]["sequence"]["N"])
+        columns: DigestColumns = to_plain(response["Attributes"])  # type: ignore[assignment]
+        if cut := entries_to_cut(columns["log"], now_us=now_us):
+            self._cut(cut, columns.get("cuts", 0))
+        return columns["sequence"]
 
-    def mark_late(self, hash_: str, *, now_us: int) -> str:
-        """Exclude a key with possibly stale copies from all tiers. Return the mark for `remove_mark`.
+    def mark_late(self, hashes: Sequence[str], *, now_us: int) -> set[str]:
+        """Exclude keys with possibly stale copies from all tiers. Return the marks for `remove_marks`.
 
         Each write has its own mark, which a concurrent write of the same key cannot remove.
         """
-        mark = late_mark(hash_, now_us=now_us, token=secrets.token_hex(4))
+        marks = {late_mark(hash_, now_us=now_us, token=secrets.token_hex(4)) for hash_ in hashes}
         expires_at = now_us // US_PER_S + 2 * LATE_S  # expires the item with marks left by dead functions
-        self._update_late(table.MARK_LATE, {":marks": {mark}, ":expires": expires_at})
-        return mark
+        self._update_late(table.MARK_LATE, {":marks": marks, ":expires": expires_at})
+        return marks
 
-    def remove_mark(self, mark: str) -> None:
-        """Remove one mark. Readers use the key's tiers again once no mark is left."""
-        self._update_late(table.REMOVE_MARK, {":marks": {mark}})
+    def remove_marks(self, marks: set[str]) -> None:
+        """Remove marks. Readers use a key's tiers again once no mark is left."""
+        self._update_late(table.REMOVE_MARKS, {":marks": marks})
 
     def _update_late(self, expression: str, values: dict[str, Any]) -> None:
         call_aws(
@@ -162,16 +173,16 @@ class DigestTable:
         )
         return response is not None
 
-    def _trim(self) -> None:
-        """Remove the oldest changes, unless another writer has removed them. New changes may arrive concurrently."""
+    def _cut(self, count: int, cuts: int) -> None:
+        """Remove the oldest entries of the log, unless another writer has cut it. New ones may arrive concurrently."""
         # In falling order the indices are right, too, where each removal shifts the elements behind it.
-        oldest = ", ".join(f"#changes[{at}]" for at in reversed(range(_CUT_CHANGES)))
+        oldest = ", ".join(f"#log[{at}]" for at in reversed(range(count)))
         write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=_CHANGES,
-            UpdateExpression=table.CUT_CHANGES.format(oldest),
-            ConditionExpression=table.HAS_MOST_CHANGES,
-            ExpressionAttributeNames={"#changes": "changes"},
-            ExpressionAttributeValues=to_values({":most": MOST_CHANGES}),
+            UpdateExpression=table.CUT_LOG.format(oldest),
+            ConditionExpression=table.IS_LOG_AS_CUT if cuts else table.IS_LOG_UNCUT,
+            ExpressionAttributeNames={"#log": "log"},
+            ExpressionAttributeValues=to_values({":next": cuts + 1} | ({":seen": cuts} if cuts else {})),
         )

@@ -329,14 +329,17 @@ class RedisObjects:
             with self._connected() as client:
                 client.hset(_LEFT_OUT, mapping=dict(sizes[start : start + _BATCH_SIZE]))
 
-    def drop(self, hash_: str) -> bool:
-        """Invalidate an entry and its loading lease, in one command. Keep its request times.
+    def drop(self, hashes: Sequence[str]) -> set[str]:
+        """Invalidate entries and their loading leases, in one round trip. Keep their request times.
 
         Returns:
-            True if the node had the entry or was loading it.
+            The hashes of the entries that the node had or was loading.
         """
-        with self._connected() as client:
-            return bool(client.unlink(object_key(hash_), lease_key(hash_)))
+        with self._connected() as client, client.pipeline(transaction=False) as pipeline:
+            for hash_ in hashes:
+                pipeline.unlink(object_key(hash_), lease_key(hash_))
+            dropped = pipeline.execute()
+        return {hash_ for hash_, count in zip(hashes, dropped, strict=True) if count}
 
     def hits(self) -> list[Hit]:
         """Return the latest hits of all guests, newest first, at most `MAX_HITS`."""

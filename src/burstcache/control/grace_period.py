@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.core.digest import FORGOTTEN_S
 
 
-def wait_for_readers(digest: DigestTable, hash_: str, clock: Clock, *, since_s: float) -> None:
-    """Announce a write, then wait until every reader uses the corrected digest.
+def wait_for_readers(digest: DigestTable, hashes: Sequence[str], clock: Clock, *, since_s: float) -> None:
+    """Announce writes, then wait until every reader uses the corrected digest.
 
-    The announcement comes first, so that readers' memories drop the object immediately, even after a direct write to
-    the bucket, for which no caller waits. Memories may reload the old object during the wait, so the caller announces
-    the write again afterwards.
+    The announcement comes first, so that readers' memories drop the objects immediately, even after direct writes to
+    the bucket, for which no caller waits. Memories may reload old objects during the wait, so the caller announces the
+    writes again afterwards.
 
     Args:
         digest: The digest, already corrected.
-        hash_: The hash of the object's key.
+        hashes: The hashes of the objects' keys.
         clock: The clock that measures the wait.
         since_s: The time of the correction by the monotonic clock [s].
     """
-    digest.announce(hash_, now_us=clock.now_us())
+    digest.announce(hashes, now_us=clock.now_us())
     clock.sleep(max(since_s + FORGOTTEN_S - clock.monotonic_s(), 0))

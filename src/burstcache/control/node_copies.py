@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,17 +18,17 @@ from burstcache.core.rows import KeyRow, NodeRow
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The result of dropping an object's copies from nodes.
+    """The result of dropping objects' copies from nodes.
 
     Attributes:
-        of_life: The nodes of the key's life that have dropped its copy.
+        of_life: By hash, the nodes of the key's life that have dropped its copy.
         lost: The rows of nodes that did not answer. Readers with the corrected digest do not use these nodes.
-        copies: The number of nodes that had a copy.
+        copies: By hash, the number of nodes that had a copy.
     """
 
-    of_life: set[str]
+    of_life: Mapping[str, Collection[str]]
     lost: Sequence[NodeRow]
-    copies: int
+    copies: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +41,35 @@ class NodeCopies:
     lose: Callable[[NodeRow], NodeRow]  # removes a node from the digest, stops it, and returns its new row
     clock: Clock
 
-    def drop(self, hash_: str, row: KeyRow | None = None) -> Dropped:
-        """Drop the copies of a written object and revoke the leases of its loads, on all nodes concurrently.
+    def drop(self, hashes: Sequence[str], rows: Mapping[str, KeyRow]) -> Dropped:
+        """Drop the copies of written objects and revoke the leases of their loads, on all nodes concurrently.
 
         Args:
-            hash_: The key's hash.
-            row: The key's row, read after the write, or None if the key has no row.
+            hashes: The keys' hashes.
+            rows: The keys' rows by hash, read after the writes. A key may have no row.
 
         Raises:
             ServiceError: DynamoDB fails.
         """
         now_us = self.clock.now_us()
-        holders = [node for node in self.nodes.read_many(self.node_names) if _may_hold(node, hash_, row, now_us)]
-        had_copy = set[str]()
-        all_dropped = run_concurrently(self.clock, *(partial(self._drop_on, node, hash_, had_copy) for node in holders))
-        of_life, lost = set[str](), []
-        for node, is_dropped in zip(holders, all_dropped, strict=True):
-            if is_dropped and _has_life_on(node, row, now_us):
-                of_life.add(node.node)
-            elif not is_dropped and node.phase != "booting":  # a booting node is empty until its row says `running`
+        held = {
+            node.node: (node, hashes_held)
+            for node in self.nodes.read_many(self.node_names)
+            if (hashes_held := [hash_ for hash_ in hashes if _may_hold(node, hash_, rows.get(hash_), now_us)])
+        }
+        copies = Counter[str]()
+        all_dropped = run_concurrently(
+            self.clock, *(partial(self._drop_on, node, on_node, copies) for node, on_node in held.values())
+        )
+        of_life, lost = defaultdict[str, set[str]](set), []
+        for (node, on_node), is_dropped in zip(held.values(), all_dropped, strict=True):
+            if is_dropped:
+                for hash_ in on_node:
+                    if _has_life_on(node, rows.get(hash_), now_us):
+                        of_life[hash_].add(node.node)
+            elif node.phase != "booting":  # a booting node is empty until its row says `running`
                 lost.append(self.lose(node))
-        return Dropped(of_life, lost, len(had_copy))
+        return Dropped(of_life, lost, copies)
 
     def note_unasked(self, lost: Sequence[NodeRow]) -> None:
         """Record that no reader uses these nodes any more, so that later writes skip them."""
@@ -68,12 +77,15 @@ class NodeCopies:
             if node.phase == "stopping":
                 self.nodes.change(node, unasked_in=node.generation)
 
-    def _drop_on(self, node: NodeRow, hash_: str, had_copy: set[str]) -> bool:
-        def drop() -> None:
-            if self.store(node.node).drop(hash_):
-                had_copy.add(node.node)
+    def _drop_on(self, node: NodeRow, hashes: Sequence[str], copies: Counter[str]) -> bool:
+        had_copy = set[str]()
 
-        return retry_until_answered(drop, RedisDownError, self.clock, once=node.phase != "running")
+        def drop() -> None:
+            had_copy.update(self.store(node.node).drop(hashes))
+
+        is_dropped = retry_until_answered(drop, RedisDownError, self.clock, once=node.phase != "running")
+        copies.update(had_copy)
+        return is_dropped
 
 
 def _may_hold(node: NodeRow, hash_: str, row: KeyRow | None, now_us: int) -> bool:

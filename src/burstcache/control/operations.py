@@ -30,7 +30,7 @@ from burstcache.control.tier_copies import TierCopies
 from burstcache.control.use_utilisation import UseUtilisation
 from burstcache.core.errors import RedisDownError, RelayDownError, SilentHolderError
 from burstcache.core.keys import key_hash
-from burstcache.core.messages.answers import Answer, CacheStopped, Done, Held, Pong, Refused
+from burstcache.core.messages.answers import Answer, CacheStopped, Done, Followed, Held, Pong, Refused
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.operations import Join, Leave, Operation, Seed
 from burstcache.core.messages.relay import Order, Stop, control_subject
@@ -125,8 +125,8 @@ class RedisControl:
                 return self.node(operation["node"]).instance_stopped()
             case "attend_node":
                 return self.node(operation["node"]).attend()
-            case "follow_write":
-                return self.tier_copies.apply_write(operation["key"])
+            case "follow_writes":
+                return Followed(writes=self.tier_copies.apply_writes(operation["keys"]))
             case "hold":
                 return self.hold(operation["node"], operation["for_s"])
             case "release":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 from burstcache.adapters.clock import Clock
@@ -11,10 +12,12 @@ from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.express_copies import ExpressCopies
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
+from burstcache.control.concurrency import run_concurrently
 from burstcache.control.grace_period import wait_for_readers
+from burstcache.core.digest import Backlog
 from burstcache.core.keys import key_hash
-from burstcache.core.messages.answers import Refreshed
-from burstcache.core.messages.operations import FollowWrite
+from burstcache.core.messages.answers import Followed, Refreshed
+from burstcache.core.messages.operations import FollowWrites
 from burstcache.core.phases import Tier
 from burstcache.core.rows import KeyRow
 
@@ -27,49 +30,62 @@ class OriginChanges:
     nodes: NodeTable
     node_names: Sequence[str]
     digest: DigestTable
-    redis_control: Callable[[FollowWrite], object]  # raises an error if Redis control fails
+    redis_control: Callable[[FollowWrites], object]  # raises an error if Redis control fails
     express: ExpressCopies | None  # None if the stack makes no copies in S3 Express
     clock: Clock
 
-    def apply_write(self, key: str) -> Refreshed:
-        """Invalidate the copies of a written or deleted object, then announce the change to readers.
+    def apply_writes(self, keys: Iterable[str], *, backlog: Backlog | None = None) -> dict[str, Refreshed]:
+        """Invalidate the copies of written or deleted objects, then announce the changes to readers.
 
         Invalidate the tiers from the lowest up. A reader that fills a tier from the tier below gets the new object, or
         its fill comes too late and is rejected. A reader that has seen the announcement finds no old copy in any tier.
         The contents of readers' memories are unknown, so announce every change, even a redelivered change.
 
+        Args:
+            keys: The objects' keys.
+            backlog: What readers are told about S3's events that wait. None: nothing.
+
+        Returns:
+            The results by key.
+
         Raises:
             FunctionFailedError: Redis control has failed. An old copy may still be read, so call this method again.
             ServiceError: The invalidation or the announcement has failed. Call this method again.
         """
-        hash_ = key_hash(key)
+        by_hash = {key_hash(key): key for key in keys}
         try:
-            return self._invalidate(hash_, key)
+            return self._invalidate(by_hash)
         finally:
-            self.digest.announce(hash_, now_us=self.clock.now_us())
+            self.digest.announce(list(by_hash), now_us=self.clock.now_us(), backlog=backlog)
 
-    def _invalidate(self, hash_: str, key: str) -> Refreshed:
+    def _invalidate(self, by_hash: Mapping[str, str]) -> dict[str, Refreshed]:
         """Invalidate the copies in every tier, even if one of them fails."""
         try:
             if self.express is not None:
-                self.express.put_tombstone(hash_)
+                run_concurrently(self.clock, *(partial(self.express.put_tombstone, hash_) for hash_ in by_hash))
         finally:
-            refreshed = self._invalidate_in_network(hash_, key)
+            refreshed = self._invalidate_in_network(by_hash)
         return refreshed
 
-    def _invalidate_in_network(self, hash_: str, key: str) -> Refreshed:
+    def _invalidate_in_network(self, by_hash: Mapping[str, str]) -> dict[str, Refreshed]:
         """Invoke Redis control if a tier that only Redis control can reach may have a copy.
 
-        Lives and nodes that start after this check load the new object.
+        Lives and nodes that start after this check load the new objects.
         """
-        row = self.keys.read(hash_)
-        was_misleading, since_s = row is not None and self._correct_digest(row), self.clock.monotonic_s()
-        may_be_held = row is not None and row.may_be_held(self.clock.now_us())
-        refreshed = Refreshed(refreshed="", copies=0)
-        if may_be_held or any(node.is_home_of(hash_) for node in self.nodes.read_many(self.node_names)):
-            refreshed = cast(Refreshed, self.redis_control(FollowWrite(op="follow_write", key=key)))
-        if was_misleading:
-            wait_for_readers(self.digest, hash_, self.clock, since_s=since_s)
+        rows = self.keys.read_many(by_hash)
+        misleading, since_s = [row.hash for row in rows.values() if self._correct_digest(row)], self.clock.monotonic_s()
+        now_us, nodes = self.clock.now_us(), self.nodes.read_many(self.node_names)
+        held = [
+            key
+            for hash_, key in by_hash.items()
+            if (hash_ in rows and rows[hash_].may_be_held(now_us)) or any(node.is_home_of(hash_) for node in nodes)
+        ]
+        refreshed = {key: Refreshed(refreshed="", copies=0) for key in by_hash.values()}
+        if held:
+            followed = cast(Followed, self.redis_control(FollowWrites(op="follow_writes", keys=held)))
+            refreshed |= zip(held, followed["writes"], strict=True)
+        if misleading:
+            wait_for_readers(self.digest, misleading, self.clock, since_s=since_s)
         return refreshed
 
     def _correct_digest(self, row: KeyRow) -> bool:

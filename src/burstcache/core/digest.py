@@ -3,7 +3,8 @@
 The digest contains the keys that a tier serves, the running nodes, and a log of recently written or deleted keys with
 consecutive numbers. A reader that has processed the log up to some number learns from the next digest which entries to
 invalidate. If the log no longer reaches back to that number, any key may have changed. The log stores the first 48 bits
-of a key's hash. Keys that share this prefix merely invalidate each other's entries.
+of a key's hash. Keys that share this prefix merely invalidate each other's entries. While S3's events wait in their
+queue, the digest says since when.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from burstcache.core.change_log import PREFIX_BYTES
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.placement import is_home
 
@@ -19,11 +21,11 @@ FORGOTTEN_S = MAX_AGE_S + 1.0  # after this time no reader uses the previous dig
 REFRESH_AT = 0.75  # share of its maximum age at which a digest in use is refreshed
 LATE_S = 60  # lifetime of a late mark: invalidations take seconds, and failed events are redelivered by then
 
-_PREFIX_DIGITS = 12
+# A backlog of S3's events is taken for over if no announcement has confirmed it for this time. The one that finds the
+# queue empty says so, but may be overtaken by one from before.
+BACKLOG_KEPT_S = 30
 
-# A log of this length is cut in half, which keeps its item within 1 KB (one write unit).
-MOST_CHANGES = 128
-KEPT_CHANGES = 64
+_PREFIX_DIGITS = 2 * PREFIX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,26 @@ class RunningNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Backlog:
+    """S3's events that wait to be followed: the time of the oldest one, and the time when this was seen [us]."""
+
+    since_us: int
+    seen_at_us: int
+
+    def age_s(self, now_us: int) -> float:
+        """Return the age of the oldest event [s], 0 if the backlog was last seen too long ago."""
+        is_over = now_us - self.seen_at_us > BACKLOG_KEPT_S * US_PER_S
+        return 0.0 if is_over else max(0, now_us - self.since_us) / US_PER_S
+
+
+@dataclass(frozen=True, slots=True)
 class Digest:
     """A snapshot of the digest. `changes` are key-hash prefixes, oldest first. The last change has number `sequence`.
 
     `fence_us` is the time of the last write that did not reach the cache functions [us]. They serve no older copy.
     `late` maps the hash prefixes of keys whose invalidation is slow to the times at which their marks expire [us].
     Until then, readers bypass every tier that may have an older copy.
+    `backlog` is S3's oldest event that waits, or None.
     """
 
     sequence: int = 0
@@ -81,6 +97,7 @@ class Digest:
     nodes: Mapping[str, RunningNode] = field(default_factory=dict)
     fence_us: int = 0
     late: Mapping[str, int] = field(default_factory=dict)
+    backlog: Backlog | None = None
 
     def route(self, hash_: str, *, now_us: int) -> Route | None:
         """Return the tier that serves the key with this hash, or None for S3.
@@ -124,6 +141,10 @@ class Digest:
         if not 0 <= count <= len(self.changes):  # negative: the table was recreated under the same name
             return None
         return self.changes[len(self.changes) - count :]
+
+    def backlog_s(self, now_us: int) -> float:
+        """Return the age of S3's oldest event that waits [s], 0 if none does."""
+        return 0.0 if self.backlog is None else self.backlog.age_s(now_us)
 
     def _is_late(self, hash_: str, now_us: int) -> bool:
         return self.late.get(prefix_of(hash_), 0) > now_us

@@ -165,7 +165,10 @@ class DigestColumns(TypedDict, total=False):
     host: str  # of a node that runs as a task
     peers: list[str]
     sequence: int
-    changes: list[bytes]
+    log: list[bytes]  # `core.change_log`
+    cuts: int  # of the log
+    backlog_since_us: int  # the time of S3's oldest event that waits, 0 if none does
+    backlog_seen_at_us: int
     late: set[str]  # `core.digest.late_mark`
     fence_us: int
     expires_at: int
@@ -254,7 +257,7 @@ IS_USE_AS_SEEN = "version = :seen"
 IS_NEW_USE = "attribute_not_exists(version)"
 IS_NOT_BEHIND = "attribute_not_exists(life) OR life < :life OR (life = :life AND phase_rank <= :phase_rank)"
 IS_SHOWN_AS_SEEN = "life = :life AND phase_rank = :phase_rank"
-HAS_MOST_CHANGES = "size(#changes) >= :most"
+IS_LOG_AS_CUT, IS_LOG_UNCUT = "cuts = :seen", "attribute_not_exists(cuts)"
 IS_POOL_AS_SEEN = "generation = :seen_generation AND #part = :seen_part AND deadline_at_us = :seen_deadline"
 IS_POOL_NEW = "attribute_not_exists(generation)"
 IS_ROUND_AS_SEEN, IS_FIRST_ROUND = "warmed_at_us = :seen_warmed", "attribute_not_exists(warmed_at_us)"
@@ -279,12 +282,14 @@ REPLACE_WINDOW, IS_WINDOW_AS_SEEN = "SET #window = :newest", "#window = :seen"
 COUNT_JOIN = "ADD joins :one"
 COUNT_START = "ADD live :this, starts :one"
 FORGET_STARTED = "DELETE live :cold"
-APPEND_CHANGE = (
-    "SET #sequence = if_not_exists(#sequence, :first) + :one,"
-    " #changes = list_append(if_not_exists(#changes, :none), :added)"
+# The log of earlier versions is removed, so that their readers fail on the item and use S3.
+APPEND_CHANGES = (
+    "SET #sequence = if_not_exists(#sequence, :first) + :count,"
+    " #log = list_append(if_not_exists(#log, :none), :added){} REMOVE changes"
 )
-CUT_CHANGES = "REMOVE {}"
-MARK_LATE, REMOVE_MARK = "SET expires_at = :expires ADD late :marks", "DELETE late :marks"
+ALSO_BACKLOG = ", backlog_since_us = :since, backlog_seen_at_us = :seen"
+CUT_LOG = "SET cuts = :next REMOVE {}"
+MARK_LATE, REMOVE_MARKS = "SET expires_at = :expires ADD late :marks", "DELETE late :marks"
 RAISE_FENCE, RAISE_FENCE_BY_ONE = "SET fence_us = :now", "SET fence_us = fence_us + :one"
 IS_FENCE_OLDER = "attribute_not_exists(fence_us) OR fence_us < :now"
 SET_HELD = "SET held_until_us = :until"

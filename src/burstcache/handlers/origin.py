@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from burstcache.access import names_of
@@ -14,12 +16,18 @@ from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.origin_changes import OriginChanges
+from burstcache.core.digest import Backlog
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.handlers._init import at_init, logs_requests
 from burstcache.handlers._self_test import answers_self_test
 from burstcache.logs import logger
 from burstcache.settings.origin import OriginSettings
+
+_US_PER_MS = 1_000
+# A single event may wait as long for a cold start. Where many wait, more follow.
+_LATE_US = 1_000_000
+_MANY = 5
 
 
 @at_init
@@ -40,9 +48,33 @@ def changes() -> OriginChanges:
 
 @logs_requests
 @answers_self_test("origin")
-def handler(event: dict[str, Any], context: Any) -> Refreshed:
-    """Invalidate the copies of a written or deleted object."""
-    key = event["key"] if "op" in event else event["detail"]["object"]["key"]
-    refreshed = changes().apply_write(key)
-    logger().info("copies invalidated", extra={"key": key, "key_hash": key_hash(key), **refreshed})
+def handler(event: dict[str, Any], context: Any) -> Refreshed | None:
+    """Invalidate the copies of written or deleted objects, which a writer, S3's queue or its event names."""
+    if "Records" in event:
+        _follow(event["Records"])
+        return None
+    key = event["key"] if "op" in event else _key_of(event)
+    refreshed = changes().apply_writes([key])[key]
+    _log(key, refreshed)
     return refreshed
+
+
+def _follow(records: Sequence[Mapping[str, Any]]) -> None:
+    """Follow a batch of S3's events. If that fails, the queue delivers them again."""
+    now_us = changes().clock.now_us()
+    oldest_us = min(int(record["attributes"]["SentTimestamp"]) for record in records) * _US_PER_MS
+    is_behind = now_us - oldest_us > _LATE_US and len(records) >= _MANY
+    backlog = Backlog(oldest_us if is_behind else 0, now_us)
+    keys = {_key_of(json.loads(record["body"])) for record in records}
+    for key, refreshed in changes().apply_writes(keys, backlog=backlog).items():
+        if refreshed["refreshed"] or refreshed["copies"]:
+            _log(key, refreshed)
+    logger().info("writes followed", extra={"writes": len(records), "waited_ms": (now_us - oldest_us) // _US_PER_MS})
+
+
+def _key_of(event: Mapping[str, Any]) -> str:
+    return str(event["detail"]["object"]["key"])
+
+
+def _log(key: str, refreshed: Refreshed) -> None:
+    logger().info("copies invalidated", extra={"key": key, "key_hash": key_hash(key), **refreshed})

@@ -105,6 +105,7 @@ def make_reader(
             with_timeout(read, adaptive_timeout),
             clock,
             max_age_s=MAX_AGE_S if max_stale_s == STRONG_S else min(MAX_AGE_S, max_stale_s),
+            max_backlog_s=max_stale_s,
             start=in_thread if reads_ahead else at_once,
             adaptive_timeout=adaptive_timeout,
         )

@@ -390,7 +390,9 @@ class LocalCache:
     def _bound_ms(self, age_s: float) -> int:
         if self._max_stale_s == IMMUTABLE_S:
             return 0
-        return round(1000 * (age_s if self._digest is None else min(age_s, self._digest.age_s)))
+        if self._digest is not None:
+            age_s = min(age_s, max(self._digest.age_s, self._digest.backlog_s))
+        return round(1000 * age_s)
 
     def _absence(self, request: Request) -> Response | None:
         """Return a 404 if S3 has recently returned one."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from burstcache.adapters.clock import Instant
 from burstcache.core.digest import Digest, prefix_of
+from burstcache.core.parameters import US_PER_S
 from burstcache.serve.scan_resistant import ScanResistantCache
 from burstcache.web.entry import Entry
 
@@ -30,6 +31,12 @@ class Ticket:
 
     sequence: int | None
     at: Instant
+
+    def aged(self, by_s: float) -> Ticket:
+        """Return the ticket of a copy that may be older than its load by this time [s]."""
+        if not by_s:
+            return self
+        return Ticket(self.sequence, Instant(self.at.monotonic_s - by_s, self.at.at_us - round(by_s * US_PER_S)))
 
 
 @dataclass(frozen=True, slots=True)

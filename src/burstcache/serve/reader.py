@@ -100,8 +100,8 @@ class Reader:
             has_express: Whether to try the tier `EXPRESS` before S3.
             counts_memory_hits: Whether memory hits are reported as demand. False if nodes have read-through entries:
                 memory comes before any node, so a node would not have served these reads.
-            max_stale_s: Maximum staleness of a response, not counting the delivery of S3's event [s]. 0: S3 confirms
-                every read, and tiers are skipped. Infinite: objects never change.
+            max_stale_s: Maximum staleness of a response, not counting S3's time until an event is in the stack's queue
+                [s]. 0: S3 confirms every read, and tiers are skipped. Infinite: objects never change.
             start: Runs a function in the background.
             fell_back: As for `Tiers`.
             adaptive_timeout: Limits a read's total wait for the digest and all tiers, based on S3's latency.
@@ -291,21 +291,23 @@ class Reader:
             return None
         route, entry = found
         self.local_cache.adopt(request, entry)
-        return object_response(request, entry.meta, entry.body).served_by(route.tier, is_hit=True)
+        return self._from_tier(route, request, entry)
 
     def _from_home_node(self, request: Request, miss: Miss) -> Response | None:
         route = None if self._digest is None else self._digest.home(request.hash)
         return None if route is None else self._from_read_through(route, request, miss)
 
     def _from_express(self, request: Request, miss: Miss) -> Response | None:
-        return self._from_read_through(EXPRESS, request, miss) if self._has_express else None
+        if not self._has_express or (self._digest is not None and self._digest.is_behind):
+            return None
+        return self._from_read_through(EXPRESS, request, miss)
 
     def _from_read_through(self, route: Route, request: Request, miss: Miss) -> Response | None:
         """Return the response of a tier that keeps what its readers load, or add its lease to the miss.
 
         Memory may cache such a tier's copy without asking S3: each write invalidates the tier before the write's last
         announcement. A copy of an older version was therefore read before that announcement, and its older ticket makes
-        memory reject it.
+        memory reject it. While events of S3 wait, the copy is as old as the oldest of them.
         """
         fetched = None if self._tiers.is_skipped(route, request) else self._tiers.fetch(route, request)
         if isinstance(fetched, Fill):
@@ -313,10 +315,19 @@ class Reader:
         if not isinstance(fetched, Entry):
             return None
         if request.method == "GET":
-            self.keep(request, fetched, miss)
+            self.keep(request, fetched, replace(miss, ticket=miss.ticket.aged(self._backlog_s)))
         if route == EXPRESS:
             self._record_hit(request, fetched)
-        return object_response(request, fetched.meta, fetched.body).served_by(route.tier, is_hit=True)
+        return self._from_tier(route, request, fetched)
+
+    def _from_tier(self, route: Route, request: Request, entry: Entry) -> Response:
+        """Return a tier's response. The tier has followed all writes whose events do not wait."""
+        response = object_response(request, entry.meta, entry.body)
+        return response.served_by(route.tier, is_hit=True, bound_ms=round(1000 * self._backlog_s))
+
+    @property
+    def _backlog_s(self) -> float:
+        return 0.0 if self._digest is None else self._digest.backlog_s
 
     def _from_whole(self, request: Request, _: Miss) -> Response | None:
         """Return a range of a small object, which this second read of a range loads whole.

@@ -66,7 +66,7 @@ def _get(cloud: Cloud, key: str = "a", **headers: str) -> tuple[bytes, str]:
 def _written(cloud: Cloud, key: str, body: bytes) -> None:
     """Write an object, and announce it as Redis control does."""
     cloud.put(key, body)
-    DigestTable(TABLE, clients().dynamodb).announce(key_hash(key), now_us=SystemClock().now_us())
+    DigestTable(TABLE, clients().dynamodb).announce([key_hash(key)], now_us=SystemClock().now_us())
 
 
 def test_memory_serves_within_the_bound_and_forgets_what_the_digest_names(cached: Cloud) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.digest_table import DigestTable
-from burstcache.core.digest import KEPT_CHANGES, LATE_S, MOST_CHANGES, Digest, Route
+from burstcache.core.change_log import KEPT_BYTES, MOST_BYTES
+from burstcache.core.digest import LATE_S, Backlog, Digest, Route
 from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.core.table import CHANGES_ITEM, LATE_ITEM, SHOWN_NODE_PREFIX, SHOWN_ROUTE_PREFIX
@@ -32,57 +33,96 @@ def test_a_digest_of_nothing_is_empty(digest: DigestTable) -> None:
 
 
 def test_changes_are_numbered_without_gaps_and_read_in_order(digest: DigestTable) -> None:
-    numbers = [digest.announce(hash_, now_us=0) for hash_ in _HASHES[:3]]
+    numbers = [digest.announce([hash_], now_us=0) for hash_ in _HASHES[:3]]
 
     seen = digest.read()
 
-    assert (numbers, seen.sequence) == ([2, 3, 4], 4)
+    assert (numbers, seen.sequence) == ([1, 2, 3], 3)
     assert seen.changes == [hash_[:12] for hash_ in _HASHES[:3]]
 
 
 @pytest.mark.slow
-def test_the_log_of_changes_is_cut_back_before_it_costs_a_second_write_unit(digest: DigestTable) -> None:
-    for hash_ in _HASHES[: MOST_CHANGES - 2]:
-        digest.announce(hash_, now_us=0)
+def test_the_log_of_changes_is_cut_before_it_costs_a_second_write_unit(digest: DigestTable) -> None:
     lengths = []
-    for hash_ in _HASHES[MOST_CHANGES - 2 : MOST_CHANGES + 1]:
-        digest.announce(hash_, now_us=0)
-        lengths.append(len(digest.read().changes))
-    item = clients().dynamodb.get_item(
-        TableName=TABLE, Key={name: {"S": value} for name, value in CHANGES_ITEM.items()}
-    )["Item"]
+    for at, hash_ in enumerate(_HASHES):
+        digest.announce([hash_], now_us=at * 1_000_000)
+        item = clients().dynamodb.get_item(
+            TableName=TABLE, Key={name: {"S": value} for name, value in CHANGES_ITEM.items()}
+        )["Item"]
+        lengths.append(len(item["log"]["L"]))
+        # DynamoDB's rules of size: names and values, 1 byte and 3 more for a list, 1 byte for each of its elements.
+        rest_bytes = sum(len(name) for name in item) + len(str(CHANGES_ITEM["pk"]) + str(CHANGES_ITEM["sk"])) + 42
+        assert rest_bytes + 3 + sum(len(entry["B"]) + 1 for entry in item["log"]["L"]) <= 1024 + 12
 
-    assert lengths == [MOST_CHANGES - 1, KEPT_CHANGES, KEPT_CHANGES + 1]
-    assert digest.read().changes[-2:] == [hash_[:12] for hash_ in _HASHES[MOST_CHANGES - 1 : MOST_CHANGES + 1]]
-    # DynamoDB's rules of size: names and values, 1 byte and 3 more for a list, 1 byte for each of its elements.
-    rest_bytes = sum(len(name) for name in item) + len(str(CHANGES_ITEM["pk"]) + str(CHANGES_ITEM["sk"])) + 21
-    assert rest_bytes + 3 + MOST_CHANGES * (6 + 1) <= 1024
+    assert min(lengths[100:]) > 30
+    assert digest.read().changes == [hash_[:12] for hash_ in _HASHES[-lengths[-1] :]]
+
+
+def _announce_until_it_is_nearly_cut(digest: DigestTable) -> int:
+    """Announce one change a second. Return how many are in the log when the next one has it cut."""
+    count = MOST_BYTES // 12
+    for at in range(count):
+        digest.announce([_HASHES[at]], now_us=at * 1_000_000)
+    return count
 
 
 @pytest.mark.slow
 def test_the_log_is_cut_back_while_others_write_to_it(digest: DigestTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    for hash_ in _HASHES[: MOST_CHANGES - 1]:
-        digest.announce(hash_, now_us=0)
-    trim = DigestTable._trim
+    count = _announce_until_it_is_nearly_cut(digest)
+    cut = DigestTable._cut
 
     def overtaken(*arguments: Any) -> None:
-        monkeypatch.setattr(DigestTable, "_trim", lambda *_: None)  # the other has yet to come to it
-        digest.announce(_HASHES[MOST_CHANGES], now_us=0)
-        trim(*arguments)
+        monkeypatch.setattr(DigestTable, "_cut", lambda *_: None)  # the other has yet to come to it
+        digest.announce([_HASHES[count + 1]], now_us=count * 1_000_000)
+        cut(*arguments)
+        cut(*arguments)  # by the other, whose cut comes too late
 
-    monkeypatch.setattr(DigestTable, "_trim", overtaken)
-    digest.announce(_HASHES[MOST_CHANGES - 1], now_us=0)
+    monkeypatch.setattr(DigestTable, "_cut", overtaken)
+    digest.announce([_HASHES[count]], now_us=count * 1_000_000)
 
-    assert digest.read().changes == [hash_[:12] for hash_ in _HASHES[MOST_CHANGES - KEPT_CHANGES : MOST_CHANGES + 1]]
+    changes = digest.read().changes
+    assert KEPT_BYTES // 12 <= len(changes) <= KEPT_BYTES // 12 + 3
+    assert list(changes) == [hash_[:12] for hash_ in _HASHES[count + 2 - len(changes) : count + 2]]
+
+
+def test_a_batch_is_announced_in_one_write(digest: DigestTable) -> None:
+    number = digest.announce(_HASHES[:10], now_us=0)
+
+    seen = digest.read()
+
+    assert (number, seen.sequence) == (10, 10)
+    assert seen.changed_since(7) == [hash_[:12] for hash_ in _HASHES[7:10]]
+
+
+def test_the_digest_says_since_when_events_wait_until_a_batch_says_otherwise(digest: DigestTable) -> None:
+    ages_s = []
+    for backlog in (None, Backlog(4_000_000, 5_000_000), None, Backlog(0, 7_000_000)):
+        digest.announce(_HASHES[:1], now_us=0, backlog=backlog)
+        ages_s.append(digest.read().backlog_s(9_000_000))
+
+    assert ages_s == [0, 5, 5, 0]
+
+
+def test_a_log_of_an_earlier_version_is_removed(digest: DigestTable) -> None:
+    key = {name: {"S": value} for name, value in CHANGES_ITEM.items()}
+    old = {**key, "sequence": {"N": "7"}, "changes": {"L": [{"B": bytes.fromhex(_HASHES[0][:12])}]}}
+    clients().dynamodb.put_item(TableName=TABLE, Item=old)
+    unread = digest.read()
+
+    digest.announce(_HASHES[1:2], now_us=0)
+
+    assert (unread.changed_since(7), unread.changed_since(6)) == ([], None)
+    assert "changes" not in clients().dynamodb.get_item(TableName=TABLE, Key=key)["Item"]
+    assert digest.read().changed_since(7) == [_HASHES[1][:12]]
 
 
 def test_a_log_made_anew_is_not_taken_for_the_one_before(digest: DigestTable) -> None:
     for _ in range(2):
-        digest.announce(_HASHES[0], now_us=1_000_000)
+        digest.announce(_HASHES[:1], now_us=1_000_000)
     known = digest.read().sequence
     clients().dynamodb.delete_item(TableName=TABLE, Key={name: {"S": value} for name, value in CHANGES_ITEM.items()})
     for hash_ in _HASHES[1:5]:
-        digest.announce(hash_, now_us=2_000_000)
+        digest.announce([hash_], now_us=2_000_000)
 
     assert digest.read().changed_since(known) is None  # any key may have changed
 
@@ -170,10 +210,10 @@ def test_a_key_is_removed_unless_it_was_shown_again_meanwhile(digest: DigestTabl
 
 def test_a_key_is_late_until_each_of_its_writes_has_been_followed(digest: DigestTable) -> None:
     digest.show_key(replace(_ROW, phase="lambda", tier="lambda"))
-    marks = [digest.mark_late(_ROW.hash, now_us=0) for _ in range(2)]
+    marks = [digest.mark_late([_ROW.hash], now_us=0) for _ in range(2)]
     routes = [digest.read().route(_ROW.hash, now_us=0)]
     for mark in marks:
-        digest.remove_mark(mark)
+        digest.remove_marks(mark)
         routes.append(digest.read().route(_ROW.hash, now_us=0))
 
     assert routes == [None, None, Route("lambda")]
@@ -181,7 +221,7 @@ def test_a_key_is_late_until_each_of_its_writes_has_been_followed(digest: Digest
 
 def test_a_mark_that_nobody_removes_ends_by_itself(digest: DigestTable) -> None:
     digest.show_key(replace(_ROW, phase="lambda", tier="lambda"))
-    digest.mark_late(_ROW.hash, now_us=5_000_000)
+    digest.mark_late([_ROW.hash], now_us=5_000_000)
 
     seen = digest.read()
 

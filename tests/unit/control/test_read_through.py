@@ -102,7 +102,7 @@ def test_a_write_takes_guests_from_their_homes_and_leaves_the_others(desk: Desk)
     assert {home_of(key) for key in _KEYS[:10]} == set(_NAMES)
 
     for key in _KEYS[:10]:
-        desk.copies.drop(key_hash(key))
+        desk.copies.drop([key_hash(key)], {})
 
     assert [desk.has(key) for key in _KEYS] == [False] * 10 + [True] * 10
 
@@ -112,7 +112,7 @@ def test_a_node_hears_of_writes_until_it_has_stopped(desk: Desk, phase: NodePhas
     desk.rows = {name: replace(row, phase=phase) for name, row in desk.rows.items()}
     desk.bring("key-1")
 
-    desk.copies.drop(key_hash("key-1"))
+    desk.copies.drop([key_hash("key-1")], {})
 
     assert not desk.has("key-1")
 
@@ -123,7 +123,7 @@ def test_a_node_without_guests_is_not_asked(desk: Desk, row: dict[str, Any]) -> 
         desk.rows[name] = replace(desk.rows[name], **row)
         desk.redis[name].kill()
 
-    desk.copies.drop(key_hash("key-1"))
+    desk.copies.drop([key_hash("key-1")], {})
 
 
 def test_a_node_that_does_not_answer_is_lost_after_all_others_were_asked(desk: Desk) -> None:
@@ -133,7 +133,7 @@ def test_a_node_that_does_not_answer_is_lost_after_all_others_were_asked(desk: D
         desk.bring(key, node)
     desk.redis["node-1"].kill()
 
-    dropped = desk.copies.drop(key_hash(key))
+    dropped = desk.copies.drop([key_hash(key)], {})
 
     assert dropped.lost == [replace(desk.rows["node-1"], phase="stopping")]
     assert not desk.has(key, "node-2")
@@ -144,7 +144,7 @@ def test_a_node_that_boots_need_not_answer(desk: Desk) -> None:
     for redis in desk.redis.values():
         redis.kill()
 
-    desk.copies.drop(key_hash("key-1"))
+    desk.copies.drop([key_hash("key-1")], {})
 
 
 def test_a_key_is_removed_from_every_node_that_took_it_when_it_booted(desk: Desk) -> None:
@@ -154,7 +154,7 @@ def test_a_key_is_removed_from_every_node_that_took_it_when_it_booted(desk: Desk
     for node in _NAMES:
         desk.bring(key, node)
 
-    desk.copies.drop(key_hash(key))
+    desk.copies.drop([key_hash(key)], {})
 
     assert [desk.has(key, node) for node in _NAMES] == [False, False]
 
@@ -223,7 +223,7 @@ def test_an_object_that_is_written_while_a_boot_loads_it_stays_away(desk: Desk) 
 
     def overtaken(key: str, *, max_bytes: int) -> Entry:
         old = fetch(key, max_bytes=max_bytes)
-        desk.copies.drop(key_hash(key))
+        desk.copies.drop([key_hash(key)], {})
         return old
 
     desk.s3.fetch = overtaken  # type: ignore[method-assign]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,10 +67,10 @@ class Stage:
 
     # what the copies work with
 
-    def read(self, _: str) -> KeyRow:
-        return self.row
-
-    def read_many(self, names: Iterable[str]) -> list[NodeRow]:
+    def read_many(self, names: Iterable[str]) -> Any:
+        """Return the rows of keys by hash, or those of nodes."""
+        if self.row.hash in names:
+            return {self.row.hash: self.row}
         return [NodeRow(name, "running", 7) for name in names]
 
     def change(self, node: NodeRow, *, unasked_in: int) -> None:
@@ -89,16 +89,16 @@ class Stage:
     def raise_fence(self, *, now_us: int) -> None:
         self.corrected_s[_RELAY] = self.clock.monotonic_s()
 
-    def mark_late(self, hash_: str, *, now_us: int) -> str:
+    def mark_late(self, hashes: Sequence[str], *, now_us: int) -> set[str]:
         self.ask("mark", ServiceError)
         self.marked_s.append(self.clock.monotonic_s())
         self.marks.add("mark")
-        return "mark"
+        return {"mark"}
 
-    def remove_mark(self, mark: str) -> None:
-        self.marks.remove(mark)
+    def remove_marks(self, marks: set[str]) -> None:
+        self.marks -= marks
 
-    def announce(self, hash_: str, *, now_us: int) -> None:
+    def announce(self, hashes: Sequence[str], *, now_us: int) -> None:
         self.ask("announcement", ServiceError)
         self.announced_s.append(self.clock.monotonic_s())
 
@@ -107,15 +107,16 @@ class Stage:
 class _Store:
     drop_copy: Callable[[], None]
 
-    def drop(self, hash_: str) -> None:
+    def drop(self, hashes: Sequence[str]) -> set[str]:
         self.drop_copy()
+        return {*hashes}
 
 
 @pytest.mark.parametrize("health", [*itertools.product(["well", "late", "silent"], repeat=3)], ids="-".join)
 def test_when_a_write_is_answered_each_part_has_confirmed_or_no_reader_asks_it(health: tuple[str, ...]) -> None:
     stage = Stage(dict(zip(("node-1", "node-2", _RELAY), health, strict=True)))
 
-    stage.copies.apply_write(_KEY)
+    stage.copies.apply_writes([_KEY])
 
     silent = {part for part, each in stage.health.items() if each == "silent"}
     assert stage.corrected_s.keys() == silent
@@ -135,7 +136,7 @@ def test_a_write_for_which_tiers_take_long_is_announced_before_they_have_followe
 ) -> None:
     stage = Stage({part: health})
 
-    stage.copies.apply_write(_KEY)
+    stage.copies.apply_writes([_KEY])
 
     assert stage.announced_s == announced_s  # once more by what has called this
     assert (stage.marked_s, stage.marks) == (announced_s[:1], set())  # readers ask S3 until tiers have followed
@@ -145,7 +146,7 @@ def test_a_write_for_which_tiers_take_long_is_announced_before_they_have_followe
 def test_a_write_that_all_tiers_have_followed_does_not_fail_with_the_detour_around_slow_ones(broken: str) -> None:
     stage = Stage({"node-1": "late", broken: "broken"})
 
-    stage.copies.apply_write(_KEY)
+    stage.copies.apply_writes([_KEY])
 
     assert {*_NODES, _RELAY} <= stage.confirmed_s.keys()
     assert stage.marks == set()
@@ -154,7 +155,7 @@ def test_a_write_that_all_tiers_have_followed_does_not_fail_with_the_detour_arou
 def test_however_many_parts_are_silent_a_write_finds_out_about_all_of_them_at_the_same_time() -> None:
     stage = Stage(dict.fromkeys((*_NODES, _RELAY), "silent"))
 
-    stage.copies.apply_write(_KEY)
+    stage.copies.apply_writes([_KEY])
 
     assert stage.corrected_s == dict.fromkeys((*_NODES, _RELAY), _FINDING_OUT_S)
     assert stage.clock.monotonic_s() == _FINDING_OUT_S + FORGOTTEN_S
@@ -165,6 +166,6 @@ def test_a_write_that_fails_in_one_part_has_been_told_to_all_others(broken: str)
     stage = Stage({broken: "broken", "node-2": "late"})
 
     with pytest.raises(ServiceError, match="no password"):
-        stage.copies.apply_write(_KEY)
+        stage.copies.apply_writes([_KEY])
 
     assert stage.confirmed_s.keys() - _DETOUR == {*_NODES, _RELAY} - {broken}

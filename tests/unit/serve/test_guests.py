@@ -203,7 +203,7 @@ class Guesthouse(RuleBasedStateMachine):
 
     def _removed_at_s(self, key: str) -> float:
         """Remove an object's guests, and return when the write may be announced."""
-        is_lost = self.copies.drop(_HASHES[key]).lost
+        is_lost = self.copies.drop([_HASHES[key]], {}).lost
         return self.clock.now_s + (FORGOTTEN_S if is_lost else 0)
 
     def _lose(self, row: NodeRow) -> NodeRow:

@@ -52,6 +52,7 @@ class Table:
     """Routes every key to the same place."""
 
     place: Route | None
+    backlog_s, is_behind = 0.0, False
 
     def route(self, _: str) -> Route | None:
         return self.place

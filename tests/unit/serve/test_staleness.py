@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.single_flight import NEXT_AFTER_S
-from burstcache.core.digest import Digest, RoutedKey, prefix_of
+from burstcache.core.digest import Backlog, Digest, RoutedKey, prefix_of
 from burstcache.core.errors import ObjectNotFoundError, ServiceTransientError
 from burstcache.serve.hit_counter import Served
 from burstcache.serve.memory_tier import MemoryTier
@@ -129,7 +129,15 @@ class Readings(RuleBasedStateMachine):
         self.announced_at_s: dict[tuple[str, int], float] = {}  # when a version was announced
         self.loads: list[tuple[str, Entry, Miss]] = []
         self.in_background: list[Callable[[], None]] = []
-        digest = DigestReader(self._read_digest, self.clock, max_age_s=_BOUND_S, start=self.in_background.append)
+        self.backlog: Backlog | None = None
+        self.written_at_s: dict[tuple[str, int], float] = {}
+        digest = DigestReader(
+            self._read_digest,
+            self.clock,
+            max_age_s=_BOUND_S,
+            max_backlog_s=_BOUND_S,
+            start=self.in_background.append,
+        )
         self.reader = Reader(
             digest,
             self.s3,
@@ -145,7 +153,7 @@ class Readings(RuleBasedStateMachine):
             self.clock.now_s += self.slow_s
             raise ServiceTransientError("throttled")
         routes = {_HASHES[key]: RoutedKey(1, 1, "lambda", deadline_at_us=2**62) for key in self.tier.copies}
-        seen = Digest(self.sequence, tuple(self.log), routes)
+        seen = Digest(self.sequence, tuple(self.log), routes, backlog=self.backlog)
         if self.written_meanwhile:
             self.write(self.written_meanwhile, is_announced=True)
         self.written_meanwhile = ""
@@ -155,6 +163,7 @@ class Readings(RuleBasedStateMachine):
     @rule(key=_KEYS, is_announced=st.booleans())
     def write(self, key: str, is_announced: bool) -> None:
         self.s3.versions[key] += 1
+        self.written_at_s[key, self.s3.versions[key]] = self.clock.now_s
         if is_announced:
             self.announce(key)
 
@@ -170,6 +179,14 @@ class Readings(RuleBasedStateMachine):
     def announce_many(self, keys: list[str]) -> None:
         for key in keys:
             self.announce(key)
+
+    @rule(age_s=_TIMES_S)
+    def events_wait(self, age_s: float) -> None:
+        self.backlog = Backlog(round((self.clock.now_s - age_s) * 1e6), self.clock.now_us())
+
+    @rule()
+    def no_event_waits(self) -> None:
+        self.backlog = None
 
     @rule(key=_KEYS)
     def a_tier_takes_a_copy(self, key: str) -> None:
@@ -262,6 +279,16 @@ class Readings(RuleBasedStateMachine):
             version = int(answer.body) if answer.status == 200 else max(filter(_is_absent, range(newest + 1)))
             seen_s = [self.announced_at_s.get((key, each), math.inf) for each in range(version + 1, newest + 1)]
             assert all(began_s <= at_s + _BOUND_S for at_s in seen_s), (key, version, began_s, seen_s)
+        if self._knows_of_late_events(began_s):
+            assert answer.headers["x-cache-tier"] in ("memory", "s3")
+            written_s = [self.written_at_s[key, each] for each in range(version + 1, newest + 1)]
+            assert all(began_s <= at_s + _BOUND_S for at_s in written_s), (key, version, began_s, written_s)
+
+    def _knows_of_late_events(self, at_s: float) -> bool:
+        """Return whether every digest that may be in use says that an event waits for longer than the bound."""
+        if self.backlog is None or self.backlog.seen_at_us / 1e6 >= at_s - _BOUND_S - self.slow_s:
+            return False
+        return self.backlog.age_s(round(at_s * 1e6)) > _BOUND_S
 
     def _request(self, key: str) -> Request:
         return Request("GET", key, _HASHES[key], {}, None, "r", self.clock.now_us())

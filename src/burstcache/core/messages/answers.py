@@ -132,6 +132,12 @@ class Refreshed(TypedDict):
     copies: int
 
 
+class Followed(TypedDict):
+    """The result of each write, in the order of the keys."""
+
+    writes: list[Refreshed]
+
+
 Answer = (
-    Done | Seeded | Left | NodePlan | RunEnds | NodeStopped | RunOver | Held | Refused | Pong | CacheStopped | Refreshed
+    Done | Seeded | Left | NodePlan | RunEnds | NodeStopped | RunOver | Held | Refused | Pong | CacheStopped | Followed
 )

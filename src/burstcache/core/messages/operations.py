@@ -114,7 +114,7 @@ class AbandonNode(TypedDict):
     generation: int
 
 
-# A writer to Origin, Origin to Redis control --------------------------------------------------------------------------
+# A writer to Origin; Origin to Redis control --------------------------------------------------------------------------
 
 
 class FollowWrite(TypedDict):
@@ -122,6 +122,13 @@ class FollowWrite(TypedDict):
 
     op: Literal["follow_write"]
     key: str
+
+
+class FollowWrites(TypedDict):
+    """Invalidate the copies of written or deleted objects on nodes and in cache functions."""
+
+    op: Literal["follow_writes"]
+    keys: list[str]  # each once
 
 
 # EC2 or ECS, or the janitor in their place, to Redis control ----------------------------------------------------------
@@ -177,7 +184,7 @@ Operation = (
     Join
     | Seed
     | Leave
-    | FollowWrite
+    | FollowWrites
     | BootNode
     | ReadyNode
     | CheckNode
