@@ -1,13 +1,13 @@
 """Two walls of the control plane, reached in a local run, next to where `burstcache research scale` predicts them.
 
-    python -m benchmarks.walls [--seconds 10] [--s3-ms 250] [--repeats 3]
+    python -m benchmarks.walls [--seconds 10] [--s3-ms 250] [--changing-seconds 20]
 
 *Concurrency*: an account of ten units and a proxy whose reads from S3 take a stated time. Reads come at rates below and
 above the predicted wall, evenly apart and at random (a Poisson process). The prediction takes the measured duration of
 a lone read.
 
-*The digest's log*: a reader with a memory rests while objects of other keys change, then reads again. Its memory is
-kept while the log still has all of the changes.
+*The digest's log*: a reader with a memory reads one key while other keys change, a batch in each announcement. Its
+memory is kept while the log reaches back to its last look at the digest.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
+from typing import Any
 
 import boto3
 
 from benchmarks.support.common import environment
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.client import Client
-from burstcache.core.digest import KEPT_CHANGES, MAX_AGE_S, MOST_CHANGES, REFRESH_AT
+from burstcache.core.change_log import NEEDED_S
+from burstcache.core.digest import MAX_AGE_S
 from burstcache.core.keys import key_hash
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.faults import CallFault
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_replay.schedule import Outcome, replay
 from burstcache_replay.targets import front_door
+from burstcache_sim.scale.change_log import replay_log
 from burstcache_sim.scale.load import Quotas, StackLoad
 from burstcache_sim.scale.losses import evenly_refused_share, refused_share
 from burstcache_sim.scale.walls import first_wall, walls_of
@@ -40,6 +43,8 @@ from burstcache_terminal.text import table_text
 
 UNITS = 10  # of a new account
 SHARES = (0.5, 0.8, 0.9, 1.1, 1.25, 1.5, 2.0)  # of the predicted rate
+APPENDS_PER_S = 30  # announcements, each of some keys
+KEYS_PER_APPEND = (1, 10, 15, 30, 60)
 _KEY, _LONE_READS, _LIMIT_S = "k", 8, 30.0
 
 
@@ -63,13 +68,22 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """A reader's rest during some changes, and how often its memory was kept."""
+class Changing:
+    """A reader with a memory while other keys change.
 
-    changes: int
-    kept: int
-    times: int
-    is_kept_by_prediction: bool | None  # None: it depends on when the log was last cut
+    Attributes:
+        keys: Keys in each announcement.
+        per_s: Changes a second, as announced.
+        looks: Intervals at which the reader looked at the digest, at least.
+        emptied: Reads that found an empty memory.
+        covers_s: The time that the log reaches back, by the prediction.
+    """
+
+    keys: int
+    per_s: float
+    looks: int
+    emptied: int
+    covers_s: float
 
 
 def due_s(per_s: float, lasts_s: float, *, is_random: bool, seed: int = 1) -> list[float]:
@@ -138,32 +152,35 @@ def _offered(
     return Offered(share, per_s, is_random, statuses.count(503) / len(statuses), predicted)
 
 
-def rests(times: int) -> Iterator[Rest]:
-    """Yield what became of a reader's memory, by the number of changes during its rest."""
+def changes(lasts_s: float) -> Iterator[Changing]:
+    """Yield what became of a reader's memory, by the number of keys in each announcement."""
     options = LocalOptions(parameters={"Relay": "none", "RedisNodeCount": "0"})
     with LocalCloud(options) as cloud:
         cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=_KEY, Body=b"x" * 1_000)
-        session = boto3.Session("local", "local", region_name=cloud.region)
-        digest = DigestTable(cloud.outputs["TableName"], cloud.client("dynamodb"))
-        for changes in (KEPT_CHANGES // 2, KEPT_CHANGES, MOST_CHANGES + 1, 2 * MOST_CHANGES):
-            kept = 0
-            for _ in range(times):
-                kept += _rest(cloud, session, digest, changes)
-            yield Rest(
-                changes, kept, times, True if changes <= KEPT_CHANGES else False if changes > MOST_CHANGES else None
-            )
+        for keys in KEYS_PER_APPEND:
+            yield _changing(cloud, keys, lasts_s)
 
 
-def _rest(cloud: LocalCloud, session: boto3.Session, digest: DigestTable, changes: int) -> bool:
-    """Return whether a reader still has an object in memory after the changes."""
-    where = {"stack_name": cloud.stack_name, "session": session, "endpoint_urls": {"": cloud.endpoint_url}}
+def _changing(cloud: LocalCloud, keys: int, lasts_s: float) -> Changing:
+    where: dict[str, Any] = {
+        "stack_name": cloud.stack_name,
+        "session": boto3.Session("local", "local", region_name=cloud.region),
+        "endpoint_urls": {"": cloud.endpoint_url},
+    }
+    digest = DigestTable(cloud.outputs["TableName"], cloud.client("dynamodb"))
+    others = [key_hash(f"other-{number}") for number in range(keys)]
     with Client(**where, memory_bytes=1 << 20) as client:
-        while client.get(_KEY).tier != "memory":
-            pass
-        for number in range(changes):
-            digest.announce(key_hash(f"other-{number}"), now_us=time.time_ns() // 1_000)
-        time.sleep(MAX_AGE_S)  # a younger digest would answer without another look
-        return client.get(_KEY).tier == "memory"
+        # Longer than the log reaches back at any of these rates, so that it is as it stays.
+        emptied, appends, began_s = 0, 0, time.perf_counter()
+        settles_s = began_s + NEEDED_S + MAX_AGE_S
+        while (now_s := time.perf_counter()) < settles_s + lasts_s:
+            digest.announce(others, now_us=time.time_ns() // 1_000)
+            appends += 1
+            emptied += client.get(_KEY).tier != "memory" and now_s > settles_s
+            time.sleep(max(0.0, began_s + appends / APPENDS_PER_S - time.perf_counter()))
+        per_s = appends / (time.perf_counter() - began_s)
+    replayed = replay_log(round(per_s), keys_per_append=keys)
+    return Changing(keys, per_s * keys, int(lasts_s / MAX_AGE_S), emptied, replayed.covers_s)
 
 
 def main() -> None:
@@ -171,7 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.walls", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10.0, help="length of each rate")
     parser.add_argument("--s3-ms", type=float, default=250.0, help="duration of a read in S3")
-    parser.add_argument("--repeats", type=int, default=3, help="rests per number of changes")
+    parser.add_argument("--changing-seconds", type=float, default=20.0, help="length of each rate of changes")
     args = parser.parse_args()
     print(environment())
     proxy_ms, wall, found = concurrency(args.s3_ms, args.seconds)
@@ -187,14 +204,19 @@ def main() -> None:
         for each in found
     ]
     print(table_text(("reads", "of the wall", "reads/s", "503", "predicted"), rows, right=(1, 2, 3, 4)))
-    per_s = KEPT_CHANGES / (MAX_AGE_S * REFRESH_AT)
-    print(f"\nPredicted: a memory is kept up to {KEPT_CHANGES} changes between two looks, {per_s:.0f} a second.")
-    said = {True: "kept", False: "empty", None: "either"}
-    rest_rows = [
-        (f"{each.changes}", f"{each.kept} of {each.times}", said[each.is_kept_by_prediction])
-        for each in rests(args.repeats)
+    print(f"\nPredicted: a memory is kept while the log reaches back {MAX_AGE_S:g} s, a digest's age.")
+    change_rows = [
+        (
+            f"{each.per_s:.0f}",
+            f"{each.keys}",
+            f"{each.covers_s:.1f} s",
+            "kept" if each.covers_s >= MAX_AGE_S else "emptied",
+            f"{each.emptied} of {each.looks}",
+        )
+        for each in changes(args.changing_seconds)
     ]
-    print(table_text(("changes", "memory kept", "predicted"), rest_rows, right=(0,)))
+    header = ("changes/s", "keys each", "log reaches", "predicted", "emptied")
+    print(table_text(header, change_rows, right=(0, 1, 2, 4)))
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from burstcache.control import use_scheduler
-from burstcache.core.digest import KEPT_CHANGES
 from burstcache.core.node_use import MAX_LOADS, MAX_SEEN
 from burstcache_cli.cli import main
-from burstcache_sim.scale.items import change_write_units, digest_bytes, digest_read_units, start_write_units
+from burstcache_sim.scale.change_log import most_changes_per_s, most_written_per_s, replay_log
+from burstcache_sim.scale.items import digest_bytes, digest_read_units, start_write_units
 from burstcache_sim.scale.load import (
     DIMENSIONS,
     REGIONS,
@@ -28,7 +28,7 @@ from burstcache_sim.scale.load import (
     StackLoad,
 )
 from burstcache_sim.scale.losses import evenly_refused_share, refused_share, used_at_first_losses
-from burstcache_sim.scale.reading import function_units
+from burstcache_sim.scale.reading import FOLLOWED_PER_S, function_units
 from burstcache_sim.scale.retries import ATTEMPTS, contend, most_writers_per_s
 from burstcache_sim.scale.wall import IN_USE, Wall
 from burstcache_sim.scale.walls import first_wall, sweep, walls_of
@@ -86,9 +86,9 @@ def test_the_digest_is_queried_by_each_reader_every_second_and_a_half() -> None:
 
     # The log of changes and a node: less than 4 KB.
     assert by_part(load)["DynamoDB, digest, reads"].load == 300 / 1.5
-    # A route is an item of 120 bytes and the log has 939. Readers without memory pay half.
+    # A route is an item of 120 bytes. Readers without memory pay half.
     hot = digest_bytes(routes=1_000, nodes=0, on_nodes=False)
-    assert hot == 1_000 * 120 + 939
+    assert hot == 1_000 * 120
     assert (digest_read_units(hot, is_consistent=True), digest_read_units(hot, is_consistent=False)) == (30, 15)
 
 
@@ -150,9 +150,35 @@ def test_a_boot_looks_at_20000_rows_and_loads_2000_objects() -> None:
 def test_changes_outrun_the_log_of_the_digest() -> None:
     walls = by_part(StackLoad(writes_per_s=100))
 
-    assert walls["digest's log, changes between two looks"].load == 150
-    assert walls["digest's log, changes between two looks"].limit == KEPT_CHANGES
-    assert walls["DynamoDB, digest's log, writes"].load == 100 * change_write_units()
+    # An entry of one key takes 12 bytes and each append writes all of them, in half of an item's 1,000 units a second:
+    # at 125 a second the log keeps 4 KB, 341 entries, the last 2.7 s. A digest may be 2 s old.
+    assert replay_log(125).covers_s == pytest.approx(512_000 / 12 / 125**2, abs=0.1)
+    assert 125 < walls["digest's log, reach"].limit < 150
+    assert walls["digest's log, reach"].used == 100 / most_changes_per_s()
+    # Ten keys in an announcement take a tenth of the appends, and 66 bytes.
+    assert most_changes_per_s(keys_per_append=10) > 3 * most_changes_per_s()
+
+
+def test_an_upload_takes_two_units_by_the_queue_and_those_of_all_its_events_without_it() -> None:
+    upload = StackLoad(reads_per_s=4, writes_per_s=170, nodes=0, quotas=Quotas(concurrency=10))
+    queued, direct = by_part(upload), by_part(replace(upload, origin_events="direct"))
+
+    assert queued["Lambda, concurrent executions"].load == pytest.approx(0.24 + 2)
+    assert queued["S3's events, queue of the origin function"].is_reached
+    assert direct["Lambda, concurrent executions"].load == pytest.approx(0.24 + 10.2)  # 60 ms each
+    assert direct["Lambda, concurrent executions"].is_reached
+    assert "S3's events, queue of the origin function" not in direct
+
+
+def test_few_changes_take_a_unit_each_and_many_the_whole_item() -> None:
+    assert replay_log(10).units_per_s == pytest.approx(10, rel=0.2)
+    assert replay_log(100).units_per_s > 500
+    assert most_changes_per_s() < most_written_per_s(1_000) < 1_000
+    assert replay_log(most_written_per_s(1_000)).units_per_s <= 1_000
+
+
+def test_the_queue_follows_fewer_changes_than_the_log_has_room_for() -> None:
+    assert most_changes_per_s(keys_per_append=10) > FOLLOWED_PER_S
 
 
 def test_parameters_are_read_by_readers_that_start() -> None:
@@ -287,7 +313,7 @@ def test_stacks_share_what_is_their_own_and_not_what_is_the_accounts() -> None:
     )
     one, ten = by_part(load), by_part(replace(load, stacks=10))
 
-    for part in ("digest's log, changes between two looks", "DynamoDB, row of the most-read key", "a node's processor"):
+    for part in ("digest's log, reach", "DynamoDB, row of the most-read key", "a node's processor"):
         assert ten[part].load == pytest.approx(one[part].load / 10)
     for part in ("EventBridge, deliveries", "S3's events, queue of the origin function"):
         assert ten[part].scope == one[part].scope

@@ -19,7 +19,7 @@ from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TODAYS_LATENCIE
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
-from burstcache_sim.scale.load import DIMENSIONS, REGIONS, StackLoad
+from burstcache_sim.scale.load import DIMENSIONS, REGIONS, OriginEvents, StackLoad
 from burstcache_sim.world.interruptions import ASSUMED_PER_H, MAX_PER_H
 from burstcache_sim.world.timings import NodeTimes
 from burstcache_terminal.options import choice, decimal, number, whole
@@ -242,6 +242,9 @@ def scale(parser: argparse.ArgumentParser) -> None:
     add("--node", default=usual.node, metavar="NODE", help=f"kind and size of a node (default: {usual.node})")
     hot = f"`MaxHotKeys` (default: {usual.max_hot_keys})"
     add("--max-hot-keys", type=_COUNT, default=usual.max_hot_keys, metavar="N", help=hot)
+    events = get_args(OriginEvents)
+    followed = f"how S3's events of writes are followed: {_one_of(events, usual.origin_events)}"
+    add("--origin-events", type=choice(events), default=usual.origin_events, metavar="NAME", help=followed)
     stacks = "stacks that share the bucket by prefix, and so keys, reads and writes (default: 1)"
     add("--stacks", type=_COUNT, default=usual.stacks, metavar="N", help=stacks)
     throttle = f"`ThrottleRatePerS` (default: {usual.throttle_per_s})"

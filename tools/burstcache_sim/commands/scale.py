@@ -68,6 +68,7 @@ def _load(args: argparse.Namespace) -> StackLoad:
         nodes=args.nodes,
         node=args.node,
         max_hot_keys=args.max_hot_keys,
+        origin_events=args.origin_events,
         stacks=args.stacks,
         throttle_per_s=args.throttle_per_s,
         proxy_ms=args.proxy_ms,

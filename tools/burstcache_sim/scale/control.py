@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from burstcache.core.batching import MIN_BATCH_AGE_US
-from burstcache.core.digest import KEPT_CHANGES, MAX_AGE_S, REFRESH_AT
 from burstcache.core.messages.events import MOST_KEYS_PER_EVENT
 from burstcache.core.node_use import MAX_LOADS, MAX_SEEN
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECKS_PER_PART
 from burstcache_sim.bill.control import ControlCounts, control_usage
-from burstcache_sim.scale.items import change_write_units, hot_set_bytes, start_write_units
+from burstcache_sim.scale.change_log import log_bytes, most_changes_per_s, most_written_per_s
+from burstcache_sim.scale.items import hot_set_bytes, start_write_units, write_units
 from burstcache_sim.scale.load import StackLoad
-from burstcache_sim.scale.reading import ORIGIN_BATCH, ORIGIN_BATCH_S, ORIGIN_CONCURRENCY
+from burstcache_sim.scale.reading import FOLLOWED_PER_S
 from burstcache_sim.scale.retries import most_writers_per_s
 from burstcache_sim.scale.wall import Wall
 
@@ -174,34 +174,34 @@ def row_walls(load: StackLoad) -> Iterator[Wall]:
 
 
 def change_walls(load: StackLoad) -> Iterator[Wall]:
-    """Yield the walls of writes to the bucket."""
-    units = change_write_units()
+    """Yield the walls of writes to the bucket. Each is announced by itself, as those through Burstcache are."""
+    if load.origin_events == "queue":
+        yield Wall(
+            "S3's events, queue of the origin function",
+            "writes/s",
+            load.writes_per_s,
+            FOLLOWED_PER_S,
+            "late",
+            "changes reach tiers and memories later",
+            "the queue's `MaximumConcurrency`",
+            is_assumed=True,
+        )
     yield Wall(
-        "S3's events, queue of the origin function",
-        "writes/s",
+        "digest's log, reach",
+        "changes/s",
         load.writes_per_s,
-        ORIGIN_CONCURRENCY * ORIGIN_BATCH / ORIGIN_BATCH_S,
-        "late",
-        "changes reach tiers and memories later",
-        "the queue's `MaximumConcurrency`",
-        is_assumed=True,
-    )
-    yield Wall(
-        "digest's log, changes between two looks",
-        "changes",
-        load.writes_per_s * MAX_AGE_S * REFRESH_AT,
-        KEPT_CHANGES,
+        most_changes_per_s(),
         "S3 serves",
         "readers' memories start empty",
         "stacks by prefix",
     )
     yield Wall(
         "DynamoDB, digest's log, writes",
-        "units/s",
-        load.writes_per_s * units,
-        load.quotas.partition_write_units,
+        "changes/s",
+        load.writes_per_s,
+        most_written_per_s(load.quotas.partition_write_units),
         "late",
-        f"changes reach readers later (write units a change: {units})",
+        "changes reach readers later",
         "stacks by prefix",
     )
 
@@ -215,7 +215,7 @@ def table_walls(load: StackLoad) -> Iterator[Wall]:
     yield Wall(
         "DynamoDB, the table, writes",
         "units/s",
-        windows + uses + starts + load.writes_per_s * change_write_units(),
+        windows + uses + starts + _change_units_per_s(load),
         load.quotas.table_write_units,
         "late",
         "throttled for minutes",
@@ -255,6 +255,11 @@ def boot_walls(load: StackLoad) -> Iterator[Wall]:
         "a random part is considered",
         "`RedisNodeCount`",
     )
+
+
+def _change_units_per_s(load: StackLoad) -> float:
+    """Return the write units of the log of changes, an upper bound: each append writes all of the item."""
+    return load.writes_per_s * write_units(log_bytes(load.writes_per_s))
 
 
 def _new_keys_per_s(load: StackLoad) -> float:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
-from burstcache.core.digest import MOST_CHANGES, prefix_of
 from burstcache.core.keys import key_hash
 from burstcache.core.table import (
-    CHANGES_ITEM,
     HOT_ITEM,
     DigestColumns,
     HotColumns,
@@ -54,7 +52,7 @@ def write_units(size_bytes: float) -> int:
 
 
 def digest_bytes(*, routes: int, nodes: int, on_nodes: bool) -> int:
-    """Return the size of the digest [bytes].
+    """Return the size of the digest without its log of changes [bytes].
 
     Args:
         routes: Keys in tiers.
@@ -67,23 +65,13 @@ def digest_bytes(*, routes: int, nodes: int, on_nodes: bool) -> int:
     names = [f"node-{number + 1}" for number in range(nodes)]
     node = DigestColumns(life=_MS, phase_rank=3, is_running=1, peers=names, host="10.20.0.10")
     route_bytes = item_bytes(shown_route_item(_HASH), {**route})
-    return _changes_bytes() + routes * route_bytes + sum(item_bytes(shown_node_item(name), {**node}) for name in names)
+    return routes * route_bytes + sum(item_bytes(shown_node_item(name), {**node}) for name in names)
 
 
-def digest_read_units(size_bytes: int, *, is_consistent: bool) -> float:
+def digest_read_units(size_bytes: float, *, is_consistent: bool) -> float:
     """Return the units of one Query of the digest."""
     units = ceil(size_bytes / READ_UNIT_BYTES)
     return units if is_consistent else units / 2
-
-
-def change_write_units() -> int:
-    """Return the units of one entry in the log of changes, at its longest."""
-    return write_units(_changes_bytes())
-
-
-def _changes_bytes() -> int:
-    prefix = bytes.fromhex(prefix_of(_HASH))
-    return item_bytes(CHANGES_ITEM, {**DigestColumns(sequence=_MS, changes=[prefix] * MOST_CHANGES)})
 
 
 def hot_set_bytes(keys: int) -> int:

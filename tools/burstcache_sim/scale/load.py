@@ -17,6 +17,7 @@ from burstcache.core.worth import MICRO, Worth, reading_prices, tier_prices
 from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, Relay
 from burstcache_sim.bill.usage import PROXY_S3_MS
 
+OriginEvents = Literal["queue", "direct"]
 Region = Literal["us-east-1", "eu-central-1"]
 
 _MS_PER_S = 1_000
@@ -93,6 +94,7 @@ class StackLoad:
         nodes: Redis nodes.
         node: Kind and size of a node, such as `fargate-spot:2GB`.
         max_hot_keys: `MaxHotKeys`.
+        origin_events: `OriginEvents`: how S3's events of writes are followed.
         stacks: Stacks of the bucket, each for a prefix (`OriginPrefix`) with an equal share of keys, reads and writes.
         throttle_per_s: `ThrottleRatePerS`.
         proxy_ms: Duration of the proxy's read from S3.
@@ -110,6 +112,7 @@ class StackLoad:
     nodes: int = 1
     node: str = TEMPLATE_NODE
     max_hot_keys: int = TEMPLATE_MAX_HOT_KEYS
+    origin_events: OriginEvents = "queue"
     stacks: int = 1
     throttle_per_s: int = TEMPLATE_THROTTLE_PER_S
     proxy_ms: float = PROXY_S3_MS
