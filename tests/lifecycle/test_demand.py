@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
+from burstcache.control.use_scheduler import UseScheduler
 from burstcache.core.errors import ServiceError
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.events import KeyServed, ServedBy
@@ -14,6 +17,7 @@ from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import EVENT_LATENESS_US, RecordedRequest
 from burstcache.core.recency import SEEN_AGAIN_AT_BOOT_US, SEEN_AGAIN_US, SEEN_WITHIN_US
+from burstcache.core.worth import MICRO
 from support.faults import RefusingExecutions
 from support.functions import MAX_OBJECT_BYTES, NODE
 from support.interruptions import after
@@ -54,9 +58,10 @@ def ask_all(world: World, *, gap_s: float = 1) -> None:
 
 
 def use(world: World) -> NodeUse:
-    found = world.uses.read(NODE).use
-    assert found is not None
-    return found
+    found, policy = world.uses.read(NODE), world.policy.use
+    assert found.version
+    assert policy is not None
+    return found.use_by(policy.node)
 
 
 def test_many_keys_that_are_asked_for_rarely_boot_their_node_together(by_use: World) -> None:
@@ -183,6 +188,89 @@ def test_two_schedulers_that_read_the_same_use_count_both_reports(by_use: World)
     for _ in range(2):
         both = policy.node.observe(both, at_us, 1_000_000)
     assert use(by_use) == both
+
+
+def test_a_report_that_was_overtaken_counts_once_however_often_it_comes(by_use: World) -> None:
+    see(by_use)
+    working, at_us = by_use.uses, by_use.clock.now_us()
+    report = served("key 0", at_us)
+
+    def overtake() -> None:
+        by_use.uses = working
+        tell(by_use, served("key 1", at_us))
+
+    by_use.uses = after(working, "read", overtake)
+    tell(by_use, report)
+    assert by_use.uses.read(NODE).pending
+    pending = use(by_use)
+    tell(by_use, report)
+    assert use(by_use) == pending
+    tell(by_use, served("key 2", at_us))
+    counted = use(by_use)
+    tell(by_use, report)
+
+    assert not by_use.uses.read(NODE).encoded
+    assert use(by_use) == counted
+
+
+def test_a_pending_report_that_is_counted_before_it_is_added_counts_once(by_use: World) -> None:
+    see(by_use)
+    working, at_us = by_use.uses, by_use.clock.now_us()
+    report = [served("key 0", at_us)]
+
+    def deliver_again() -> None:
+        by_use.uses = working
+        tell(by_use, *report)
+
+    by_use.uses = after(working, "read", deliver_again)
+    tell(by_use, *report)
+
+    policy = by_use.policy.use
+    assert policy is not None
+    assert use(by_use) == policy.node.observe(policy.node.first(), at_us, 1_000_000)
+
+
+def test_pending_reports_boot_the_node_that_they_pay_for(by_use: World) -> None:
+    see(by_use)
+    working = by_use.uses
+    burst = [by_use.clock.now_us() + index for index in range(60)]
+
+    def overtake() -> None:
+        by_use.uses = working
+        tell(by_use, served("key 1", burst[0]))
+
+    by_use.uses = after(working, "read", overtake)
+    tell(by_use, served("key 0", *burst))
+
+    assert by_use.uses.read(NODE).pending
+    assert by_use.node().phase == "booting"
+
+
+def test_a_crowd_of_reports_is_counted_without_an_error_or_a_pause(by_use: World) -> None:
+    see(by_use)
+    working, at_us, reports = by_use.uses, by_use.clock.now_us(), 24
+    everybody, before_s = threading.Barrier(reports), by_use.clock.monotonic_s()
+    repeats = [(at_us + number, MICRO) for number in range(reports)]
+    policy = by_use.policy.use
+    assert policy is not None
+    scheduler = by_use.report_scheduler
+    assert isinstance(scheduler, UseScheduler)
+
+    def learn(number: int) -> None:
+        uses = after(working, "read", everybody.wait)
+        replace(scheduler, uses=uses)._learn(NODE, repeats[number : number + 1], b"%8d" % number, at_us)
+
+    with ThreadPoolExecutor(reports) as threads:
+        for work in [threads.submit(learn, number) for number in range(reports)]:
+            work.result()
+
+    assert by_use.clock.monotonic_s() == before_s
+    stored = by_use.uses.read(NODE)
+    assert len(stored.pending) == reports - 1
+    counted = [weight for _, weight in stored.pending_repeats]
+    assert sum(counted) == (reports - 1) * MICRO
+    assert working.write(NODE, use(by_use), seen=stored)
+    assert not working.read(NODE).encoded
 
 
 def test_of_two_schedulers_one_boots(by_use: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+_FIRST_PAUSE_S = 0.01  # half of it on average, about a write
 
 
 class Clock(Protocol):
@@ -102,3 +104,14 @@ def seconds_since(clock: Clock, then: Instant) -> float:
     larger of the two durations is returned.
     """
     return max(clock.monotonic_s() - then.monotonic_s, (clock.now_us() - then.at_us) / 1e6)
+
+
+def back_off(clock: Clock, attempt: int, chance: Callable[[], float] = random.random) -> None:
+    """Sleep for a random time that doubles on average with each attempt, after a lost conditional write.
+
+    Args:
+        clock: Sleeps.
+        attempt: Number of the lost attempt, from 0.
+        chance: Returns a number from 0 to 1.
+    """
+    clock.sleep(chance() * _FIRST_PAUSE_S * 2**attempt)

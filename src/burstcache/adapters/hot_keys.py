@@ -1,8 +1,9 @@
-"""Hot keys: a life starts in one transaction over the key's row and the set of hot keys.
+"""Hot keys: a life starts in one transaction over the key's row and a shard of the set of started keys.
 
-The transaction never lets the set exceed `MaxHotKeys`. The row `HOT`/`HOT` is the set of started keys. The end of a
-life leaves the set unchanged, since the final state writes only one item. Once the set is full, the next start removes
-keys that have gone cold.
+The transaction never lets the set exceed `MaxHotKeys`. The end of a life leaves the set unchanged, since the final
+state writes only one item. A start that finds its shard full replaces keys that have gone cold. Only if there are none,
+the shard borrows more room, in small loans, so shards stay small whatever `MaxHotKeys` is. Once all room is lent,
+shards return what they do not use. A start is thus refused only if `MaxHotKeys` keys are hot in all shards together.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from burstcache.adapters.calls import call_aws, write_if
-from burstcache.adapters.clock import Clock
-from burstcache.adapters.items import to_plain, to_values
+from burstcache.adapters.clock import Clock, back_off
+from burstcache.adapters.hot_shards import HotBank, HotShards
+from burstcache.adapters.items import to_values
 from burstcache.adapters.key_table import KeyTable
+from burstcache.adapters.transactions import UNMET, transact_if
 from burstcache.core import table
-from burstcache.core.errors import ContendedRowTransientError, ServiceError
+from burstcache.core.errors import ContendedRowTransientError
 from burstcache.core.rows import KeyRow
-from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumns, key_item
+from burstcache.core.table import KeyColumns, key_item
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -29,7 +31,12 @@ Admission = Literal["started", "lost", "full"]
 
 _ATTEMPTS = 8
 _FULL_FOR_S = 5.0
-_HOT = to_values(HOT_ITEM)
+_MOST_IN_BANK = 28  # keys in an item below 1 KB. A stack with so few slots has no shards
+_KEYS_PER_SHARD = 32  # on average if all slots are taken; 60 fit into 1 KB
+_LOAN = 8  # slots
+
+# The write that admits a key; `full`; or None if other writers have changed the rows or the start made room itself.
+_Way = dict[str, Any] | Literal["full"] | None
 
 
 @dataclass(slots=True)
@@ -58,33 +65,21 @@ class HotKeys:
 
         Raises:
             ContendedRowTransientError: Every attempt collided with other writers.
+            ServiceError: DynamoDB refused the start for another reason, which is the error's `code`.
         """
+        first_row = _first_row(self.keys, life, former_epoch, now_us, take_over)
         for attempt in range(_ATTEMPTS):
-            outcome = self._try_start(life, former_epoch, now_us, take_over)
-            if outcome == "full" and not self._sweep(now_us):
+            way = self._way_into_bank(life.hash, now_us) if self._has_no_shards else self._way_in(life.hash, now_us)
+            if way == "full":
                 return "full"
-            if outcome in ("started", "lost"):
-                return outcome
-            self.clock.sleep(self.chance() * 0.01 * 2**attempt)  # back off after a collision with another start
+            if way is not None:
+                reasons = transact_if(self.client, [first_row, way])
+                if not reasons:
+                    return "started"
+                if reasons[0] == UNMET:
+                    return "lost"
+            back_off(self.clock, attempt, self.chance)
         raise ContendedRowTransientError(f"{life.key!r} could not be admitted in {_ATTEMPTS} attempts")
-
-    def _try_start(
-        self, life: KeyRow, former_epoch: int, now_us: int, take_over: bool
-    ) -> Literal["started", "lost", "full", "collided"]:
-        updates: list[Any] = [
-            {"Update": _first_row(self.keys, life, former_epoch, now_us, take_over)},
-            {"Update": _admission(self.keys.table_name, life.hash, self.max_hot_keys)},
-        ]
-        try:
-            call_aws(self.client.transact_write_items, TransactItems=updates)
-        except ServiceError as error:
-            if error.code != "TransactionCanceledException":
-                raise
-            row_reason, hot_reason = error.reasons
-            if row_reason == "ConditionalCheckFailed":
-                return "lost"
-            return "full" if hot_reason == "ConditionalCheckFailed" else "collided"
-        return "started"
 
     def is_full_for(self, hash_: str) -> bool:
         """Return True if the set was full recently. This saves an attempt, since DynamoDB bills failed attempts."""
@@ -93,32 +88,87 @@ class HotKeys:
 
     def live(self, now_us: int) -> frozenset[str]:
         """Return the hashes of the keys that are hot at this time, excluding started keys that have gone cold."""
-        started = self._read().get("live", set())
-        rows = self.keys.read_many(started)
-        return frozenset(hash_ for hash_, row in rows.items() if row.is_live(now_us))
+        started = self._shards.started()
+        return frozenset(started - self._cold(started, now_us))
 
-    def _read(self) -> HotColumns:
-        response = call_aws(self.client.get_item, TableName=self.keys.table_name, Key=_HOT, ConsistentRead=True)
-        return cast(HotColumns, to_plain(response.get("Item", {})))
+    @property
+    def _shards(self) -> HotShards:
+        return HotShards(self.keys.table_name, self.client, self.clock)
 
-    def _sweep(self, now_us: int) -> bool:
-        """Remove cold keys from the full set. Return True if it may have room now."""
-        hot = self._read()
-        started = hot.get("live", set())
+    @property
+    def _has_no_shards(self) -> bool:
+        return self.max_hot_keys <= _MOST_IN_BANK
+
+    def _way_into_bank(self, hash_: str, now_us: int) -> _Way:
+        """Return the way of a key into a set of few slots, which is the bank itself."""
+        bank = self._shards.read_bank()
+        cold: AbstractSet[str] = frozenset()
+        if hash_ not in bank.live and bank.free(self.max_hot_keys) <= 0:
+            cold = self._cold(bank.live, now_us)
+            if bank.free(self.max_hot_keys) + len(cold) <= 0:  # or shards have borrowed when there were more slots
+                drained = self._drained(bank, cold)
+                return None if drained is None else self._recalled(drained, now_us)
+        return self._shards.admission_to_bank(bank, hash_, cold, most=self.max_hot_keys)
+
+    def _way_in(self, hash_: str, now_us: int) -> _Way:
+        """Return the way of a key into its shard, which may borrow for it."""
+        shards, most = self._shards, self.max_hot_keys
+        shard = shards.read_shard(_shard_of(hash_, most))
+        needs_room, cold = hash_ not in shard.live and not shard.free, frozenset[str]()
+        if needs_room:
+            cold = self._cold(shard.live, now_us)
+        borrows = needs_room and len(cold) < _LOAN // 2  # with fewer slots the next sweep would follow too soon
+        if borrows or shard.most != most:
+            read = shards.read_bank()
+            bank = self._drained(read, self._cold(read.live, now_us))
+            if bank is None:
+                return None
+            free = bank.free(most)
+            if free > 0 or (free == 0 and not borrows):
+                lent = shards.lend(shard, bank, min(free, _LOAN) if borrows else 0, most=most)
+                if lent is None:
+                    return None
+                shard = lent
+            elif shard.most != most or not cold:
+                return self._recalled(bank, now_us)
+        return shards.admission_to_shard(shard, hash_, cold, most=most)
+
+    def _drained(self, bank: HotBank, cold: frozenset[str]) -> HotBank | None:
+        """Return the bank without its cold keys, or None if it has changed. A bank that lends takes no new keys."""
+        return self._shards.forget(bank, cold) if cold else bank
+
+    def _recalled(self, bank: HotBank, now_us: int) -> _Way:
+        """Have shards return unused room, then the room of cold keys. Return `full` if there is neither."""
+        shards, most = self._shards, self.max_hot_keys
+        found = shards.read_shards(bank)
+        started = bank.live.union(*(shard.live for shard in found))
+        for shard in sorted(found, key=lambda shard: shard.free, reverse=True):
+            if bank.free(most) <= 0 and shard.free:
+                if (after := shards.reclaim(shard, bank, frozenset())) is None:
+                    return None
+                bank = after
+        if bank.free(most) > 0:
+            return None
+        cold = self._cold(started - bank.live, now_us)
+        for shard in found:
+            if bank.free(most) <= 0 and cold & shard.live:
+                shard = replace(shard, room=len(shard.live))
+                if (after := shards.reclaim(shard, bank, cold & shard.live)) is None:
+                    return None
+                bank = after
+        if bank.free(most) > 0:
+            return None
+        self._full_of, self._full_at_s = started, self.clock.monotonic_s()
+        return "full"
+
+    def _cold(self, started: AbstractSet[str], now_us: int) -> frozenset[str]:
         rows = self.keys.read_many(started)
-        cold = {hash_ for hash_ in started if hash_ not in rows or not rows[hash_].is_live(now_us)}
-        if not cold:
-            self._full_of, self._full_at_s = started, self.clock.monotonic_s()
-            return False
-        write_if(  # fails if any key, even a cold one, has been started meanwhile. The next attempt reads again
-            self.client.update_item,
-            TableName=self.keys.table_name,
-            Key=_HOT,
-            UpdateExpression=table.FORGET_STARTED,
-            ConditionExpression=table.HAS_NO_NEW_START,
-            ExpressionAttributeValues=to_values({":cold": cold, ":seen": hot["starts"]}),
-        )
-        return True
+        return frozenset(hash_ for hash_ in started if hash_ not in rows or not rows[hash_].is_live(now_us))
+
+
+def _shard_of(hash_: str, most: int) -> int:
+    """Return the number of a key's shard. It changes with `MaxHotKeys`."""
+    return int(hash_[-8:], 16) % -(-most // _KEYS_PER_SHARD)
 
 
 def _first_row(keys: KeyTable, life: KeyRow, former_epoch: int, now_us: int, take_over: bool) -> dict[str, Any]:
@@ -149,14 +199,4 @@ def _first_row(keys: KeyTable, life: KeyRow, former_epoch: int, now_us: int, tak
         "ConditionExpression": condition,
         "ExpressionAttributeNames": {f"#{name}": name for name in (*columns, *table.REMOVED_AT_START)},
         "ExpressionAttributeValues": to_values(values),
-    }
-
-
-def _admission(table_name: str, hash_: str, max_hot_keys: int) -> dict[str, Any]:
-    return {
-        "TableName": table_name,
-        "Key": _HOT,
-        "UpdateExpression": table.COUNT_START,
-        "ConditionExpression": table.HAS_ROOM,
-        "ExpressionAttributeValues": to_values({":this": {hash_}, ":one": 1, ":hash": hash_, ":most": max_hot_keys}),
     }

@@ -1,4 +1,4 @@
-"""DynamoDB items as plain Python values: int, str, bytes, bool, lists of these, and sets of str.
+"""DynamoDB items as plain Python values: int, str, bytes, bool, lists of these, and sets of str or of bytes.
 
 boto3's own conversion would import all of boto3, and it returns Binary and Decimal.
 """
@@ -38,8 +38,10 @@ def _attribute(value: object) -> dict[str, Any]:
             return {"L": [_attribute(each) for each in value]}
         case set() | frozenset() if all(isinstance(each, str) for each in value):
             return {"SS": list(value)}
+        case set() | frozenset() if all(isinstance(each, bytes) for each in value):
+            return {"BS": list(value)}
     raise TypeError(
-        f"{value!r} cannot be part of an item; accepted: int, str, bytes, bool, lists of these, sets of str"
+        f"{value!r} cannot be part of an item; accepted: int, str, bytes, bool, lists of these, sets of str or bytes"
     )
 
 
@@ -52,6 +54,6 @@ def _plain(value: Mapping[str, Any]) -> Any:
             return int(data)
         case "L":
             return [_plain(each) for each in data]
-        case "SS":
+        case "SS" | "BS":
             return set(data)
-    raise TypeError(f"an item has a value of type {kind!r}; accepted: S, N, B, BOOL, L, SS")
+    raise TypeError(f"an item has a value of type {kind!r}; accepted: S, N, B, BOOL, L, SS, BS")

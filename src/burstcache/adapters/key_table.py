@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from burstcache.adapters.batches import read_items
 from burstcache.adapters.calls import call_aws, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_table import DigestTable
+from burstcache.adapters.hot_shards import HotShards
 from burstcache.adapters.items import COLD_ROW_S, LIFE_ROW_S, to_plain, to_values
 from burstcache.core import table
 from burstcache.core.errors import ServiceError
@@ -18,7 +19,7 @@ from burstcache.core.phases import KEY_PHASES_BEFORE, Tier
 from burstcache.core.policy import RecordedRequest
 from burstcache.core.recency import SEEN_WITHIN_US
 from burstcache.core.rows import KeyRow
-from burstcache.core.table import HOT_ITEM, HotColumns, KeyColumn, KeyColumns, key_item
+from burstcache.core.table import KeyColumn, KeyColumns, key_item
 from burstcache.logs import logger
 
 if TYPE_CHECKING:
@@ -50,11 +51,9 @@ class KeyTable:
     def started(self) -> set[str]:
         """Return the hashes of all keys with a started life (at most `MaxHotKeys`). Some of these lives may be over.
 
-        This reads a single item, whereas a scan would read every key ever requested.
+        This reads few items, whereas a scan would read every key ever requested.
         """
-        item = to_values(HOT_ITEM)
-        response = call_aws(self.client.get_item, TableName=self.table_name, Key=item, ConsistentRead=True)
-        return set(cast(HotColumns, to_plain(response.get("Item", {}))).get("live", set()))
+        return HotShards(self.table_name, self.client, self.clock).started()
 
     def append(
         self,

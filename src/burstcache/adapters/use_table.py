@@ -1,12 +1,13 @@
 """The use table: nodes' use (their utilisation by guests) and recently seen keys.
 
-A node's use has many writers, so each write is a compare-and-set on its version. Counting a report is idempotent, since
-the item stores eight-byte idempotency keys of the latest reports.
+A node's use has many writers, so each write is a compare-and-set on its version. A report whose write loses is added to
+the item as pending, without a condition. Every reader of the use counts pending reports, and the next writer stores the
+result. Counting a report is idempotent, since the item stores eight-byte idempotency keys of the latest reports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,17 @@ from burstcache.adapters.calls import call_aws, translated_errors, write_if
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
-from burstcache.core.node_memory import NodeMemory, decode_memory, encode_memory
-from burstcache.core.node_use import MAX_SEEN, NodeUse, decode, encode
+from burstcache.core.node_memory import NodeMemory, decode_memory, encode_memory, with_missed
+from burstcache.core.node_use import MAX_SEEN, NodeUse, UseRule, decode, encode, learn_repeats, use_or_first
 from burstcache.core.parameters import US_PER_S
+from burstcache.core.pending_reports import (
+    REPORT_BYTES,
+    PendingReport,
+    Repeat,
+    decode_report,
+    encode_report,
+    uncounted,
+)
 from burstcache.core.recency import SEEN_WITHIN_US, is_repeat
 from burstcache.core.rows import SeenKey
 from burstcache.core.table import SeenColumns, UseColumns, seen_item, use_item
@@ -25,7 +34,6 @@ from burstcache.core.table import SeenColumns, UseColumns, seen_item, use_item
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
-REPORT_BYTES = 8
 _REPORTS = 32  # idempotency keys in the item, which stays within 1 KB (one write unit)
 
 
@@ -33,15 +41,29 @@ _REPORTS = 32  # idempotency keys in the item, which stays within 1 KB (one writ
 class StoredUse:
     """A node's use, as stored in the table. `use` is None before the first write."""
 
-    use: NodeUse | None = None
+    use: NodeUse | None = None  # without the pending reports
     version: int = 0
     reports: bytes = b""
     looked_at_us: int = 0  # time of the running node's latest utilisation check
-    memory: NodeMemory = field(default_factory=NodeMemory)
+    memory: NodeMemory = field(default_factory=NodeMemory)  # with the pending reports
+    pending: Sequence[PendingReport] = ()  # each not counted yet
+    encoded: frozenset[bytes] = frozenset()  # the pending reports as stored, with those counted meanwhile
 
     def has(self, report: bytes) -> bool:
-        """Return True if a report has already been counted."""
-        return any(self.reports[at : at + REPORT_BYTES] == report for at in range(0, len(self.reports), REPORT_BYTES))
+        """Return True if a report has already been counted, or is pending."""
+        return report in _counted(self.reports) or any(report == each.id for each in self.pending)
+
+    def use_by(self, rule: UseRule) -> NodeUse:
+        """Return the use with the pending reports, as the stack's present rule learns them."""
+        use = use_or_first(rule, self.use)
+        for _, learned in learn_repeats(rule, use, self.pending_repeats):
+            use = learned
+        return use
+
+    @property
+    def pending_repeats(self) -> list[Repeat]:
+        """The repeats of the pending reports."""
+        return [repeat for report in self.pending for repeat in report.repeats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +78,19 @@ class UseTable:
         """Return the node's use (strongly consistent)."""
         key = to_values(use_item(node))
         response = call_aws(self.client.get_item, TableName=self.table_name, Key=key, ConsistentRead=True)
-        if "Item" not in response:
-            return StoredUse()
-        item = to_plain(response["Item"])
-        return StoredUse(
-            decode(bytes(item["use"])),
-            item["version"],
-            bytes(item["reports"]),
-            item.get("looked_at_us", 0),
-            decode_memory(bytes(item.get("memory", b""))),
+        return _stored(to_plain(response.get("Item", {})))
+
+    def add_pending(self, node: str, report: PendingReport) -> StoredUse:
+        """Add a report that lost its compare-and-set. Return the node's use with it. Never loses to another writer."""
+        response = call_aws(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=to_values(use_item(node)),
+            UpdateExpression=table.ADD_PENDING,
+            ExpressionAttributeValues=to_values({":report": {encode_report(report)}}),
+            ReturnValues="ALL_NEW",
         )
+        return _stored(to_plain(response["Attributes"]))
 
     def write(
         self,
@@ -81,27 +106,35 @@ class UseTable:
 
         Args:
             node: Name of the node.
-            use: The new use.
+            use: The new use, with the reports that were pending.
             seen: The use as last read.
             report: Idempotency key of the counted report, eight bytes. Empty for a utilisation check.
             looked_at_us: Time of the utilisation check. 0: none [us].
             memory: The node's memory. None: as in `seen`.
         """
+        counted = b"".join(each.id for each in seen.pending)
         columns = UseColumns(
             use=encode(use),
             version=seen.version + 1,
-            reports=(seen.reports + report)[-_REPORTS * REPORT_BYTES :],
+            reports=(seen.reports + counted + report)[-_REPORTS * REPORT_BYTES :],
             looked_at_us=looked_at_us or seen.looked_at_us,
             memory=encode_memory(seen.memory if memory is None else memory),
         )
-        condition: dict[str, Any] = {"ConditionExpression": table.IS_NEW_USE}
+        values: dict[str, Any] = {f":{name}": value for name, value in columns.items()}
+        expression, condition = table.REPLACE_USE, table.IS_NEW_USE
         if seen.version:
-            condition = {
-                "ConditionExpression": table.IS_USE_AS_SEEN,
-                "ExpressionAttributeValues": to_values({":seen": seen.version}),
-            }
-        item = to_values({**use_item(node), **columns})
-        response = write_if(self.client.put_item, TableName=self.table_name, Item=item, **condition)
+            condition, values[":seen"] = table.IS_USE_AS_SEEN, seen.version
+        if seen.encoded:
+            expression, values[":counted"] = f"{expression} {table.DELETE_PENDING}", seen.encoded
+        response = write_if(
+            self.client.update_item,
+            TableName=self.table_name,
+            Key=to_values(use_item(node)),
+            UpdateExpression=expression,
+            ConditionExpression=condition,
+            ExpressionAttributeNames={"#use": "use", "#memory": "memory"},
+            ExpressionAttributeValues=to_values(values),
+        )
         return response is not None
 
     def seen(self, node: str, hashes: Iterable[str]) -> dict[str, SeenKey]:
@@ -136,3 +169,24 @@ def _seen(node: str, key: SeenKey) -> Mapping[str, Any]:
         expires_at=(key.seen_at_us + SEEN_WITHIN_US) // US_PER_S + 1,
     )
     return {**seen_item(node, key.hash), **columns}
+
+
+def _stored(item: Mapping[str, Any]) -> StoredUse:
+    encoded = frozenset(map(bytes, item.get("pending", ())))
+    reports = bytes(item.get("reports", b""))
+    pending = uncounted(map(decode_report, encoded), _counted(reports))
+    missed = sum(report.missed for report in pending)
+    memory = decode_memory(bytes(item.get("memory", b"")))
+    return StoredUse(
+        use=decode(bytes(item["use"])) if "use" in item else None,
+        version=item.get("version", 0),
+        reports=reports,
+        looked_at_us=item.get("looked_at_us", 0),
+        memory=with_missed(memory, missed) if missed else memory,
+        pending=pending,
+        encoded=encoded,
+    )
+
+
+def _counted(reports: bytes) -> frozenset[bytes]:
+    return frozenset(reports[at : at + REPORT_BYTES] for at in range(0, len(reports), REPORT_BYTES))

@@ -7,10 +7,11 @@ API: ECS's events about the task complete the token, and end the run (`follow_ta
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, back_off
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.key_table import KeyTable
@@ -466,13 +467,16 @@ class NodeLife:
 
         A lease that has changed since the read may be live again, so read all leases again.
         """
-        while True:
+        for attempt in itertools.count():
+            if attempt:
+                back_off(self.clock, min(attempt, _ATTEMPTS) - 1)
             leases = self.nodes.leases(self.node)
             rows = self.keys.read_many(lease.hash for lease in leases if lease.key)
             now_us = self.clock.now_us()
             live = [lease for lease in leases if _is_live(lease, rows.get(lease.hash), now_us)]
             if all(self.nodes.drop(lease, is_over=True) for lease in leases if lease not in live):
-                return live
+                break
+        return live
 
     def _plan(self, row: NodeRow, check_at_us: int | None, *, checks: int) -> NodePlan:
         """Return the plan of the next check, or mark an unused node as stopping."""
@@ -561,7 +565,7 @@ class NodeLife:
         After a failed boot, an always-on node does not boot here, since the janitor retries later. Leases taken during
         a cool-down fail, unless a person holds the node, because a cool-down does not bar a hold.
         """
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             if row.phase == "stopped" and not boots:
                 return NodeStopped(phase="stopped")
             leases = self._live_leases()
@@ -574,6 +578,7 @@ class NodeLife:
                     return NodeStopped(phase="booting", generation=booting.generation)
             elif self.nodes.change(row, no_join_since=True, phase="stopped", deadline_at_us=0) is not None:
                 return NodeStopped(phase="stopped")
+            back_off(self.clock, attempt)
             row = self._row(row.generation)
         raise ContendedRowTransientError(f"node {self.node}: keys came and went at every attempt to mark it stopped")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, back_off
 from burstcache.adapters.executions import Executions
 from burstcache.adapters.node_table import NodeTable
 from burstcache.core.databases import is_database
@@ -47,7 +47,7 @@ class NodeRuns:
             NodeFailedError: The node cools down after a failed boot, or has used up its daily hours.
             ContendedRowTransientError: The row kept changing.
         """
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             phase = row.phase_at(self.clock.now_us())
             if phase == "running":
                 return row
@@ -61,6 +61,7 @@ class NodeRuns:
             else:
                 self.start(row)  # the writer of the row may have died before starting the execution
                 return None
+            back_off(self.clock, attempt)
             row = self.nodes.read(row.node)
         raise ContendedRowTransientError(f"node {row.node} changed under {_ATTEMPTS} attempts to boot it")
 

@@ -18,7 +18,7 @@ from burstcache.adapters.object_store import ObjectStore
 from burstcache.adapters.redis_objects import RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.core.errors import ObjectNotFoundError, ObjectTooLargeError
-from burstcache.core.node_use import MAX_LOADS, use_or_first
+from burstcache.core.node_use import MAX_LOADS
 from burstcache.core.policies import UsePolicy
 from burstcache.core.recency import SEEN_WITHIN_US
 from burstcache.core.rows import NodeRow, SeenKey
@@ -75,7 +75,7 @@ class ReadThroughLoader:
 
     def _run_us(self, row: NodeRow, policy: UsePolicy) -> int:
         """Return the minimum running time of a node that has just become ready [us]."""
-        use = use_or_first(policy.node, self.uses.read(row.node).use)
+        use = self.uses.read(row.node).use_by(policy.node)
         return policy.running(row.task_kind).stop_us(use, row.ready_at_us) - row.ready_at_us
 
     def _load(self, store: RedisObjects, give_up_s: float, key: SeenKey, token: str) -> bool:

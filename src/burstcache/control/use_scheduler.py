@@ -14,20 +14,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, back_off
 from burstcache.adapters.node_table import NodeTable
-from burstcache.adapters.use_table import REPORT_BYTES, UseTable
+from burstcache.adapters.use_table import StoredUse, UseTable
 from burstcache.control.scheduler import Outcome, Scheduler
 from burstcache.core.batching import MIN_BATCH_AGE_US
-from burstcache.core.errors import ContendedRowTransientError
 from burstcache.core.key_use import KeyRule, stored_key_use
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.encoding import encode
 from burstcache.core.messages.events import KeyServed
 from burstcache.core.messages.operations import Serve
 from burstcache.core.node_memory import with_missed
+from burstcache.core.node_use import NodeUse, UseRule, learn_repeats, use_or_first
 from burstcache.core.node_use import encode as encode_use
-from burstcache.core.node_use import use_or_first
+from burstcache.core.pending_reports import REPORT_BYTES, PendingReport, Repeat
 from burstcache.core.placement import node_for
 from burstcache.core.policies import LivePolicy, UsePolicy
 from burstcache.core.policy import EVENT_LATENESS_US, RecordedRequest
@@ -37,11 +37,10 @@ from burstcache.core.worth import Worth
 from burstcache.logs import logger
 
 _ATTEMPTS = 8
+_MOST_PENDING = 6  # reports of missed requests, for which the item stays below 1 KB
 # Ignore bursts that ended longer ago than a busy reader's batching time plus the delay of bus and function. A reader
 # with few requests reports later, and gives less reason to boot a node.
 _LATENESS_US = MIN_BATCH_AGE_US + EVENT_LATENESS_US
-
-Repeat = tuple[int, int]  # time and weight of a repeated request [us, millionths]
 
 
 class ReportScheduler(Protocol):
@@ -123,42 +122,40 @@ class UseScheduler:
     def _learn(self, node: str, repeats: Sequence[Repeat], report: bytes, now_us: int) -> bool:
         """Count repeated requests in the node's use. Return whether one of them makes the node boot.
 
-        A past burst boots nothing, because an older request is evaluated as of `_LATENESS_US` ago.
+        A past burst boots nothing, because an older request is evaluated as of `_LATENESS_US` ago. If another writer
+        was faster, the report stays pending and the decision includes all pending reports, so nothing is tried again.
         """
-        rule = self.policy.node
-        for attempt in range(_ATTEMPTS):
-            stored = self.uses.read(node)
-            use = use_or_first(rule, stored.use)
-            if stored.has(report):
-                return rule.boots(use, max(repeats[-1][0], now_us - _LATENESS_US))
-            boots = False
-            for at_us, weight in repeats:
-                use = rule.observe(use, at_us, weight)
-                boots = boots or rule.boots(use, max(at_us, now_us - _LATENESS_US))
+        rule, earliest_us = self.policy.node, now_us - _LATENESS_US
+        stored = self.uses.read(node)
+        if not stored.has(report):
+            use, boots = _decided(rule, stored, repeats, earliest_us)
             if self.uses.write(node, use, seen=stored, report=report):
                 return boots
-            self.clock.sleep(self.chance() * 0.01 * 2**attempt)
-        raise ContendedRowTransientError(f"the use of {node} changed under {_ATTEMPTS} attempts to count requests")
+            stored = self.uses.add_pending(node, PendingReport(report, repeats))
+        use, boots = _decided(rule, stored, (), earliest_us)
+        return boots or rule.boots(use, max(repeats[-1][0], earliest_us))
 
     def _count_missed(self, node: str, repeats: Sequence[Repeat], report: bytes) -> None:
-        """Count repeats that a running node missed, if it evicts entries. Otherwise write nothing."""
+        """Count repeats that a running node missed, if it evicts entries. Otherwise write nothing.
+
+        Most reports stay pending, so that the node's check seldom meets another writer.
+        """
         rule, weight = self.policy.node, sum(weight for _, weight in repeats)
-        for attempt in range(_ATTEMPTS):
-            stored = self.uses.read(node)
-            if not stored.memory.is_evicting or stored.has(report):
+        stored = self.uses.read(node)
+        if not stored.memory.is_evicting or stored.has(report):
+            return
+        if len(stored.pending) >= _MOST_PENDING:
+            memory = with_missed(stored.memory, weight)
+            if self.uses.write(node, stored.use_by(rule), seen=stored, report=report, memory=memory):
                 return
-            use, memory = use_or_first(rule, stored.use), with_missed(stored.memory, weight)
-            if self.uses.write(node, use, seen=stored, report=report, memory=memory):
-                return
-            self.clock.sleep(self.chance() * 0.01 * 2**attempt)
-        logger().warning("missed requests of a full node not counted", node=node)  # a statistic, for a person alone
+        self.uses.add_pending(node, PendingReport(report, missed=weight))
 
     def _observe_key(self, each: KeyServed, node: NodeRow, *, is_booting: bool) -> Outcome:
         """Count requests in a key's use, and start its cache function if the requests pay for it."""
         scheduler, rule = self.scheduler, self.policy.key
         hash_, now_us = key_hash(each["key"]), self.clock.now_us()
         requests = sorted(RecordedRequest.decode(text) for text in each["requests"])
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             row = scheduler.keys.read(hash_) or KeyRow(hash=hash_, key=each["key"])
             if row.is_live(now_us) and row.is_announced:  # its cache function records its own requests
                 return scheduler.ensure_running(row, now_us)
@@ -176,7 +173,10 @@ class UseScheduler:
                 if starts and in_time and scheduler.may_take(learned, now_us):
                     return scheduler.start(learned, now_us)
                 return "remembered"
-        raise ContendedRowTransientError(f"the use of {each['key']!r} changed under {_ATTEMPTS} attempts to learn it")
+            back_off(self.clock, attempt, self.chance)
+        # Other reports about the key were counted meanwhile, and decided. A report is a statistic, so drop this one.
+        logger().info("report about a key dropped", key=each["key"], attempts=_ATTEMPTS)
+        return "remembered"
 
 
 def report_scheduler(
@@ -194,6 +194,14 @@ def report_scheduler(
         return scheduler
     nodes, clock = scheduler.nodes, scheduler.clock
     return UseScheduler(policy.use, scheduler, nodes, uses, boot, clock, has_cache_functions=scheduler.has_relay)
+
+
+def _decided(rule: UseRule, stored: StoredUse, repeats: Sequence[Repeat], earliest_us: int) -> tuple[NodeUse, bool]:
+    """Return the node's use after pending and new repeats, and whether one of them makes the node boot."""
+    use, boots = use_or_first(rule, stored.use), False
+    for at_us, learned in learn_repeats(rule, use, [*stored.pending_repeats, *repeats]):
+        use, boots = learned, boots or rule.boots(learned, max(at_us, earliest_us))
+    return use, boots
 
 
 def _learned(

@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from burstcache.adapters.clock import Clock
+from burstcache.adapters.clock import Clock, back_off
 from burstcache.adapters.redis_objects import Hit, RedisObjects
 from burstcache.adapters.use_table import UseTable
 from burstcache.control.node_utilisation import Verdict, retried_once
 from burstcache.core.errors import ContendedRowTransientError
 from burstcache.core.node_memory import sampled
-from burstcache.core.node_use import FIRST_CHECK_US, MAX_HITS, NodeUse, learn_hits, use_or_first
+from burstcache.core.node_use import FIRST_CHECK_US, MAX_HITS, NodeUse, learn_hits
 from burstcache.core.policies import UsePolicy
 from burstcache.core.rows import Lease, NodeRow
 
@@ -48,7 +48,7 @@ class UseUtilisation:
         sample = retried_once(lambda: self.store().memory_sample(), self.clock)
         for attempt in range(_ATTEMPTS):
             stored = self.uses.read(row.node)
-            use = use_or_first(self.policy.node, stored.use)
+            use = stored.use_by(self.policy.node)
             since_us = max(stored.looked_at_us, row.ready_at_us)
             if since_us < check_at_us:
                 use = self._learned(use, hits, since_us=since_us, until_us=check_at_us)
@@ -56,7 +56,7 @@ class UseUtilisation:
                 if sample is not None:
                     memory = sampled(memory, sample, ran_us=check_at_us - since_us, is_same_run=is_same_run)
                 if not self.uses.write(row.node, use, seen=stored, looked_at_us=check_at_us, memory=memory):
-                    self.clock.sleep(self.chance() * 0.01 * 2**attempt)
+                    back_off(self.clock, attempt, self.chance)
                     continue
             rule = self.policy.running(row.task_kind)
             return rule.next_check_us(use, since_us=row.ready_at_us, at_us=check_at_us)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, isqrt
@@ -96,6 +96,13 @@ class UseRule(Protocol):
 def use_or_first(rule: UseRule, use: NodeUse | None) -> NodeUse:
     """Return the stored use, or a new one if there is none or another policy learned it."""
     return use if use is not None and rule.knows(use) else rule.first()
+
+
+def learn_repeats(rule: UseRule, use: NodeUse, repeats: Iterable[tuple[int, int]]) -> Iterator[tuple[int, NodeUse]]:
+    """Yield the time of each repeat, oldest first, and the use after it [us]."""
+    for at_us, weight in sorted(repeats):
+        use = rule.observe(use, at_us, weight)
+        yield at_us, use
 
 
 def arrive(rule: UseRule, use: NodeUse, at_us: int) -> NodeUse:

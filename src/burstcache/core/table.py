@@ -6,7 +6,8 @@
                                 a database's holder (`NODE#state-<database>`)
     NODE#<name> / USE           the use that decides when a node with read-through entries boots and stops
     NODE#<name> / SEEN#<hash>   a key of such a node, requested within the last day
-    HOT         / HOT           the keys with a started life
+    HOT         / HOT           the keys with a started life, or the room for them that shards have borrowed
+    HOT         / SHARD#<n>     a shard of the keys with a started life
     PAUSED      / PAUSED        the reason and the end of a pause; absent if the stack is not paused
     DIGEST      / ROUTE#<hash>  a key that a tier serves, or served until recently
     DIGEST      / NODE#<name>   a node, as readers see it
@@ -123,6 +124,7 @@ class UseColumns(TypedDict, total=False):
     use: bytes  # `core.node_use.encode`
     version: int  # number of writes
     reports: bytes  # idempotency keys of the newest reports counted, 8 bytes each
+    pending: set[bytes]  # reports not counted yet (`core.pending_reports.encode_report`)
     looked_at_us: int  # time of the last check while the node runs
     memory: bytes  # `core.node_memory.encode_memory`
 
@@ -137,10 +139,14 @@ class SeenColumns(TypedDict, total=False):
 
 
 class HotColumns(TypedDict, total=False):
-    """The columns of the item that lists started keys, in plain values."""
+    """The columns of the items that list started keys, in plain values: the bank of room, and its shards."""
 
-    live: set[str]
+    live: set[str] | set[bytes]  # hashes: hexadecimal in the bank, 16 bytes each in a shard
     starts: int
+    lent: int  # of the bank: room that shards have borrowed
+    shards: int  # of the bank: number of shards that have ever borrowed
+    room: int  # of a shard: keys that it may hold
+    most: int  # of a shard: `MaxHotKeys` at its last loan
 
 
 class PauseColumns(TypedDict, total=False):
@@ -224,6 +230,7 @@ ALL_OF_DIGEST = ALL_OF_POOL = "pk = :pk"
 POOL_STATE_ITEM, POOL_MEMBERS_ITEM = ItemKey(pk="POOL", sk="STATE"), ItemKey(pk="POOL", sk="MEMBERS")
 POOL_PARTITION = POOL_STATE_ITEM["pk"]
 HUB_PREFIX = "HUB#"
+SHARD_PREFIX = "SHARD#"
 ALL_LEASES = "pk = :pk AND begins_with(sk, :lease)"
 ALL_SEEN = "pk = :pk AND begins_with(sk, :seen)"
 SHOWN_ROUTE_PREFIX, SHOWN_NODE_PREFIX = f"{_ROUTE_ITEM}#", NODE_PREFIX
@@ -251,8 +258,15 @@ IS_TASK_AS_SEEN = "(attribute_not_exists(#task) OR #task = :seen_task OR #task =
 HAS_NO_NEW_JOIN, HAS_NO_JOIN = "joins = :seen_joins", "attribute_not_exists(joins)"
 IS_PAUSED_FOR_A_TIME_OR_NOT = "attribute_not_exists(pk) OR attribute_exists(until_us)"
 IS_HELD = "held_until_us > :now"  # an expired lease may be dropped at any time, so it is never renewed
-HAS_ROOM = "attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :most"
-HAS_NO_NEW_START = "starts = :seen"
+HAS_ROOM = "(attribute_not_exists(live) OR contains(live, :hash) OR size(live) < :room)"  # room is not 0
+IS_LENT_AS_SEEN = "(lent = :lent OR attribute_not_exists(lent))"  # absent: 0, and it is never removed
+HAS_SHARDS_AS_SEEN = "(shards = :seen_shards OR attribute_not_exists(shards))"
+HAS_ROOM_TO_LEND = "(attribute_not_exists(live) OR size(live) <= :room)"
+SHARD_HAS_ROOM = (
+    "most = :most AND room > :none AND (attribute_not_exists(live) OR contains(live, :hash) OR size(live) < room)"
+)
+IS_SHARD_AS_SEEN, IS_NEW_SHARD = "room = :seen_room AND most = :seen_most", "attribute_not_exists(most)"
+HAS_NO_NEW_START, HAS_NO_START = "starts = :seen", "attribute_not_exists(starts)"
 IS_USE_AS_SEEN = "version = :seen"
 IS_NEW_USE = "attribute_not_exists(version)"
 IS_NOT_BEHIND = "attribute_not_exists(life) OR life < :life OR (life = :life AND phase_rank <= :phase_rank)"
@@ -281,7 +295,11 @@ EXTEND_WINDOW = "#window = list_append(if_not_exists(#window, :none), :added)"
 REPLACE_WINDOW, IS_WINDOW_AS_SEEN = "SET #window = :newest", "#window = :seen"
 COUNT_JOIN = "ADD joins :one"
 COUNT_START = "ADD live :this, starts :one"
+REPLACE_STARTED = "SET live = :rest ADD starts :one"  # drops cold keys in the write that adds a key
 FORGET_STARTED = "DELETE live :cold"
+LEND, RECLAIM, COUNT_LENT = "SET room = :room, most = :most", "SET room = :room", "SET lent = :after, shards = :shards"
+REPLACE_USE = "SET #use = :use, version = :version, reports = :reports, looked_at_us = :looked_at_us, #memory = :memory"
+ADD_PENDING, DELETE_PENDING = "ADD pending :report", "DELETE pending :counted"
 # The log of earlier versions is removed, so that their readers fail on the item and use S3.
 APPEND_CHANGES = (
     "SET #sequence = if_not_exists(#sequence, :first) + :count,"
@@ -323,6 +341,11 @@ def use_item(node: str) -> ItemKey:
 def seen_item(node: str, hash_: str) -> ItemKey:
     """Return the primary key of the item for a seen key of a node."""
     return ItemKey(pk=f"{NODE_PREFIX}{node}", sk=f"{SEEN_PREFIX}{hash_}")
+
+
+def hot_shard_item(number: int) -> ItemKey:
+    """Return the primary key of a shard of the started keys."""
+    return ItemKey(pk=HOT_ITEM["pk"], sk=f"{SHARD_PREFIX}{number}")
 
 
 def shown_route_item(hash_: str) -> ItemKey:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-from burstcache.core.node_use import decode, use_or_first
+from burstcache.core.node_use import decode
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_OF_STATE
 from burstcache.core.worth import MICRO, TierPrices
@@ -136,7 +136,7 @@ def month_of(snapshot: KeySnapshot, rules: StackRules) -> Month:
             learned = decode(snapshot.row.use)
             if use.key.knows(learned):
                 key_per_s = _per_s(learned.times_us, now_us) or key_per_s
-        node_use = use_or_first(use.node, snapshot.use.use)
+        node_use = snapshot.use.use_by(use.node)
         arrivals_per_s = _per_s(node_use.times_us, _use_at_us(snapshot))
         node_per_s = None if arrivals_per_s is None else arrivals_per_s * use.node.arrival_weight / MICRO
     node = snapshot.node

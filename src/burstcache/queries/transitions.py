@@ -15,7 +15,7 @@ from burstcache.core import policy
 from burstcache.core.comparison import Comparison
 from burstcache.core.express import ExpressRule
 from burstcache.core.key_use import stored_key_use
-from burstcache.core.node_use import FIRST_CHECK_US, arrive, stops_at_us, use_or_first, weight_until
+from burstcache.core.node_use import FIRST_CHECK_US, arrive, stops_at_us, weight_until
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import ENTRY_BY_NODE_PHASE
 from burstcache.core.policies import UsePolicy
@@ -182,7 +182,7 @@ def _by_use(snapshot: KeySnapshot, rules: StackRules, by_use: UsePolicy) -> Iter
     phase = node.phase_at(now_us) if node else "stopped"
     weight = by_use.worth.weight_of(snapshot.size_bytes)
     if node and phase in ("stopped", "stopping"):
-        use = use_or_first(by_use.node, snapshot.use.use)
+        use = snapshot.use.use_by(by_use.node)
         needed = weight_until(by_use.node, use, now_us, lambda use: by_use.node.boots(use, now_us))
         is_seen = is_repeat(snapshot.seen.seen_at_us if snapshot.seen else None, now_us)
         yield Transition(
@@ -233,7 +233,7 @@ def _cache_function(
 def _node_stops(snapshot: KeySnapshot, rules: StackRules, by_use: UsePolicy, node: NodeRow, weight: int) -> Transition:
     """Return the stop of a running node if no further requests come, and the number of requests that prevents it."""
     rule, since_us = by_use.running(node.task_kind), node.ready_at_us
-    use = use_or_first(rule, snapshot.use.use)
+    use = snapshot.use.use_by(rule)
     check_at_us: int | None = since_us + FIRST_CHECK_US
     if snapshot.use.looked_at_us > since_us:
         check_at_us = rule.next_check_us(use, since_us=since_us, at_us=snapshot.use.looked_at_us)

@@ -186,7 +186,7 @@ def test_a_read_of_the_digest_takes_a_unit_per_25_keys_in_tiers(keys: int, units
 
     usage = live_usage(replace(minute, cold_starts=keys, s3_requests=keys), Setup(), period_us=HOUR_US, busy_s=60)
 
-    assert usage.dynamodb_reads == 3 * keys + Fraction(60 * units, 2)
+    assert usage.dynamodb_reads == 4 * keys + Fraction(60 * units, 2)
 
 
 def test_what_the_api_metered_is_billed_instead_of_the_mean_size() -> None:

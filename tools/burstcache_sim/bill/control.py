@@ -21,7 +21,7 @@ _NODE_METRICS, _LIFE_METRICS, _PROMOTED_METRICS, _REDIS_METRICS, _TIER_METRICS =
 class _StepUsage:
     """AWS usage of one key's life or of one step.
 
-    A transaction costs two DynamoDB units per item. Writes go to rows, leases and the digest.
+    A transaction costs two DynamoDB units per item, each below 1 KB. Writes go to rows, leases and the digest.
     `tests/lifecycle/test_units_of_the_table.py` counts the units.
     """
 
@@ -46,12 +46,12 @@ CONTROL_MS = {
 _IN_REDIS_MS = sum(CONTROL_MS[step] for step in ("join", "seed", "leave"))
 _RUN_MS = sum(CONTROL_MS[step] for step in ("boot_node", "ready_node", "stop_node", "instance_stopped"))
 
-_UNPROMOTED = _StepUsage(transitions=4, control_calls=0, control_ms=0, writes=9, reads=3)
+_UNPROMOTED = _StepUsage(transitions=4, control_calls=0, control_ms=0, writes=9, reads=4)
 _HANDED_OVER = _StepUsage(
     transitions=1, control_calls=0, control_ms=0, writes=3, reads=4
 )  # to the same life's next invocation
-_PROMOTED = _StepUsage(transitions=7, control_calls=3, control_ms=_IN_REDIS_MS, writes=19, reads=6)
-_STRAIGHT = _StepUsage(transitions=5, control_calls=3, control_ms=_IN_REDIS_MS, writes=15, reads=3)  # the node is up
+_PROMOTED = _StepUsage(transitions=7, control_calls=3, control_ms=_IN_REDIS_MS, writes=19, reads=7)
+_STRAIGHT = _StepUsage(transitions=5, control_calls=3, control_ms=_IN_REDIS_MS, writes=15, reads=4)  # the node is up
 _NODE_RUN = _StepUsage(transitions=3, control_calls=4, control_ms=_RUN_MS, writes=7, reads=8)
 _CHECK = _StepUsage(transitions=3, control_calls=1, control_ms=CONTROL_MS["check_node"], writes=1, reads=3)
 
