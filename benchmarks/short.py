@@ -60,6 +60,7 @@ SHORT = {
     "guests": Short("--rounds 20"),
     "halves": Short("examples/logs/bursts.csv.gz"),
     "hits": Short("--gets 8 --clients 1 8"),
+    "hot_starts": Short("--starts 40 --limits 5 50"),
     "import_time": Short("--runs 1 --only-imports"),
     "large_files": Short("--small --programs pandas pyarrow ranges --systems bare memory disk"),
     "load": Short("--seconds 0.2"),

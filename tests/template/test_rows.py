@@ -61,7 +61,6 @@ _RIGHTS: dict[str, dict[str, set[str]]] = {
         "GetItem": _KEYS_AND_NODES | {"hot", "paused"},
         "BatchGetItem": _KEYS_AND_NODES | {"hot", "paused"},
         "UpdateItem": _KEYS_AND_NODES | {"hot"},
-        "PutItem": {"node"},
         "BatchWriteItem": {"node"},
     },
     "state": {
