@@ -28,7 +28,7 @@ from benchmarks.support.common import environment
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.client import Client
 from burstcache.core.change_log import NEEDED_S
-from burstcache.core.digest import MAX_AGE_S
+from burstcache.core.digest import MAX_AGE_S, REFRESH_AT
 from burstcache.core.keys import key_hash
 from burstcache_local.cloud import LocalCloud, LocalOptions
 from burstcache_local.faults import CallFault
@@ -74,7 +74,7 @@ class Changing:
     Attributes:
         keys: Keys in each announcement.
         per_s: Changes a second, as announced.
-        looks: Intervals at which the reader looked at the digest, at least.
+        looks: The most looks at the digest.
         emptied: Reads that found an empty memory.
         covers_s: The time that the log reaches back, by the prediction.
     """
@@ -180,7 +180,7 @@ def _changing(cloud: LocalCloud, keys: int, lasts_s: float) -> Changing:
             time.sleep(max(0.0, began_s + appends / APPENDS_PER_S - time.perf_counter()))
         per_s = appends / (time.perf_counter() - began_s)
     replayed = replay_log(round(per_s), keys_per_append=keys)
-    return Changing(keys, per_s * keys, int(lasts_s / MAX_AGE_S), emptied, replayed.covers_s)
+    return Changing(keys, per_s * keys, int(lasts_s / (MAX_AGE_S * REFRESH_AT)), emptied, replayed.covers_s)
 
 
 def main() -> None:

@@ -13,11 +13,21 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from burstcache.adapters import clock, hot_keys, use_table
 from burstcache.control import use_scheduler
 from burstcache.core.node_use import MAX_LOADS, MAX_SEEN
 from burstcache_cli.cli import main
 from burstcache_sim.scale.change_log import most_changes_per_s, most_written_per_s, replay_log
-from burstcache_sim.scale.items import digest_bytes, digest_read_units, start_write_units
+from burstcache_sim.scale.items import (
+    KEYS_PER_SHARD,
+    LOAN,
+    MOST_IN_BANK,
+    REPORTS,
+    digest_bytes,
+    digest_read_units,
+    start_write_units,
+    use_bytes,
+)
 from burstcache_sim.scale.load import (
     DIMENSIONS,
     REGIONS,
@@ -29,7 +39,7 @@ from burstcache_sim.scale.load import (
 )
 from burstcache_sim.scale.losses import evenly_refused_share, refused_share, used_at_first_losses
 from burstcache_sim.scale.reading import FOLLOWED_PER_S, function_units
-from burstcache_sim.scale.retries import ATTEMPTS, contend, most_writers_per_s
+from burstcache_sim.scale.retries import ATTEMPTS, FIRST_PAUSE_S, contend, most_reports_per_s, most_writers_per_s, pend
 from burstcache_sim.scale.wall import IN_USE, Wall
 from burstcache_sim.scale.walls import first_wall, sweep, walls_of
 from support.project import ROOT
@@ -96,23 +106,17 @@ def test_idle_readers_query_nothing() -> None:
     assert by_part(StackLoad(readers=3_000, reads_per_s=1))["DynamoDB, digest, reads"].load == 1
 
 
-@pytest.mark.parametrize(("max_hot_keys", "units"), [(2, 2), (25, 2), (100, 8), (250, 16), (1_000, 64)])
-def test_a_start_writes_the_set_of_started_keys_twice(max_hot_keys: int, units: int) -> None:
+@pytest.mark.parametrize(("max_hot_keys", "units"), [(2, 2), (28, 2), (29, 2.5), (250, 2.5), (5_000, 2.5)])
+def test_a_start_writes_a_shard_twice_and_an_eighth_of_a_loan(max_hot_keys: int, units: float) -> None:
     assert start_write_units(max_hot_keys) == units
 
 
-def test_the_set_of_started_keys_takes_62_starts_a_second_at_250_and_is_an_item_for_12799_keys() -> None:
-    load = StackLoad(policy="thesis", keys=1_000_000, reads_per_s=100_000, max_hot_keys=250)
+def test_the_set_of_started_keys_takes_400_starts_a_second() -> None:
+    load = StackLoad(policy="thesis", keys=1_000_000, reads_per_s=100_000, max_hot_keys=4_000)
     writes = by_part(load)["DynamoDB, set of started keys, writes"]
-    starts_per_s = 250 / 10  # all within the threshold of 10 s
 
-    assert writes.load == starts_per_s * 16
-    assert starts_per_s / writes.used == 62.5
-    size = {
-        keys: by_part(replace(load, max_hot_keys=keys))["DynamoDB, set of started keys, size"]
-        for keys in (12_799, 12_800)
-    }
-    assert (size[12_799].is_reached, size[12_800].is_reached) == (False, True)
+    assert writes.used == 1  # all start within the threshold of 10 s
+    assert writes.load == 400 * 2.5
 
 
 def test_hot_keys_are_at_most_those_that_the_reads_suffice_for() -> None:
@@ -126,7 +130,7 @@ def test_reports_come_once_in_ten_seconds_from_each_reader() -> None:
     load = StackLoad(readers=200, reads_per_s=10_000)
 
     assert load.reports_per_s == 20
-    assert by_part(load)["DynamoDB, use row of a node"].load == 20
+    assert by_part(load)["DynamoDB, use of a node"].load == 20
     assert replace(load, policy="thesis").reports_per_s == 200
     assert replace(load, nodes=0).reports_per_s == 0
 
@@ -218,6 +222,17 @@ def test_one_row_takes_as_many_writers_as_the_retries_of_the_scheduler_suffice_f
     assert 0.5 < shares[100] < 0.7
     assert 15 <= most_writers_per_s() <= 25
     assert most_writers_per_s(window_s=0.01) > 2 * most_writers_per_s()
+
+
+def test_reports_that_lose_a_race_stay_pending_and_cost_units() -> None:
+    alone, crowd = pend(0.01, length_s=10_000), pend(200)
+
+    assert (alone.lost, alone.units) == (0, alone.reports)  # a unit each
+    assert crowd.lost > crowd.reports / 2
+    assert crowd.units == pytest.approx(9_662, rel=0.01)  # in ten seconds
+    assert 100 < most_reports_per_s(1_000) <= 240
+    assert most_reports_per_s(1_000, window_s=0.01) > most_reports_per_s(1_000)
+    assert use_bytes(1) - use_bytes(0) == len("pending") + 8 + 15 * 16  # 15 merged repeats of 7 and fewer
 
 
 @pytest.mark.parametrize(("offered", "units", "share"), [(10, 10, 0.2146), (5, 10, 0.0184), (1, 1, 0.5), (0, 10, 0)])
@@ -350,8 +365,10 @@ def test_defaults_are_those_of_the_template() -> None:
     assert declared["CacheMemoryMb"]["Default"] == 256
 
 
-def test_retries_are_those_of_the_scheduler() -> None:
-    assert use_scheduler._ATTEMPTS == ATTEMPTS
+def test_retries_and_shards_are_those_of_the_code() -> None:
+    assert (use_scheduler._ATTEMPTS, clock._FIRST_PAUSE_S) == (ATTEMPTS, FIRST_PAUSE_S)
+    assert (hot_keys._MOST_IN_BANK, hot_keys._KEYS_PER_SHARD, hot_keys._LOAN) == (MOST_IN_BANK, KEYS_PER_SHARD, LOAN)
+    assert use_table._REPORTS == REPORTS
 
 
 def test_a_smaller_region_has_lower_quotas() -> None:

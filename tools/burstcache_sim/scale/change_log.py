@@ -85,4 +85,4 @@ def _most(holds: Callable[[LogReplay], bool], keys_per_append: int) -> int:
     fine = bisect_left(
         _RATES_PER_S, True, key=lambda rate: not holds(replay_log(rate, keys_per_append=keys_per_append))
     )
-    return _RATES_PER_S[max(fine - 1, 0)] * keys_per_append
+    return int(_RATES_PER_S[max(fine - 1, 0)]) * keys_per_append

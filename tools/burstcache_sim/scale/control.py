@@ -11,10 +11,10 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECKS_PER_PART
 from burstcache_sim.bill.control import ControlCounts, control_usage
 from burstcache_sim.scale.change_log import log_bytes, most_changes_per_s, most_written_per_s
-from burstcache_sim.scale.items import hot_set_bytes, start_write_units, write_units
+from burstcache_sim.scale.items import start_write_units, write_units
 from burstcache_sim.scale.load import StackLoad
 from burstcache_sim.scale.reading import FOLLOWED_PER_S
-from burstcache_sim.scale.retries import most_writers_per_s
+from burstcache_sim.scale.retries import most_reports_per_s, most_writers_per_s
 from burstcache_sim.scale.wall import Wall
 
 EVENTS_PER_CHECK = 9  # of a node's execution (`core.policy`)
@@ -112,18 +112,8 @@ def life_walls(load: StackLoad) -> Iterator[Wall]:
         load.starts_per_s * units,
         load.quotas.partition_write_units,
         "late",
-        f"keys get hot later (write units a start: {units})",
-        "lower `MaxHotKeys`",
-    )
-    yield Wall(
-        "DynamoDB, set of started keys, size",
-        "bytes",
-        hot_set_bytes(load.max_hot_keys),
-        load.quotas.item_bytes,
-        "late",
-        "no key starts",
-        "lower `MaxHotKeys`",
-        is_fixed=True,
+        f"keys get hot later (write units a start: {units:g})",
+        _SPLIT,
     )
 
 
@@ -132,12 +122,12 @@ def row_walls(load: StackLoad) -> Iterator[Wall]:
     partition = load.quotas.partition_write_units
     if load.has_guests:
         yield Wall(
-            "DynamoDB, use row of a node",
+            "DynamoDB, use of a node",
             "reports/s",
             load.reports_per_s,
-            most_writers_per_s(),
+            most_reports_per_s(partition),
             "late",
-            "1 % of the reports and more are given up",
+            "throttled; the bus repeats reports for 90 s",
             "readers that live longer and read more",
             is_assumed=True,
         )
@@ -167,7 +157,7 @@ def row_walls(load: StackLoad) -> Iterator[Wall]:
             load.reports_per_s,
             most_writers_per_s(),
             "late",
-            "1 % of the reports and more are given up",
+            "more than 1 % of the reports are dropped",
             "readers that live longer and read more",
             is_assumed=True,
         )

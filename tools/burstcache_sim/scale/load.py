@@ -50,7 +50,6 @@ class Quotas:
     partition_read_units: int = 3_000
     table_write_units: int = 4_000  # of a new table on demand, which doubles within half an hour of use
     table_read_units: int = 12_000
-    item_bytes: int = 400 * 1024
     s3_gets: int = 5_500  # per prefix
     s3_puts: int = 3_500  # per prefix
     ec2_vcpus: int = 5  # running on-demand standard instances

@@ -89,7 +89,7 @@ def function_units(load: StackLoad) -> dict[str, float]:
 def lambda_walls(load: StackLoad) -> Iterator[Wall]:
     """Yield the walls of Lambda's concurrency."""
     quotas, units = load.quotas, function_units(load)
-    shown = ", ".join(f"{name} {value:.2g}" for name, value in units.items() if value)
+    shown = ", ".join(f"{name} {value:.3g}" for name, value in units.items() if value)
     from_pct = 100 * used_at_first_losses(quotas.concurrency)
     beyond = f"503, for 1 % of random arrivals from {from_pct:.0f} % on" if load.is_proxied else "events wait"
     yield Wall(
