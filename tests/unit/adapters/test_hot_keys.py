@@ -25,6 +25,7 @@ from support.clock import ManualClock
 
 _NOW_S, _REQUEST = 10**9, RecordedRequest(1, "r")
 _NOW_US = _NOW_S * 10**6
+_SLOW = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -93,11 +94,13 @@ def as_hashed(number: int) -> str:
 
 
 @pytest.mark.parametrize("name", [as_hashed, in_one_shard])
-@pytest.mark.parametrize("most", [1, 2, 28, 35])
+@pytest.mark.parametrize(
+    "most", [1, pytest.param(2, marks=_SLOW), pytest.param(28, marks=_SLOW), pytest.param(35, marks=_SLOW)]
+)
 def test_keys_are_refused_only_when_as_many_as_allowed_are_hot(most: int, name: Callable[[int], str]) -> None:
     stack, chance = Stack(most, name), random.Random(most)
 
-    for _ in range(4 * most + 40):
+    for _ in range(4 * most + 10):
         number = chance.randrange(2 * most + 2)
         if number in stack.hot:
             stack.end(number)
@@ -108,6 +111,7 @@ def test_keys_are_refused_only_when_as_many_as_allowed_are_hot(most: int, name: 
     stack.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(40, 33), (40, 3), (3, 40), (40, 70)])
 def test_another_limit_counts_for_keys_that_are_hot_already(before: int, after: int) -> None:
     stack = Stack(before)
@@ -128,7 +132,7 @@ def test_another_limit_counts_for_keys_that_are_hot_already(before: int, after: 
     stack.check()
 
 
-@pytest.mark.parametrize("most", [3, 33])
+@pytest.mark.parametrize("most", [3, pytest.param(33, marks=_SLOW)])
 def test_keys_that_a_stack_without_shards_had_started_count_and_drain(most: int) -> None:
     stack = Stack(3)
     for number in range(3):
@@ -146,7 +150,7 @@ def test_keys_that_a_stack_without_shards_had_started_count_and_drain(most: int)
     stack.check()
 
 
-@pytest.mark.parametrize("most", [2, 40])
+@pytest.mark.parametrize("most", [2, pytest.param(40, marks=_SLOW)])
 def test_schedulers_at_once_never_exceed_the_limit(most: int) -> None:
     stack = Stack(most)
     numbers, lock, highest = iter(range(3 * most)), threading.Lock(), [0]
@@ -171,18 +175,23 @@ def test_schedulers_at_once_never_exceed_the_limit(most: int) -> None:
     stack.check()
 
 
-def test_started_keys_that_have_gone_cold_take_no_room_and_items_stay_below_a_write_unit() -> None:
-    stack = Stack(5000)
+@pytest.mark.parametrize(("name", "starts"), [(in_one_shard, 12), pytest.param(as_hashed, 300, marks=_SLOW)])
+def test_started_keys_that_have_gone_cold_are_replaced_before_a_shard_borrows_more(
+    name: Callable[[int], str], starts: int
+) -> None:
+    stack = Stack(5000, name)
 
-    for number in range(300):
+    for number in range(starts):
         assert stack.start(number) == "started"
         stack.end(number)
 
     bank = stack.shards.read_bank()
+    assert bank.lent == 8 * len(stack.shards.read_shards(bank))
     assert {len(shard.live) <= 8 for shard in stack.shards.read_shards(bank)} == {True}
     assert not bank.live
 
 
+@pytest.mark.slow
 def test_a_shard_is_below_a_write_unit_with_twice_its_share_of_keys() -> None:
     stack = Stack(100, in_one_shard)
 
