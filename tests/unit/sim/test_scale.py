@@ -38,7 +38,7 @@ from burstcache_sim.scale.load import (
     StackLoad,
 )
 from burstcache_sim.scale.losses import evenly_refused_share, refused_share, used_at_first_losses
-from burstcache_sim.scale.reading import FOLLOWED_PER_S, function_units
+from burstcache_sim.scale.reading import FOLLOWED_PER_S, ORIGIN_BATCH, ORIGIN_CONCURRENCY, function_units
 from burstcache_sim.scale.retries import ATTEMPTS, FIRST_PAUSE_S, contend, most_reports_per_s, most_writers_per_s, pend
 from burstcache_sim.scale.wall import IN_USE, Wall
 from burstcache_sim.scale.walls import first_wall, sweep, walls_of
@@ -349,12 +349,17 @@ def test_the_first_wall_of_a_new_account_is_its_concurrency() -> None:
     assert refusing.is_reached
 
 
-def test_defaults_are_those_of_the_template() -> None:
+def _template() -> Mapping[str, Any]:
     class Loader(yaml.SafeLoader):
         """A loader that ignores CloudFormation's tags."""
 
     Loader.add_multi_constructor("!", lambda loader, suffix, node: None)
-    declared: Mapping[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), Loader)["Parameters"]
+    loaded: Mapping[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), Loader)
+    return loaded
+
+
+def test_defaults_are_those_of_the_template() -> None:
+    declared = _template()["Parameters"]
 
     assert declared["ThrottleRatePerS"]["Default"] == TEMPLATE_THROTTLE_PER_S
     assert declared["MaxHotKeys"]["Default"] == TEMPLATE_MAX_HOT_KEYS
@@ -363,6 +368,15 @@ def test_defaults_are_those_of_the_template() -> None:
     assert (declared["Policy"]["Default"], declared["Relay"]["Default"]) == (usual.policy, usual.relay)
     assert (declared["PolicyRatePerMin"]["Default"], declared["PolicySensitivity"]["Default"]) == ("9", "4")
     assert declared["CacheMemoryMb"]["Default"] == 256
+
+
+def test_a_queue_of_the_template_has_the_batches_and_the_bound_of_the_model() -> None:
+    queues = [each for each in _template()["Resources"].values() if each["Type"] == "AWS::Lambda::EventSourceMapping"]
+
+    for queue in queues:
+        properties = queue["Properties"]
+        bound = properties["ScalingConfig"]["MaximumConcurrency"]
+        assert (properties["BatchSize"], bound) == (ORIGIN_BATCH, ORIGIN_CONCURRENCY)
 
 
 def test_retries_and_shards_are_those_of_the_code() -> None:
