@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
-_FIRST_PAUSE_S = 0.01  # half of it on average, about a write
+_FIRST_PAUSE_S, _MOST_DOUBLINGS = 0.01, 7  # half of that on average, about a write
 
 
 class Clock(Protocol):
@@ -107,11 +107,11 @@ def seconds_since(clock: Clock, then: Instant) -> float:
 
 
 def back_off(clock: Clock, attempt: int, chance: Callable[[], float] = random.random) -> None:
-    """Sleep for a random time that doubles on average with each attempt, after a lost conditional write.
+    """Sleep after a lost conditional write, for a random time that doubles on average with each attempt, up to 1.3 s.
 
     Args:
         clock: Sleeps.
         attempt: Number of the lost attempt, from 0.
         chance: Returns a number from 0 to 1.
     """
-    clock.sleep(chance() * _FIRST_PAUSE_S * 2**attempt)
+    clock.sleep(chance() * _FIRST_PAUSE_S * 2 ** min(attempt, _MOST_DOUBLINGS))

@@ -468,14 +468,13 @@ class NodeLife:
         A lease that has changed since the read may be live again, so read all leases again.
         """
         for attempt in itertools.count():
-            if attempt:
-                back_off(self.clock, min(attempt, _ATTEMPTS) - 1)
             leases = self.nodes.leases(self.node)
             rows = self.keys.read_many(lease.hash for lease in leases if lease.key)
             now_us = self.clock.now_us()
             live = [lease for lease in leases if _is_live(lease, rows.get(lease.hash), now_us)]
             if all(self.nodes.drop(lease, is_over=True) for lease in leases if lease not in live):
                 break
+            back_off(self.clock, attempt)
         return live
 
     def _plan(self, row: NodeRow, check_at_us: int | None, *, checks: int) -> NodePlan:

@@ -614,8 +614,9 @@ def test_limits_follow_the_log() -> None:
 
     quiet = template_parameters(usual, Setup(), hot_keys=1, per_s=3)
     busy = template_parameters(usual, Setup(), hot_keys=40, per_s=300)
+    most = template_parameters(usual, Setup(), hot_keys=6_000, per_s=300)
 
-    assert (quiet["MaxHotKeys"], busy["MaxHotKeys"]) == ("2", "40")
+    assert (quiet["MaxHotKeys"], busy["MaxHotKeys"], most["MaxHotKeys"]) == ("2", "40", "5000")
     assert "ThrottleRatePerS" not in quiet
     assert (busy["ThrottleRatePerS"], busy["ThrottleBurstRequests"]) == ("300", "600")
 

@@ -31,7 +31,7 @@ BUCKET = "your-bucket-name"  # to be replaced
 _CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/yours"  # to be replaced
 _ALWAYS_ON_POLICY = "breakeven"
 _LINE = 77  # characters of overrides per line (80 with the indent and a backslash)
-_MAX_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 2, 25, 600_000
+_MAX_HOT_KEYS, _MOST_HOT_KEYS, _THROTTLE_PER_S, _COLD_START_US = 2, 5_000, 25, 600_000
 
 
 def check_deployable(setup: Setup) -> None:
@@ -65,7 +65,7 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
         "PolicyRatePerMin": TEMPLATE_RATE,
         "PolicySensitivity": TEMPLATE_SENSITIVITY,
         "PolicyOverrides": overrides,
-        "MaxHotKeys": str(max(_MAX_HOT_KEYS, hot_keys)),
+        "MaxHotKeys": _max_hot_keys(hot_keys),
         "CacheMemoryMb": str(setup.cache_memory_mb),
     }
     return _bucket(setup) | values | _node(setup) | _throttle(setup, per_s)
@@ -93,7 +93,7 @@ def setup_parameters(
         values |= {"RedisAlwaysOnNodes": str(setup.always_on_nodes)} | _node(setup)
         values["Policy"] = policy or _ALWAYS_ON_POLICY
     if setup.relay != "none":
-        values |= {"MaxHotKeys": str(max(_MAX_HOT_KEYS, hot_keys)), "CacheMemoryMb": str(setup.cache_memory_mb)}
+        values |= {"MaxHotKeys": _max_hot_keys(hot_keys), "CacheMemoryMb": str(setup.cache_memory_mb)}
     if setup.express:
         values["ExpressZone"] = EXPRESS_ZONES[prices.region]
     return _bucket(setup) | values | _throttle(setup, per_s)
@@ -113,6 +113,11 @@ def template_of(setup: Setup, values: dict[str, str], deployed: Mapping[str, str
     if values.get("RedisOn") == deployed.get("RedisOn", "ec2"):  # a stack without the parameter has instances
         values.pop("RedisOn", None)
     return values
+
+
+def _max_hot_keys(hot_keys: int) -> str:
+    """Return `MaxHotKeys`: at least the template's default, at most its limit."""
+    return str(min(max(_MAX_HOT_KEYS, hot_keys), _MOST_HOT_KEYS))
 
 
 def _node(setup: Setup) -> dict[str, str]:
