@@ -42,7 +42,8 @@ from burstcache_sim.scale.walls import first_wall, walls_of
 from burstcache_terminal.text import table_text
 
 UNITS = 10  # of a new account
-SHARES = (0.5, 0.8, 0.9, 1.1, 1.25, 1.5, 2.0)  # of the predicted rate
+# Of the predicted rate. Evenly spaced reads hold whole intervals, so 1.1 would be as 1.0 or as 1.2.
+SHARES = (0.5, 0.8, 0.95, 1.05, 1.25, 1.55, 2.05)
 APPENDS_PER_S = 30  # announcements, each of some keys
 KEYS_PER_APPEND = (1, 10, 15, 30, 60)
 _KEY, _LONE_READS, _LIMIT_S = "k", 8, 30.0

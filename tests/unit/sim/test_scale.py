@@ -242,6 +242,7 @@ def test_random_arrivals_are_refused_by_erlangs_formula(offered: float, units: i
 
 def test_arrivals_evenly_apart_are_refused_beyond_all_units() -> None:
     assert [evenly_refused_share(offered, 10) for offered in (0, 9.9, 10, 20)] == [0, 0, 0, 0.5]
+    assert evenly_refused_share(10.1, 10) == evenly_refused_share(11, 10) == pytest.approx(1 / 11)
 
 
 def test_few_units_lose_random_arrivals_earlier() -> None:

@@ -8,6 +8,9 @@ Source:
 from __future__ import annotations
 
 from functools import lru_cache
+from math import ceil
+
+_ROUNDING = 1e-9
 
 
 def refused_share(offered: float, units: int) -> float:
@@ -28,8 +31,11 @@ def refused_share(offered: float, units: int) -> float:
 
 
 def evenly_refused_share(offered: float, units: int) -> float:
-    """Return the share of refused arrivals that are evenly apart, with equal service times."""
-    return max(0.0, 1 - units / offered) if offered else 0.0
+    """Return the share of refused arrivals that are evenly apart, with equal service times.
+
+    A unit that is free again takes the next arrival, so it holds a whole number of intervals.
+    """
+    return max(0.0, 1 - units / ceil(offered - _ROUNDING)) if offered > _ROUNDING else 0.0
 
 
 @lru_cache
