@@ -32,7 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -340,6 +340,9 @@ format: setup ## develop: format the code and mend what the linter can mend
 
 template: setup ## develop: write the programs in instance/ into template.yaml, as `make format` does, too
 	$(BIN)/python -m instance
+
+capacity: setup ## develop: write the tables of docs/operate/capacity.md anew, after a limit in the code has changed
+	$(BIN)/python -m benchmarks.support.capacity_page
 
 types: setup ## develop: check the types of everything written in Python
 	$(BIN)/mypy

@@ -93,6 +93,7 @@ SHORT = {
     "state_students": Short("--times 2"),
     "task_boot": Short("--boots 1"),
     "trace": Short(_IMAGE),
+    "walls": Short("--seconds 0.5 --changing-seconds 1"),
 }
 
 

@@ -206,6 +206,12 @@ COMMANDS = (
         f"{_WORK}.map:run",
     ),
     Command(
+        "research scale",
+        "compare a load with each quota: the first wall, and beyond it",
+        f"{_SIM}:scale",
+        f"{_WORK}.scale:run",
+    ),
+    Command(
         "advise",
         "recommend for a log: the library, a stack, a rival, or S3",
         "burstcache_cli.stack_advice_options:options",

@@ -17,7 +17,7 @@ from burstcache.adapters.clock import Clock
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
 from burstcache.core.node_memory import NodeMemory, decode_memory, encode_memory, with_missed
-from burstcache.core.node_use import NodeUse, UseRule, decode, encode, learn_repeats, use_or_first
+from burstcache.core.node_use import MAX_SEEN, NodeUse, UseRule, decode, encode, learn_repeats, use_or_first
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.pending_reports import (
     REPORT_BYTES,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
 _REPORTS = 32  # idempotency keys in the item, which stays within 1 KB (one write unit)
-_MOST_SEEN = 20_000  # keys read by a boot, more than it can load: about 2 MB, 250 read units
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +149,7 @@ class UseTable:
             TableName=self.table_name,
             KeyConditionExpression=table.ALL_SEEN,
             ExpressionAttributeValues=to_values({":pk": use_item(node)["pk"], ":seen": table.SEEN_PREFIX}),
-            PaginationConfig={"MaxItems": _MOST_SEEN},  # items are ordered by hash, so this truncates at random
+            PaginationConfig={"MaxItems": MAX_SEEN},  # items are ordered by hash, so this truncates at random
         )
         with translated_errors():
             keys = [SeenKey.from_item(to_plain(item)) for page in pages for item in page["Items"]]

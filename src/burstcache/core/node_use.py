@@ -31,6 +31,7 @@ from burstcache.core.worth import MICRO, Worth
 FIRST_CHECK_US = 60 * US_PER_S  # after readiness, since this minute is billed in any case
 MAX_HITS = 256  # newest hits that a node stores for its next check
 MAX_LOADS = 2_000  # maximum number of objects per boot, loaded eight at a time for ten seconds
+MAX_SEEN = 20_000  # maximum number of seen keys that a boot reads: about 2 MB, 250 read units
 # Minimum gap between arrivals at which a node breaks even at its usual price. It keeps the break-even rate far below
 # four per second, the hazard policy's highest rate, also at the threefold price of Fargate on demand.
 _LEAST_GAP_S = 4

@@ -34,7 +34,7 @@ _TASK_BILLED_AROUND_S = 5 + _BILLED_AFTER_STOP_S + 1
 
 # Handler durations [ms]. The duration of a proxied hit is from `docs/operate/costs.md`. S3 answers within 15 to 60 ms.
 # The rest is AWS calls of about 10 ms each.
-_PROXY_HIT_MS, _PROXY_S3_MS, SCHEDULER_MS = 10, 60, 20
+PROXY_HIT_MS, PROXY_S3_MS, SCHEDULER_MS = 10, 60, 20
 _WARM_START_MS, _COLD_START_MS = 20, 600  # cache function starts, including INIT and loading the object (thesis 5.6)
 _HAND_OVER_MS = _COLD_START_MS + 1_000  # the predecessor occupies the warm environment and polls every second
 # Import times of an early version on a busy machine. The current version on a quieter machine takes a sixth to a half
@@ -150,7 +150,7 @@ def door_usage(traffic: DoorTraffic, setup: Setup, *, period_us: int) -> Usage:
         internet_gb=Fraction(traffic.internet_bytes, BYTES_PER_GB),
         front_door_512kb=0 if is_alb else traffic.metered_512kb,
         alb_lcu_h=Fraction(traffic.door_bytes, BYTES_PER_GB) / Fraction(4, 10) if is_alb else 0,
-        proxy_gb_s=gb_s(_PROXY_HIT_MS * traffic.hits + _PROXY_S3_MS * (traffic.requests - traffic.hits), _PROXY_MB),
+        proxy_gb_s=gb_s(PROXY_HIT_MS * traffic.hits + PROXY_S3_MS * (traffic.requests - traffic.hits), _PROXY_MB),
         init_gb_s=gb_s(_INIT_PROXY_MS, _PROXY_MB) * traffic.wakes,
         function_requests=traffic.requests,
         logs_gb=Fraction(READ_LOG_BYTES * traffic.requests, BYTES_PER_GB),
@@ -205,7 +205,7 @@ def _readers(result: RunResult, setup: Setup, busy_s: int) -> Fraction:
     """
     if setup.readers == "aws":
         return Fraction(setup.reader_processes)
-    busy_ms = _PROXY_HIT_MS * (result.n_lambda + result.n_redis) + _PROXY_S3_MS * result.n_s3
+    busy_ms = PROXY_HIT_MS * (result.n_lambda + result.n_redis) + PROXY_S3_MS * result.n_s3
     return 1 + Fraction(busy_ms, 1000 * max(1, busy_s))
 
 

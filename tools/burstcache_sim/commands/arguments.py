@@ -8,7 +8,8 @@ from fractions import Fraction
 from math import inf
 from typing import get_args
 
-from burstcache.core.node_kinds import NODE_KINDS
+from burstcache.core.node_kinds import MAX_NODES, NODE_KINDS
+from burstcache.core.policies import POLICIES as LIVE_POLICIES
 from burstcache.core.pool.redundancy import TARGET_AVAILABILITY
 from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.config_items import LISTED_USD
@@ -19,6 +20,7 @@ from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TODAYS_LATENCIE
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
+from burstcache_sim.scale.load import DIMENSIONS, REGIONS, OriginEvents, StackLoad
 from burstcache_sim.world.interruptions import ASSUMED_PER_H, MAX_PER_H
 from burstcache_sim.world.timings import NodeTimes
 from burstcache_terminal.options import choice, decimal, number, whole
@@ -216,6 +218,51 @@ def map_(parser: argparse.ArgumentParser) -> None:
     _add_prices(parser, _TODAY)
     _add_node_kinds(parser)
     _add_interruptions(parser)
+
+
+def scale(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `research scale`."""
+    add, usual = parser.add_argument, StackLoad()
+    positive = number(above=0)
+    add("--keys", type=_COUNT, default=usual.keys, metavar="N", help=f"keys that are read (default: {usual.keys})")
+    reads = f"reads a second of all readers (default: {usual.reads_per_s:g})"
+    add("--reads-per-s", type=positive, default=usual.reads_per_s, metavar="N", help=reads)
+    readers = "processes with the client library (default: 0, programs read through the HTTP API)"
+    add("--readers", type=whole(least=0), default=usual.readers, metavar="N", help=readers)
+    writes = f"writes a second to the bucket (default: {usual.writes_per_s:g})"
+    add("--writes-per-s", type=number(least=0), default=usual.writes_per_s, metavar="N", help=writes)
+    size = f"mean size of an object (default: {usual.object_bytes})"
+    add("--object-bytes", type=_COUNT, default=usual.object_bytes, metavar="BYTES", help=size)
+    share = f"share of the reads that go to the most-read key (default: {usual.top_share:g})"
+    add("--top-share", type=number(above=0, most=1), default=usual.top_share, metavar="SHARE", help=share)
+    policies = tuple(LIVE_POLICIES)
+    add("--policy", type=choice(policies), default=usual.policy, metavar="NAME", help=_one_of(policies, usual.policy))
+    relays = get_args(Relay)
+    add("--relay", type=choice(relays), default=usual.relay, metavar="NAME", help=_one_of(relays, usual.relay))
+    add("--nodes", type=whole(least=0, most=MAX_NODES), default=usual.nodes, metavar="N", help="nodes (default: 1)")
+    add("--node", default=usual.node, metavar="NODE", help=f"kind and size of a node (default: {usual.node})")
+    hot = f"`MaxHotKeys` (default: {usual.max_hot_keys})"
+    add("--max-hot-keys", type=_COUNT, default=usual.max_hot_keys, metavar="N", help=hot)
+    events = get_args(OriginEvents)
+    followed = f"how S3's events of writes are followed: {_one_of(events, usual.origin_events)}"
+    add("--origin-events", type=choice(events), default=usual.origin_events, metavar="NAME", help=followed)
+    stacks = "stacks that share the bucket by prefix, and so keys, reads and writes (default: 1)"
+    add("--stacks", type=_COUNT, default=usual.stacks, metavar="N", help=stacks)
+    throttle = f"`ThrottleRatePerS` (default: {usual.throttle_per_s})"
+    add("--throttle-per-s", type=_COUNT, default=usual.throttle_per_s, metavar="N", help=throttle)
+    proxy = f"duration of the proxy's read from S3 (default: {usual.proxy_ms:g})"
+    add("--proxy-ms", type=positive, default=usual.proxy_ms, metavar="MS", help=proxy)
+    units = f"the account's concurrent Lambda executions (default: {usual.quotas.concurrency}; 10 in a new account)"
+    add("--concurrency", type=_COUNT, default=usual.quotas.concurrency, metavar="N", help=units)
+    first = next(iter(REGIONS))
+    add("--region", type=choice(REGIONS), default=first, metavar="NAME", help=_one_of(REGIONS, first))
+    quota = "another quota, such as get_parameters=1000 (repeatable)"
+    add("--quota", action="append", default=[], metavar="NAME=N", help=quota)
+    grows = f"print the first wall of loads that grow tenfold: {', '.join(DIMENSIONS)}"
+    add("--sweep", type=choice(DIMENSIONS), metavar="NAME", help=grows)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print a Markdown table")
 
 
 def advise(parser: argparse.ArgumentParser) -> None:

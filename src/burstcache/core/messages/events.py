@@ -51,7 +51,7 @@ class RequestsServed(TypedDict):
 
 
 _MOST_READS_PER_KEY = 8  # newest requests that are listed, more than any of the configurator's policies counts
-_MOST_KEYS = 100  # per event, since the receiver times out after half a minute
+MOST_KEYS_PER_EVENT = 100  # per event, since the receiver times out after half a minute
 _MOST_BYTES = 24_000  # per event, since one PutEvents call takes ten events and 256 KB
 
 
@@ -60,7 +60,7 @@ def requests_served(keys: Iterable[KeyServed]) -> Iterator[RequestsServed]:
     event, size_bytes = RequestsServed(keys=[]), 0
     for served in keys:
         served_bytes = len(encode(served))
-        if len(event["keys"]) == _MOST_KEYS or (event["keys"] and size_bytes + served_bytes > _MOST_BYTES):
+        if len(event["keys"]) == MOST_KEYS_PER_EVENT or (event["keys"] and size_bytes + served_bytes > _MOST_BYTES):
             yield event
             event, size_bytes = RequestsServed(keys=[]), 0
         event["keys"].append(served)
