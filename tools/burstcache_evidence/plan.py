@@ -53,7 +53,7 @@ _PLANS = (
             "Tracing": "Active",
             "StateDatabases": "orders",
             "StateOn": "ec2",
-            "StateGraceS": "60",
+            "StateGraceS": "10",
             "LogRetentionDays": "1",
         },
         ("lambda", "redis"),

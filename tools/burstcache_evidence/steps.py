@@ -11,6 +11,7 @@ import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 from urllib.error import HTTPError
@@ -37,6 +38,7 @@ _SIZES = (1_024, 65_536, 1_048_576, 4_000_000)
 _SIZE_SAMPLES = 8
 _DURATION = re.compile(r"\bDuration: ([0-9.]+) ms")
 _TIMEOUT_S = 35.0
+_TRACES = 5  # most ids of one BatchGetTraces
 _TIER = "x-cache-tier"
 
 
@@ -292,11 +294,11 @@ def _invoke_proxy(target: Target, key: str) -> tuple[str, float, str]:
     event = {
         "version": "2.0",
         "routeKey": "GET /objects/{key+}",
-        "rawPath": f"/objects/{quote(key)}",
+        "rawPath": f"/objects/{key}",  # an HTTP API decodes it
         "rawQueryString": "",
         "headers": {"host": "evidence"},
         "pathParameters": {"key": key},
-        "requestContext": {"http": {"method": "GET", "path": f"/objects/{quote(key)}"}, "stage": "$default"},
+        "requestContext": {"http": {"method": "GET", "path": f"/objects/{key}"}, "stage": "$default"},
         "isBase64Encoded": False,
     }
     client, name = target.stack.client("lambda"), target.stack.functions["ProxyFunction"]
@@ -390,6 +392,55 @@ def state(target: Target) -> dict[str, Any]:
     return {"awake_s": awake_s, "asleep_s": asleep_s, "snapshots": listed.get("KeyCount", 0)}
 
 
+def metrics(target: Target) -> dict[str, Any]:
+    """Look up what AWS shows of the stack: the janitor's metrics, the functions in traces, and tags."""
+    function, now = target.stack.functions["JanitorFunction"], datetime.now(UTC)
+    found: dict[str, Any] = {"tagged": dict(_tagged(target))}
+    cloudwatch = target.stack.client("cloudwatch")
+    for name in ("Errors", "Invocations"):
+        answer = cloudwatch.get_metric_statistics(
+            Namespace="AWS/Lambda",
+            MetricName=name,
+            Dimensions=[{"Name": "FunctionName", "Value": function}],
+            StartTime=now - timedelta(hours=3),
+            EndTime=now,
+            Period=300,
+            Statistics=["Sum"],
+        )
+        found[name.lower()] = len(answer["Datapoints"])
+    if target.plan.parameters.get("Tracing") == "Active" and target.stack.is_deployed:
+        found["traced"] = sorted(_traced(target.stack, now))
+    return found
+
+
+def _traced(stack: Stack, now: datetime) -> set[str]:
+    """Return the stack's functions that have segments in traces of the last hour in which a cache function served."""
+    xray, names = stack.client("xray"), set(stack.functions.values())
+    pages = xray.get_paginator("get_trace_summaries").paginate(StartTime=now - timedelta(hours=1), EndTime=now)
+    ids = [each["Id"] for page in pages for each in page["TraceSummaries"]]
+    found: set[str] = set()
+    for first in range(0, len(ids), _TRACES):
+        for trace in xray.batch_get_traces(TraceIds=ids[first : first + _TRACES])["Traces"]:
+            document = "".join(segment["Document"] for segment in trace["Segments"])
+            found |= {name for name in names if name in document}
+    return found
+
+
+def _tagged(target: Target) -> Iterator[tuple[str, bool]]:
+    """Yield whether the stack's running tasks and its volumes have a tag of the stack."""
+    stack, ecs = target.stack, target.stack.client("ecs")
+    for cluster in (each.physical_id for each in stack.resources if each.type == "AWS::ECS::Cluster"):
+        arns = [arn for page in ecs.get_paginator("list_tasks").paginate(cluster=cluster) for arn in page["taskArns"]]
+        tasks = ecs.describe_tasks(cluster=cluster, tasks=arns, include=["TAGS"])["tasks"] if arns else []
+        for task in tasks:
+            yield f"task of {task['group'].partition(':')[0]}", bool(task.get("tags"))
+    nodes = [node.instance_id for node in parse_nodes(stack.outputs.get("RedisNodes", "")) if not node.is_task]
+    if nodes:
+        of_nodes = [{"Name": "attachment.instance-id", "Values": nodes}]
+        for volume in stack.client("ec2").describe_volumes(Filters=of_nodes)["Volumes"]:
+            yield "volume of a node", bool(volume.get("Tags"))
+
+
 STEPS: dict[str, Callable[[Target], dict[str, Any]]] = {
     "self-test": self_test,
     "read": read,
@@ -399,4 +450,5 @@ STEPS: dict[str, Callable[[Target], dict[str, Any]]] = {
     "interrupt": interrupt,
     "state": state,
     "measure": measure,
+    "metrics": metrics,
 }
