@@ -35,7 +35,11 @@ def billed(session: Any, content: Mapping[str, Any]) -> dict[str, Any]:
             break
         request["NextPageToken"] = token
     rows = [
-        {"service": service, "usage_type": usage_type, "usd": round(usd, 6), "usage": round(usage, 6)}
+        {"service": service, "usage_type": usage_type, "usd": round(usd, 10), "usage": round(usage, 6)}
         for (service, usage_type), (usd, usage) in sorted(lines.items())
     ]
-    return {"days": [first.isoformat(), last.isoformat()], "usd": round(sum(row["usd"] for row in rows), 4), "rows": rows}
+    return {
+        "days": [first.isoformat(), last.isoformat()],
+        "usd": round(sum(usd for usd, _ in lines.values()), 4),
+        "rows": rows,
+    }

@@ -206,7 +206,9 @@ def length_of_head(findings: Findings) -> Verdict:
 
 def powertools_layer(findings: Findings) -> Verdict:
     """Judge by the deployment of a stack with traces, whose functions have the layer."""
-    return _by_deployment(findings, f"the layer was found in {findings.region}; other regions were not tried", Tracing="Active")
+    return _by_deployment(
+        findings, f"the layer was found in {findings.region}; other regions were not tried", Tracing="Active"
+    )
 
 
 def hub_on_fargate(findings: Findings) -> Verdict:
@@ -332,7 +334,9 @@ def databases_of_state(findings: Findings) -> Verdict:
     states = {kind: state for kind in kinds if (state := findings.found(kind, "state"))}
     if not states:
         return _open("no database was woken")
-    texts = [f"{kind} woke in {each['awake_s']} s and slept after {each['asleep_s']} s" for kind, each in states.items()]
+    texts = [
+        f"{kind} woke in {each['awake_s']} s and slept after {each['asleep_s']} s" for kind, each in states.items()
+    ]
     if not all(each["snapshots"] for each in states.values()):  # an empty database has nothing to save
         return _open(f"{'; '.join(texts)}; nothing was saved")
     return _seen(f"{'; '.join(texts)}, and left a snapshot; neither `aof` nor a KMS key was tried")

@@ -73,7 +73,9 @@ def _confirm(args: argparse.Namespace, account: Account | None, plans: Sequence[
         rows = [(item.name, f"{float(item.usd):.4f} USD") for item in items]
         print(rows_text([*rows, ("at most", f"{total_usd:.2f} USD")], right=(1,)))
         if total_usd > MOST_USD:
-            raise NotConfirmedError(f"nothing was deployed: the estimate is above {MOST_USD} USD; choose fewer --stacks")
+            raise NotConfirmedError(
+                f"nothing was deployed: the estimate is above {MOST_USD} USD; choose fewer --stacks"
+            )
         text = (
             f"{len(plans)} stacks are deployed, tested and deleted, one after the other, in about an hour each. After"
             " your answer this needs nobody. If it is interrupted, run it again: it goes on, or with --delete cleans up."
@@ -154,5 +156,3 @@ def _bill(journal: Journal | None, account: Account | None) -> ExitCode:
     is_billed = journal.run_step("bill", lambda: billed(account.session, journal.content))
     print(f"Written: {', '.join(map(str, write_evidence(journal)))}.")
     return ExitCode.SUCCESS if is_billed else ExitCode.FAILURE
-
-

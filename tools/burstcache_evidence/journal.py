@@ -31,7 +31,14 @@ class Journal:
         journal = cls.read(folder)
         if journal is None or journal.is_over:
             run = uuid.uuid4().hex[:6]
-            content = {"run": run, "where": where, "region": region, "kinds": kinds, "began_s": time.time(), "steps": {}}
+            content = {
+                "run": run,
+                "where": where,
+                "region": region,
+                "kinds": kinds,
+                "began_s": time.time(),
+                "steps": {},
+            }
             journal = cls(folder, {**content, "options": dict(options)})
             journal.save()
         found = journal.content

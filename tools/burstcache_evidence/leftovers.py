@@ -49,9 +49,7 @@ def leftovers(session: Any, name: str, tags: Mapping[str, str]) -> dict[str, lis
             each["Name"]
             for page in session.client("ssm")
             .get_paginator("describe_parameters")
-            .paginate(
-                ParameterFilters=[{"Key": "Path", "Option": "Recursive", "Values": [f"/burstcache/{name}"]}]
-            )
+            .paginate(ParameterFilters=[{"Key": "Path", "Option": "Recursive", "Values": [f"/burstcache/{name}"]}])
             for each in page["Parameters"]
         ],
         "certificates": certificate_names(session.client("acm"), name),

@@ -7,6 +7,19 @@ from typing import Any
 
 from burstcache_evidence.checks import Findings
 
+# Items of the price sheets by the end of Cost Explorer's usage type. A type that AWS names otherwise is left out.
+_ITEMS = {
+    "StateTransition": "transition",
+    "Lambda-GB-Second-ARM": "lambda-duration:arm",
+    "Request-ARM": "lambda-request",
+    "ApiGatewayHttpRequest": "http-api-request",
+    "Event-64K-Chunks": "event",
+    "WriteRequestUnits": "dynamodb-write",
+    "ReadRequestUnits": "dynamodb-read",
+    "Fargate-ARM-vCPU-Hours:perCPU": "fargate-vcpu:arm",
+    "Fargate-ARM-GB-Hours": "fargate-memory:arm",
+    "BoxUsage:t4g.micro": "ec2:t4g.micro",
+}
 _TIERS = {"s3": "s3_ms", "lambda": "lambda_ms", "redis": "redis_ms", "express": "express_ms"}
 
 
@@ -41,4 +54,17 @@ def measured_of(findings: Findings) -> dict[str, Any]:
         found.setdefault("s3_ms", [by_size[min(by_size, key=int)]])
     if colds:
         found["cold_start_ms"] = colds
+    if prices := _prices(findings):
+        found["prices"] = prices
     return {name: median(value) if isinstance(value, list) else value for name, value in found.items()}
+
+
+def _prices(findings: Findings) -> dict[str, float]:
+    """Return what a unit has cost, without usage that a free tier has paid."""
+    prices = {}
+    for row in findings.bill.get("rows", ()):
+        for end, item in _ITEMS.items():
+            if row["usage_type"] == end or row["usage_type"].endswith(f"-{end}"):
+                if row["usd"] > 0 and row["usage"] > 0:
+                    prices[item] = row["usd"] / row["usage"]
+    return prices

@@ -61,7 +61,7 @@ def redacted(value: Any) -> Any:
 def page_of(content: Mapping[str, Any]) -> str:
     """Return the Markdown page of a run's evidence."""
     proof = content["steps"].get("proof", {}).get("found", {})
-    counts = {outcome: 0 for outcome in Verdict.OUTCOMES}
+    counts = dict.fromkeys(Verdict.OUTCOMES, 0)
     for each in content["checks"]:
         counts[each["verdict"]] += 1
     lines = [

@@ -310,7 +310,11 @@ def _invoke_proxy(target: Target, key: str) -> tuple[str, float, str]:
         raise NotReachedError(f"the proxy answered {body.get('statusCode', body)}")
     headers = {header.lower(): value for header, value in body["headers"].items()}
     by_lambda = duration_ms(base64.b64decode(answer.get("LogResult", "")).decode("utf-8", "replace"))
-    return headers.get(_TIER, ""), wall_ms if by_lambda is None else by_lambda, "caller" if by_lambda is None else "Lambda"
+    return (
+        headers.get(_TIER, ""),
+        wall_ms if by_lambda is None else by_lambda,
+        "caller" if by_lambda is None else "Lambda",
+    )
 
 
 def duration_ms(log: str) -> float | None:

@@ -49,9 +49,7 @@ def test_the_stacks_have_every_kind_of_part() -> None:
     assert {each.get("PoolMembers", "0") for each in parameters} == {"0", "8"}
 
 
-def test_a_stack_is_deployed_by_sam_cli_with_the_tag_of_the_run(
-    session: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stack_is_deployed_by_sam_cli_with_the_tag_of_the_run(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
 
     def run(command: list[str], *, check: bool) -> SimpleNamespace:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from burstcache.core.node_kinds import node_items
-from burstcache.core.prices import PriceSheet, price_sheet
+from burstcache.core.prices import PriceSheet
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.choose.advise.advice import advise
@@ -25,6 +25,7 @@ from burstcache_sim.choose.advise.worth import Value
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.commands.arguments import POSITIVE_USD
 from burstcache_sim.commands.inputs import clock_of, period_us_of, trace_of
+from burstcache_sim.commands.measured import node_times_of, prices_of
 from burstcache_sim.output import check_target
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.options import whole
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace, deployed: DeployedStack | None = None, notes: 
         deployed: A stack to compare with. Its value of a hit replaces a missing one.
         notes: Lines about the stack that follow the comparison.
     """
-    prices = price_sheet(args.prices)
+    prices = prices_of(args)
     if args.out:
         check_target("--out", args.out)
     workload = _workload(args, prices)
@@ -103,7 +104,7 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     setup = replace(setup, instance_type=instance_type, reader_processes=args.reader_processes or 1, relay="direct")
     setup = replace(setup, writes_per_h=Fraction(args.writes_per_hour))
     rate, seed = args.interruptions_per_hour, args.interruption_seed
-    setup = replace(setup, node_times=args.node_times, interruptions_per_h=rate, interruption_seed=seed)
+    setup = replace(setup, node_times=node_times_of(args), interruptions_per_h=rate, interruption_seed=seed)
     check_deployable(setup)
     for item in (*dict(node_items(setup.instance_type)), f"lambda-duration:{setup.architecture}", "http-api-request"):
         prices.row(item)  # fail before the log is read

@@ -7,13 +7,13 @@ import json
 from fractions import Fraction
 
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.comparison import compare as compare_with_others
 from burstcache_sim.bill.sampled import scale_to_log
 from burstcache_sim.bill.scenarios import scenario_of
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.commands.inputs import period_us_of, policy_of, setup_of, trace_of
+from burstcache_sim.commands.measured import prices_of
 from burstcache_sim.replay import replay
 from burstcache_sim.report.bills import bill_lines, bill_table, compared_fields, comparison_table
 from burstcache_terminal.exit_codes import ExitCode
@@ -22,7 +22,7 @@ from burstcache_terminal.text import count_text, duration_text
 
 def bill(args: argparse.Namespace) -> ExitCode:
     """Print a run's itemised AWS bill."""
-    prices = price_sheet(args.prices)
+    prices = prices_of(args)
     setup = setup_of(args, prices)
     trace = trace_of(args)
     policy = policy_of(args, policy_prices(prices, setup))
@@ -52,7 +52,7 @@ def bill(args: argparse.Namespace) -> ExitCode:
 
 def compare(args: argparse.Namespace) -> ExitCode:
     """Print the cost of a run, and each competitor's cost for the same traffic."""
-    prices = price_sheet(args.prices)
+    prices = prices_of(args)
     setup = setup_of(args, prices)
     trace = trace_of(args)
     compared = compare_with_others(
