@@ -199,7 +199,7 @@ def length_of_head(findings: Findings) -> Verdict:
     for kind in findings.kinds:
         read = findings.found(kind, "read")
         if read and findings.parameter(kind, "FrontDoor") != "alb":
-            said = f"Content-Length {read['head_length'] or 'absent'} of {read['length']} bytes, status {read['head_status']}"
+            said = f"Content-Length {read['head_length'] or 'absent'} of {read['length']}, status {read['head_status']}"
             return (_seen if read["head_length"] == str(read["length"]) else _refuted)(said)
     return _open("no read over an HTTP API")
 

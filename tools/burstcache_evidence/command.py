@@ -78,7 +78,7 @@ def _confirm(args: argparse.Namespace, account: Account | None, plans: Sequence[
             )
         text = (
             f"{len(plans)} stacks are deployed, tested and deleted, one after the other, in about an hour each. After"
-            " your answer this needs nobody. If it is interrupted, run it again: it goes on, or with --delete cleans up."
+            " your answer this needs nobody. If it is interrupted, repeat it: it continues, or cleans up with --delete."
         )
         print(f"\n{wrapped_text(text)}")
     if not args.yes and _answer("\nBegin? [y/N]: ") not in ("y", "yes"):

@@ -44,7 +44,7 @@ class Journal:
         found = journal.content
         if (found["where"], found["region"]) != (where, region):
             raise InvalidSettingError(
-                f"--folder {folder}: an unfinished run on {found['where']} in {found['region']} is there; go on with it,"
+                f"--folder {folder}: an unfinished run on {found['where']} in {found['region']} is there; continue it"
                 " or end it with --delete"
             )
         return journal

@@ -64,7 +64,7 @@ def _prices(findings: Findings) -> dict[str, float]:
     prices = {}
     for row in findings.bill.get("rows", ()):
         for end, item in _ITEMS.items():
-            if row["usage_type"] == end or row["usage_type"].endswith(f"-{end}"):
-                if row["usd"] > 0 and row["usage"] > 0:
-                    prices[item] = row["usd"] / row["usage"]
+            is_item = row["usage_type"] == end or row["usage_type"].endswith(f"-{end}")
+            if is_item and row["usd"] > 0 and row["usage"] > 0:
+                prices[item] = row["usd"] / row["usage"]
     return prices

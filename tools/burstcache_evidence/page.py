@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def page_of(content: Mapping[str, Any]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Return a Markdown table, followed by an empty line."""
     shown = [tuple(cell.replace("|", r"\|").replace("\n", " ") for cell in row) for row in rows]
     return [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *shown)] + [""]
