@@ -44,12 +44,12 @@ class Findings:
         return str(self.content["region"])
 
     def found(self, kind: str, step: str) -> Mapping[str, Any]:
-        """Return what a step found in a stack, or nothing."""
+        """Return a step's findings in a stack, or none."""
         found: Mapping[str, Any] = self._step(f"{kind}/{step}").get("found", {})
         return found
 
     def problem(self, kind: str, step: str) -> str:
-        """Return why a step failed in a stack, or an empty string."""
+        """Return the error of a step in a stack, or an empty string."""
         return str(self._step(f"{kind}/{step}").get("problem", ""))
 
     def took_s(self, kind: str, step: str) -> float:

@@ -51,7 +51,7 @@ class Deployment(Protocol):
         ...
 
     def leftovers(self, name: str) -> Mapping[str, list[str]]:
-        """Return what is left of a stack, by kind of resource. Every kind that was looked for has an entry."""
+        """Return a stack's leftovers by kind of resource. Every kind that was looked for has an entry."""
         ...
 
 
@@ -116,7 +116,7 @@ class SamDeployment:
         delete_certificates(self._session.client("acm"), name)
 
     def leftovers(self, name: str) -> Mapping[str, list[str]]:
-        """Return what is left of a stack in the account, by kind of resource."""
+        """Return a stack's leftovers in the account by kind of resource."""
         return leftovers(self._session, name, {TAG: self._run})
 
 

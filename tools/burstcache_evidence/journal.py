@@ -77,11 +77,11 @@ class Journal:
         return f"bc-evidence-{kind}-{self.run}"
 
     def found(self, step: str) -> dict[str, Any]:
-        """Return what a step found, or nothing if it has not ended or has failed."""
+        """Return a step's findings, or none if it has not ended or has failed."""
         return dict(self.content["steps"].get(step, {}).get("found", {}))
 
     def problem(self, step: str) -> str:
-        """Return why a step failed, or an empty string."""
+        """Return a step's error, or an empty string."""
         return str(self.content["steps"].get(step, {}).get("problem", ""))
 
     def has(self, step: str) -> bool:

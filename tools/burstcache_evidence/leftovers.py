@@ -1,4 +1,4 @@
-"""What is left of a deleted stack in an account, looked for by tag, by stack and by name. It proves a deletion."""
+"""Leftovers of a deleted stack in an account, looked for by tag, stack and name. Their absence proves a deletion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GONE = ("terminated", "shutting-down")
 
 
 def leftovers(session: Any, name: str, tags: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return what is left of a stack, by kind of resource. A kind without leftovers has an empty list.
+    """Return a stack's leftovers by kind of resource. A kind without leftovers has an empty list.
 
     Args:
         session: A boto3 session.

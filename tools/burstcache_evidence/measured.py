@@ -60,7 +60,7 @@ def measured_of(findings: Findings) -> dict[str, Any]:
 
 
 def _prices(findings: Findings) -> dict[str, float]:
-    """Return what a unit has cost, without usage that a free tier has paid."""
+    """Return the price of a unit by item, without usage that a free tier has paid."""
     prices = {}
     for row in findings.bill.get("rows", ()):
         for end, item in _ITEMS.items():
