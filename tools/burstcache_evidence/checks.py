@@ -228,7 +228,7 @@ def deleting_and_tasks(findings: Findings) -> Verdict:
         return _refuted(f"not deleted: {', '.join(failed)}")
     texts = [f"{kind} was deleted in {took_s:.0f} s" for kind, took_s in deleted.items() if took_s]
     boots = [
-        f"{boot['task_kind']} booted in {boot['boot_s']} s"
+        f"{boot['task_kind'] or 'a task'} booted in {boot['boot_s']} s"
         for kind in findings.kinds
         if (boot := findings.found(kind, "boot")) and boot["machine"] == "task"
     ]

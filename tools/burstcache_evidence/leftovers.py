@@ -11,6 +11,9 @@ from burstcache_evidence.certificate import certificate_names
 
 _STACK_TAG = "aws:cloudformation:stack-name"
 _GONE = ("terminated", "shutting-down")
+# Deleted resources that keep their tags: terminated instances for an hour, inactive task definitions. The instances
+# have a list of their own.
+_GHOSTS = (":instance/", ":task-definition/")
 
 
 def leftovers(session: Any, name: str, tags: Mapping[str, str]) -> dict[str, list[str]]:
@@ -92,5 +95,7 @@ def _tagged(tagging: Any, name: str, tags: Mapping[str, str]) -> Iterator[str]:
     filters = [{"Key": key, "Values": [value]} for key, value in tags.items()]
     for page in tagging.get_paginator("get_resources").paginate(TagFilters=filters):
         for each in page["ResourceTagMappingList"]:
+            if any(ghost in each["ResourceARN"] for ghost in _GHOSTS):
+                continue
             if name in {tag["Value"] for tag in each["Tags"]} or name in each["ResourceARN"]:
                 yield each["ResourceARN"].split(":", 5)[-1]

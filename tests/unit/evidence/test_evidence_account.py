@@ -128,6 +128,17 @@ def test_machines_and_interfaces_of_the_stack_are_found(session: Any) -> None:
     assert leftovers(session, _NAME, _TAGS)["instances"] == []
 
 
+def test_what_has_only_the_tag_of_the_run_is_found_unless_it_is_a_ghost(session: Any) -> None:
+    tags = [{"Key": key, "Value": value} for key, value in _TAGS.items()]
+    s3, ecs = session.client("s3"), session.client("ecs")
+    s3.create_bucket(Bucket=f"{_NAME}-tagged")
+    s3.put_bucket_tagging(Bucket=f"{_NAME}-tagged", Tagging={"TagSet": tags})
+    of_task = [{"key": key, "value": value} for key, value in _TAGS.items()]
+    ecs.register_task_definition(family=f"{_NAME}-task", containerDefinitions=[], tags=of_task)
+
+    assert leftovers(session, _NAME, _TAGS)["tagged"] == [f"{_NAME}-tagged"]
+
+
 def test_a_certificate_is_imported_once_and_deleted(session: Any) -> None:
     acm = session.client("acm")
     first = import_certificate(acm, _NAME, _TAGS)
