@@ -194,7 +194,16 @@ def boot(target: Target) -> dict[str, Any]:
     boot_s = target.hold_node()
     answer = ping_redis(target.stack, target.node).answer
     found = {"machine": answer["machine"], "task_kind": answer["task_kind"], "boot_s": boot_s}
-    return {**found, "stop_s": target.release_node()}
+    if answer["machine"] == "instance":
+        return {**found, "stop_s": target.release_node()}
+    cluster, task = _task(target)
+    released_s, ecs = target.release_node(), target.stack.client("ecs")  # an ending task counts as off at once
+
+    def has_stopped() -> bool:
+        tasks = ecs.describe_tasks(cluster=cluster, tasks=[task])["tasks"]
+        return not tasks or tasks[0]["lastStatus"] == "STOPPED"
+
+    return {**found, "stop_s": round(released_s + target.await_(f"stop of the task of {target.node}", has_stopped), 2)}
 
 
 def burst(target: Target) -> dict[str, Any]:
@@ -268,17 +277,26 @@ def interrupt(target: Target) -> dict[str, Any]:
 
 def _stop_machine(target: Target) -> None:
     (node,) = (each for each in parse_nodes(target.stack.output("RedisNodes")) if each.name == target.node)
-    if not node.is_task:
+    if node.is_task:
+        cluster, task = _task(target)
+        target.stack.client("ecs").stop_task(cluster=cluster, task=task, reason="evidence: an interruption")
+    else:
         target.stack.client("ec2").stop_instances(InstanceIds=[node.instance_id])
-        return
-    ecs, host = target.stack.client("ecs"), ping_redis(target.stack, target.node).answer["host"]
-    for cluster in (each.physical_id for each in target.stack.resources if each.type == "AWS::ECS::Cluster"):
+
+
+def _task(target: Target) -> tuple[str, str]:
+    """Return cluster and ARN of the task on which the node runs."""
+    ecs = target.stack.client("ecs")
+    for cluster in _clusters(target.stack):
         arns = [arn for page in ecs.get_paginator("list_tasks").paginate(cluster=cluster) for arn in page["taskArns"]]
         for task in ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"] if arns else ():
-            if host in json.dumps(task, default=str):
-                ecs.stop_task(cluster=cluster, task=task["taskArn"], reason="evidence: an interruption")
-                return
-    raise NotReachedError(f"no task has the node's address among those of {target.stack.name}")
+            if task.get("startedBy", "").startswith(f"{target.node}/") and task["desiredStatus"] == "RUNNING":
+                return cluster, task["taskArn"]
+    raise NotReachedError(f"{target.stack.name} has no running task of {target.node}")
+
+
+def _clusters(stack: Stack) -> list[str]:
+    return [each.physical_id for each in stack.resources if each.type == "AWS::ECS::Cluster"]
 
 
 def measure(target: Target) -> dict[str, Any]:
@@ -438,11 +456,12 @@ def _traced(stack: Stack, now: datetime) -> set[str]:
 def _tagged(target: Target) -> Iterator[tuple[str, bool]]:
     """Yield whether the stack's running tasks and its volumes have a tag of the stack."""
     stack, ecs = target.stack, target.stack.client("ecs")
-    for cluster in (each.physical_id for each in stack.resources if each.type == "AWS::ECS::Cluster"):
+    for cluster in _clusters(stack):
         arns = [arn for page in ecs.get_paginator("list_tasks").paginate(cluster=cluster) for arn in page["taskArns"]]
         tasks = ecs.describe_tasks(cluster=cluster, tasks=arns, include=["TAGS"])["tasks"] if arns else []
         for task in tasks:
-            yield f"task of {task['group'].partition(':')[0]}", bool(task.get("tags"))
+            is_relay = task["group"].startswith("service:")
+            yield "task of a service" if is_relay else "task of a node", bool(task.get("tags"))
     nodes = [node.instance_id for node in parse_nodes(stack.outputs.get("RedisNodes", "")) if not node.is_task]
     if nodes:
         of_nodes = [{"Name": "attachment.instance-id", "Values": nodes}]
