@@ -32,7 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity
+.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity aws-evidence
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -115,6 +115,11 @@ map: setup ## evidence: map the loads for which this is the best buy: table and 
 
 load: setup ## evidence: load each tier to saturation, by the front door and the client: docs/images/load.png, a quarter of an hour
 	$(BIN)/python -m benchmarks.load docs/images/load.png
+
+aws-evidence: setup ## evidence: try every kind of stack in an AWS account for under a dollar: build/aws-evidence; LOCAL=1 here, DELETE=1 only cleans up, BILL=1 a day later
+	$(if $(LOCAL)$(DELETE)$(BILL),,$(MAKE) --no-print-directory build)
+	$(SAM_PATH) $(BIN)/burstcache research aws-evidence $(if $(REGION),--region "$(REGION)") $(if $(PROFILE),--profile "$(PROFILE)") \
+	  $(if $(LOCAL),--local) $(if $(DELETE),--delete) $(if $(BILL),--bill) $(if $(STACKS),--stacks $(STACKS)) $(if $(EXPRESS_ZONE),--express-zone "$(EXPRESS_ZONE)")
 
 benchmarks-short: setup $(VENV)/.browser ## evidence: run every benchmark in its short form, to see that it still runs: half an hour
 	$(BIN)/python -m benchmarks.short $(ONLY)

@@ -61,13 +61,22 @@ def delete(args: argparse.Namespace) -> ExitCode:
             )
         )
     _confirm(stack.name)
-    _stop_stack(stack)
-    _delete_stack(stack)
-    for bucket in buckets if args.with_buckets else ():
-        print(f"Deleting bucket {bucket} ...", flush=True)
-        _delete_bucket(stack.client("s3"), bucket)
+    _remove(stack, buckets if args.with_buckets else [])
     print(f"Deleted {stack.name}.")
     return ExitCode.SUCCESS
+
+
+def remove_stack(stack: Stack, *, with_buckets: bool) -> None:
+    """Delete a stack without asking, optionally with its buckets. Raises NotDeletedError if CloudFormation fails."""
+    _remove(stack, _kept_buckets(stack) if with_buckets else [])
+
+
+def _remove(stack: Stack, buckets: list[str]) -> None:
+    _stop_stack(stack)
+    _delete_stack(stack)
+    for bucket in buckets:
+        print(f"Deleting bucket {bucket} ...", flush=True)
+        _delete_bucket(stack.client("s3"), bucket)
 
 
 def _confirm(name: str) -> None:

@@ -212,6 +212,12 @@ COMMANDS = (
         f"{_WORK}.scale:run",
     ),
     Command(
+        "research aws-evidence",
+        "try everything on AWS in small stacks for under a dollar",
+        "burstcache_evidence.arguments:aws_evidence",
+        "burstcache_evidence.command:aws_evidence",
+    ),
+    Command(
         "advise",
         "recommend for a log: the library, a stack, a rival, or S3",
         "burstcache_cli.stack_advice_options:options",

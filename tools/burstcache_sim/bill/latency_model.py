@@ -38,8 +38,6 @@ _FIRST_BYTE_MS = {
     "reader-memory": 0.01,
     "reader-memory-confirmed": 0.01,
     "range-memory": 0.01,
-    "s3-express": _EXPRESS_MS,
-    "s3-express-all": _EXPRESS_MS,
     "efs": 3.0,
     "cloudfront": 10.0,
     "infinicache": 13.0,
@@ -68,6 +66,7 @@ _MB_PER_S = {
     "pool": 780.0,
 }
 NOT_MODIFIED_SHARE = 0.4  # time of a 304 as a share of S3's time to first byte: 10 of 26 ms (sirupsen/napkin-math#39)
+_EXPRESS = ("s3-express", "s3-express-all")
 _WITHOUT_DOOR = ("s3-only", "cloudfront")  # these have their own HTTP interface
 _BYTES_PER_MS = 1e3  # at 1 MB/s
 
@@ -81,6 +80,8 @@ class LatencyModel:
     hit_within_ms: float = HIT_WITHIN_MS  # a response with a later first byte is not a hit
     sizes: ResponseSizes | None = field(default=None, compare=False)  # None if transfers take no time
     cacheable: ResponseBytes = NOTHING  # responses for objects that this system may cache
+    express_ms: float = _EXPRESS_MS  # time to first byte of S3 Express
+    s3_mb_per_s: tuple[float, float] = (_FAST_MB_PER_S, _S3_MB_PER_S)  # S3's bandwidth, below 2 MiB and above
 
     def for_log(self, trace: Trace, *, object_bytes: int, front_door: str | None = None) -> LatencyModel:
         """Return this model with the response sizes of a log.
@@ -139,7 +140,7 @@ class LatencyModel:
     def _express_missed_ms(self, result: RunResult) -> float:
         """Return the total time of misses in Express, which is also charged to competitors with Express [ms]."""
         # A request for slices asks for several at once.
-        return _EXPRESS_MS * min(result.express.asks - result.n_express, result.n_s3)
+        return self.express_ms * min(result.express.asks - result.n_express, result.n_s3)
 
     def _node_missed_ms(self, result: RunResult) -> float:
         """Return the total time of misses on running nodes, each followed by a read-through fill [ms]."""
@@ -234,14 +235,16 @@ class LatencyModel:
     def _first_ms(self, kind: str) -> float:
         if kind == "cache function":
             return self.tiers.lambda_ms
+        if kind in _EXPRESS:
+            return self.express_ms
         return _FIRST_BYTE_MS.get(kind, self.tiers.redis_ms)
 
     def _transfer_ms(self, kind: str, sizes: ResponseBytes) -> float:
         return sizes.mean / (_MB_PER_S.get(kind, _STREAM_MB_PER_S) * _BYTES_PER_MS)
 
     def _s3_ms(self, sizes: ResponseBytes) -> float:
-        slow = sizes.mean - sizes.fast
-        return self.tiers.s3_ms + (sizes.fast / _FAST_MB_PER_S + slow / _S3_MB_PER_S) / _BYTES_PER_MS
+        slow, (fast_mb_per_s, slow_mb_per_s) = sizes.mean - sizes.fast, self.s3_mb_per_s
+        return self.tiers.s3_ms + (sizes.fast / fast_mb_per_s + slow / slow_mb_per_s) / _BYTES_PER_MS
 
     def _door_ms(self, kind: str) -> float:
         return 0.0 if kind in _WITHOUT_DOOR else self.front_door_ms

@@ -24,7 +24,8 @@ from burstcache_sim.choose.advise.unsized import unsized_fields, unsized_text
 from burstcache_sim.choose.advise.worth import Value
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.commands.arguments import POSITIVE_USD
-from burstcache_sim.commands.inputs import clock_of, period_us_of, prices_of, trace_of
+from burstcache_sim.commands.inputs import clock_of, period_us_of, trace_of
+from burstcache_sim.commands.measured import node_times_of, prices_of
 from burstcache_sim.output import check_target
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.options import whole
@@ -103,7 +104,7 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     setup = replace(setup, instance_type=instance_type, reader_processes=args.reader_processes or 1, relay="direct")
     setup = replace(setup, writes_per_h=Fraction(args.writes_per_hour))
     rate, seed = args.interruptions_per_hour, args.interruption_seed
-    setup = replace(setup, node_times=args.node_times, interruptions_per_h=rate, interruption_seed=seed)
+    setup = replace(setup, node_times=node_times_of(args), interruptions_per_h=rate, interruption_seed=seed)
     check_deployable(setup)
     for item in (*dict(node_items(setup.instance_type)), f"lambda-duration:{setup.architecture}", "http-api-request"):
         prices.row(item)  # fail before the log is read

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from fractions import Fraction
 from math import inf
+from pathlib import Path
 from typing import get_args
 
 from burstcache.core.node_kinds import MAX_NODES, NODE_KINDS
@@ -22,7 +23,7 @@ from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
 from burstcache_sim.scale.load import DIMENSIONS, REGIONS, OriginEvents, StackLoad
 from burstcache_sim.world.interruptions import ASSUMED_PER_H, MAX_PER_H
-from burstcache_sim.world.timings import NodeTimes
+from burstcache_sim.world.timings import NamedTimes
 from burstcache_terminal.options import choice, decimal, number, whole
 
 _TIERS = ("s3", "lambda", "redis", "network")
@@ -347,7 +348,7 @@ def _add_node_kinds(parser: argparse.ArgumentParser) -> None:
 
 def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:
     """Add the options of boots and stops, and those of interruptions."""
-    add, every = parser.add_argument, get_args(NodeTimes)
+    add, every = parser.add_argument, get_args(NamedTimes)
     kinds = "boots and stops by the node's kind, as in two runs of the thesis, or slow"
     add(
         "--node-times",
@@ -356,6 +357,8 @@ def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"{kinds}: {_one_of(every, every[0])}",
     )
+    measured = "delays and prices measured in your account: evidence.json of `burstcache research aws-evidence`"
+    add("--measured", type=Path, metavar="FILE", help=measured)
     _add_interruptions(parser)
 
 
@@ -390,7 +393,7 @@ def _add_clock(parser: argparse.ArgumentParser) -> None:
     for tier in _TIERS:
         ms = getattr(TODAYS_LATENCIES, f"{tier}_ms")
         what = "added to every latency" if tier == "network" else "mean time to the first byte of this tier"
-        parser.add_argument(f"--{tier}-ms", type=_MS, metavar="MS", default=ms, help=f"{what} (default: {ms:g})")
+        parser.add_argument(f"--{tier}-ms", type=_MS, metavar="MS", help=f"{what} (default: {ms:g})")
     door = f"added by front door and proxy (default: {FRONT_DOOR_MS:g} for readers on the internet, else 0)"
     parser.add_argument("--front-door-ms", type=_MS, metavar="MS", help=door)
 

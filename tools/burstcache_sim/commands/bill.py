@@ -12,7 +12,8 @@ from burstcache_sim.bill.comparison import compare as compare_with_others
 from burstcache_sim.bill.sampled import scale_to_log
 from burstcache_sim.bill.scenarios import scenario_of
 from burstcache_sim.bill.spending import policy_prices
-from burstcache_sim.commands.inputs import period_us_of, policy_of, prices_of, setup_of, trace_of
+from burstcache_sim.commands.inputs import period_us_of, policy_of, setup_of, trace_of
+from burstcache_sim.commands.measured import prices_of
 from burstcache_sim.replay import replay
 from burstcache_sim.report.bills import bill_lines, bill_table, compared_fields, comparison_table
 from burstcache_terminal.exit_codes import ExitCode

@@ -16,7 +16,8 @@ from burstcache_sim.bill.config_items import with_config_items
 from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB
-from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TierLatencies
+from burstcache_sim.commands.measured import measured_of, node_times_of, with_transfers
+from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TODAYS_LATENCIES
 from burstcache_sim.policies.policy import Options, Policy
 from burstcache_sim.policies.registry import POLICIES
 from burstcache_sim.progress import line_counter
@@ -104,7 +105,7 @@ def penalty_units_of(args: argparse.Namespace) -> int | None:
 
 def prices_of(args: argparse.Namespace) -> PriceSheet:
     """Return the price sheet that the options name, with their price of AWS Config."""
-    return with_config_items(price_sheet(args.prices), args.config_item_usd)
+    return with_config_items(price_sheet(args.prices), getattr(args, "config_item_usd", 0))  # not every command has it
 
 
 def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
@@ -132,7 +133,7 @@ def cache_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
         architecture=args.architecture or prices.architecture,
         instance_type=args.instance_type or ("t2.micro" if is_thesis else _DEFAULTS.instance_type),
         cache_memory_mb=args.cache_memory_mb or (THESIS_MEMORY_MB if is_thesis else _DEFAULTS.cache_memory_mb),
-        node_times=args.node_times,
+        node_times=node_times_of(args),
         interruptions_per_h=args.interruptions_per_hour,
         interruption_seed=args.interruption_seed,
     )
@@ -143,12 +144,13 @@ def cache_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
 
 def clock_of(args: argparse.Namespace) -> LatencyModel:
     """Build the latency model from the options."""
-    tiers = TierLatencies(
-        s3_ms=args.s3_ms, lambda_ms=args.lambda_ms, redis_ms=args.redis_ms, network_ms=args.network_ms
-    )
+    measured = measured_of(args)
+    given = {name: getattr(args, name) for name in ("s3_ms", "lambda_ms", "redis_ms", "network_ms")}
+    found = {name: float(measured[name]) for name in given if name in measured}
+    tiers = replace(TODAYS_LATENCIES, **found | {name: ms for name, ms in given.items() if ms is not None})
     default_ms = FRONT_DOOR_MS if args.readers == "internet" else 0.0
     door_ms = default_ms if args.front_door_ms is None else args.front_door_ms
-    return LatencyModel(tiers, door_ms, getattr(args, "hit_within_ms", HIT_WITHIN_MS))
+    return with_transfers(LatencyModel(tiers, door_ms, getattr(args, "hit_within_ms", HIT_WITHIN_MS)), measured)
 
 
 def period_us_of(args: argparse.Namespace) -> int | None:

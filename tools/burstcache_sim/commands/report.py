@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.prices import THESIS, price_sheet
+from burstcache.core.prices import THESIS
 from burstcache_sim.bill.comparison import Billing
 from burstcache_sim.bill.nodes import always_on_name
 from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, Setup
@@ -23,6 +23,7 @@ from burstcache_sim.commands.inputs import (
     setup_of,
     trace_of,
 )
+from burstcache_sim.commands.measured import prices_of
 from burstcache_sim.output import STANDARD_OUTPUT, check_target, made_folder, write_lines
 from burstcache_sim.policies.policy import Policy
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE, TEMPLATE_USD_PER_HIT
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     """Report on a run: print the tables, and write the files that the options name."""
     has_tables = _check_output(args)
     has_default_policy = _complete(args)
-    prices = price_sheet(args.prices)
+    prices = prices_of(args)
     setup = replace(setup_of(args, prices), relay=args.relay)
     is_default = has_default_policy and _is_template_setup(setup)
     weighs = policy_prices(prices, setup)

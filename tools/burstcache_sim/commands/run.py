@@ -11,10 +11,11 @@ from burstcache.core.errors import InvalidSettingError
 from burstcache.core.express import express_rule
 from burstcache.core.node_kinds import node_kind
 from burstcache.core.parameters import US_PER_S
-from burstcache.core.prices import THESIS, PriceSheet, price_sheet
+from burstcache.core.prices import THESIS, PriceSheet
 from burstcache_sim.bill.scenarios import interruptions_of
 from burstcache_sim.bill.spending import offline_usd, policy_prices, run_usd, thesis_setup
 from burstcache_sim.commands.inputs import cache_of, penalty_units_of, policy_of, trace_of
+from burstcache_sim.commands.measured import prices_of
 from burstcache_sim.optimum.exact import solve
 from burstcache_sim.policies.offline import offline as replay_offline
 from burstcache_sim.replay import replay
@@ -31,17 +32,17 @@ Fields = dict[str, Any]
 
 def run(args: argparse.Namespace) -> ExitCode:
     """Replay a trace under a policy."""
-    return _print(_run(args, price_sheet(args.prices)), as_json=args.json)
+    return _print(_run(args, prices_of(args)), as_json=args.json)
 
 
 def offline(args: argparse.Namespace) -> ExitCode:
     """Replay a trace under the thesis's offline algorithm."""
-    return _print(_offline(args, price_sheet(args.prices)), as_json=args.json)
+    return _print(_offline(args, prices_of(args)), as_json=args.json)
 
 
 def optimum(args: argparse.Namespace) -> ExitCode:
     """Find the cheapest plan for a trace."""
-    return _print(_optimum(args, price_sheet(args.prices)), as_json=args.json)
+    return _print(_optimum(args, prices_of(args)), as_json=args.json)
 
 
 def _print(found: Fields, *, as_json: bool) -> ExitCode:

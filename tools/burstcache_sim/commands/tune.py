@@ -6,7 +6,6 @@ import argparse
 import json
 
 from burstcache.core.errors import BurstcacheError
-from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.demand import stored_objects
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.choose.tune.candidates import space_of
@@ -17,6 +16,7 @@ from burstcache_sim.choose.tune.outcome import Found, found_fields, found_text, 
 from burstcache_sim.choose.tune.search import tune
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.commands.inputs import period_us_of, setup_of, trace_of
+from burstcache_sim.commands.measured import prices_of
 from burstcache_sim.output import check_target
 from burstcache_sim.policies.registry import POLICIES
 from burstcache_terminal.exit_codes import ExitCode
@@ -28,7 +28,7 @@ class ObjectiveMissedError(BurstcacheError):
 
 def run(args: argparse.Namespace) -> ExitCode:
     """Search for the best parameters and print them."""
-    prices = price_sheet(args.prices)
+    prices = prices_of(args)
     setup = setup_of(args, prices)
     objective, aim = _objective(args)
     period_us = period_us_of(args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,10 +22,36 @@ class Timings:
     redis_least_bill_us: int = 60 * US_PER_S
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredTimes:
+    """Timings measured in an account, by the kind of node. An unmeasured timing has its usual value."""
+
+    boots_s: tuple[tuple[str, float], ...] = ()
+    stops_s: tuple[tuple[str, float], ...] = ()
+    cold_start_ms: float | None = None  # of a cache function
+
+    @classmethod
+    def of(cls, boot_s: Mapping[str, float], stop_s: Mapping[str, float], cold_start_ms: float | None) -> MeasuredTimes:
+        """Return timings from mappings of node kinds."""
+        return cls(tuple(boot_s.items()), tuple(stop_s.items()), cold_start_ms)
+
+    def timings(self, kind: NodeKind) -> Timings:
+        """Return the timings of a kind of node."""
+        usual = node_timings(kind)
+        boot_s, stop_s = dict(self.boots_s).get(kind), dict(self.stops_s).get(kind)
+        return replace(
+            usual,
+            redis_boot_us=usual.redis_boot_us if boot_s is None else round(boot_s * US_PER_S),
+            redis_stop_us=usual.redis_stop_us if stop_s is None else round(stop_s * US_PER_S),
+            cold_start_us=usual.cold_start_us if self.cold_start_ms is None else round(self.cold_start_ms * 1_000),
+        )
+
+
 THESIS_TIMINGS = Timings()
-NodeTimes = Literal["usual", "thesis-runs", "tail"]
+NamedTimes = Literal["usual", "thesis-runs", "tail"]
+NodeTimes = NamedTimes | MeasuredTimes
 # Boots and stops of the nodes [s]. Sources: `docs/understand/simulation.md`, "Boots and stops by kind".
-_NODE_TIMES_S: dict[NodeTimes, dict[NodeKind, tuple[int, int]]] = {
+_NODE_TIMES_S: dict[NamedTimes, dict[NodeKind, tuple[int, int]]] = {
     "usual": {"ec2": (30, 30), "fargate": (35, 30), "fargate-spot": (35, 30)},
     "thesis-runs": dict.fromkeys(NODE_KINDS, (37, 140)),
     "tail": {"ec2": (30, 30), "fargate": (90, 30), "fargate-spot": (90, 30)},
@@ -32,7 +59,9 @@ _NODE_TIMES_S: dict[NodeTimes, dict[NodeKind, tuple[int, int]]] = {
 
 
 def node_timings(kind: NodeKind, times: NodeTimes = "usual") -> Timings:
-    """Return the thesis's timings with the boot and the stop of a kind of node."""
+    """Return the thesis's timings with the boot and the stop of a kind of node, or measured timings."""
+    if isinstance(times, MeasuredTimes):
+        return times.timings(kind)
     boot_s, stop_s = _NODE_TIMES_S[times][kind]
     return replace(THESIS_TIMINGS, redis_boot_us=boot_s * US_PER_S, redis_stop_us=stop_s * US_PER_S)
 

@@ -1,0 +1,185 @@
+"""Deployment and deletion of a run's stacks: by SAM CLI and CloudFormation, or in local clouds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from botocore.exceptions import WaiterError
+
+from burstcache.core.errors import BurstcacheError
+from burstcache_cli.delete import remove_stack
+from burstcache_cli.samconfig import overrides_text
+from burstcache_cli.stack import Stack, absent_stack, failed_resources, local_stack
+from burstcache_evidence.certificate import delete_certificates, import_certificate
+from burstcache_evidence.leftovers import leftovers
+from burstcache_evidence.plan import StackPlan
+from burstcache_local import state_file
+
+TAG = "burstcache-evidence"
+_BUILT = Path(".aws-sam/build/template.yaml")
+_WAIT = {"Delay": 15, "MaxAttempts": 160}  # 40 min
+_PAUSE_S = 0.1
+
+
+class NotDeployedError(BurstcacheError):
+    """A stack of the run was not deployed."""
+
+
+class Deployment(Protocol):
+    """Where a run's stacks are deployed. Both methods may be repeated after an interruption."""
+
+    def deploy(self, name: str, plan: StackPlan) -> None:
+        """Deploy a stack, or wait for a deployment under way."""
+        ...
+
+    def stack(self, name: str) -> Stack:
+        """Return a deployed stack."""
+        ...
+
+    def front_url(self, name: str) -> str:
+        """Return the URL of a stack's front door."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a stack with its buckets. An absent stack counts as deleted."""
+        ...
+
+    def leftovers(self, name: str) -> Mapping[str, list[str]]:
+        """Return a stack's leftovers by kind of resource. Every kind that was looked for has an entry."""
+        ...
+
+
+class SamDeployment:
+    """Stacks in an AWS account, by SAM CLI from the built template."""
+
+    def __init__(self, session: Any, run: str, *, profile: str = "") -> None:
+        self._session, self._run, self._profile = session, run, profile
+
+    def deploy(self, name: str, plan: StackPlan) -> None:
+        """Deploy a stack, or wait for a deployment that an interrupted run began."""
+        stack = self.stack(name)
+        if not absent_stack(stack):
+            status = stack.version[-1]
+            if status == "REVIEW_IN_PROGRESS":  # a change set that was not executed
+                self.delete(name)
+            else:
+                return self._await(name, status)
+        parameters = dict(plan.parameters)
+        if parameters.get("FrontDoor") == "alb":
+            parameters["CertificateArn"] = import_certificate(self._session.client("acm"), name, {TAG: self._run})
+        if subprocess.run(self._command(name, parameters), check=False).returncode:
+            self._raise(name)
+        return None
+
+    def _command(self, name: str, parameters: Mapping[str, str]) -> list[str]:
+        chosen = ["--profile", self._profile] if self._profile else []
+        return [
+            *("sam", "deploy", "--template-file", str(_BUILT), "--stack-name", name),
+            *("--region", str(self._session.region_name), *chosen),
+            *("--capabilities", "CAPABILITY_IAM", "--resolve-s3", "--no-confirm-changeset"),
+            *("--tags", f"{TAG}={self._run}", "--parameter-overrides", overrides_text(parameters)),
+        ]
+
+    def _await(self, name: str, status: str) -> None:
+        if status == "CREATE_IN_PROGRESS":
+            waiter = self._session.client("cloudformation").get_waiter("stack_create_complete")
+            try:
+                waiter.wait(StackName=name, WaiterConfig=_WAIT)
+            except WaiterError:
+                self._raise(name)
+        elif status != "CREATE_COMPLETE":
+            self._raise(name)
+
+    def _raise(self, name: str) -> None:
+        failed = list(failed_resources(self._session.client("cloudformation"), name, "CREATE"))
+        raise NotDeployedError(f"{name}: {'; '.join(dict.fromkeys(failed)) or 'see the events of the stack'}")
+
+    def stack(self, name: str) -> Stack:
+        """Return a deployed stack."""
+        return Stack(name, self._session, {})
+
+    def front_url(self, name: str) -> str:
+        """Return the URL of a stack's front door."""
+        return self.stack(name).output("ApiUrl").rstrip("/")
+
+    def delete(self, name: str) -> None:
+        """Delete a stack, its buckets with every version of every object, and its certificate."""
+        stack = self.stack(name)
+        if not absent_stack(stack):
+            remove_stack(stack, with_buckets=True)
+        delete_certificates(self._session.client("acm"), name)
+
+    def leftovers(self, name: str) -> Mapping[str, list[str]]:
+        """Return a stack's leftovers in the account by kind of resource."""
+        return leftovers(self._session, name, {TAG: self._run})
+
+
+class LocalDeployment:
+    """Stacks in local clouds, one process each, that survive this one as CloudFormation's stacks do."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve() / "local"
+
+    def deploy(self, name: str, plan: StackPlan) -> None:
+        """Start a local cloud, or wait for the start that an interrupted run began."""
+        folder = self._folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        if not self._is_alive(name):
+            parameters = dict(plan.parameters)
+            if parameters.get("FrontDoor") == "alb":
+                parameters["CertificateArn"] = "arn:aws:acm:eu-west-1:123456789012:certificate/local"
+            command = [sys.executable, "-m", "burstcache_cli.cli", "local", "up", "--port", "0", "--endpoint-port", "0"]
+            command += ["--state-dir", str(folder), "--boot-s", "1"]
+            command += [word for each in parameters.items() for word in ("--parameter", "=".join(each))]
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            with (folder / "up.log").open("wb") as log:
+                up = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=environment
+                )
+            (folder / "up.pid").write_text(f"{up.pid} {state_file.start_of(up.pid)}")
+        while state_file.read(folder) is None:
+            if not self._is_alive(name):
+                raise NotDeployedError(f"{name}: {(folder / 'up.log').read_text()[-400:]}")
+            time.sleep(_PAUSE_S)
+
+    def _is_alive(self, name: str) -> bool:
+        try:
+            pid, started = (self._folder / name / "up.pid").read_text().split()
+        except (OSError, ValueError):
+            return False
+        return state_file.start_of(int(pid)) == started
+
+    def stack(self, name: str) -> Stack:
+        """Return a running cloud's stack."""
+        return local_stack(self._running(name))
+
+    def front_url(self, name: str) -> str:
+        """Return the URL of a cloud's front door."""
+        return self._running(name).front_url
+
+    def _running(self, name: str) -> state_file.RunningCloud:
+        running = state_file.read(self._folder / name)
+        if running is None:
+            raise NotDeployedError(f"{name}: no local cloud of this name runs")
+        return running
+
+    def delete(self, name: str) -> None:
+        """End a local cloud."""
+        while self._is_alive(name):
+            pid = int((self._folder / name / "up.pid").read_text().split()[0])
+            os.kill(pid, 15)
+            self._await_end(name)
+
+    def _await_end(self, name: str) -> None:
+        while self._is_alive(name):
+            time.sleep(_PAUSE_S)
+
+    def leftovers(self, name: str) -> Mapping[str, list[str]]:
+        """Return the cloud's process if it is alive."""
+        return {"processes": [name] if self._is_alive(name) else []}
