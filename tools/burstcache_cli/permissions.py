@@ -27,6 +27,11 @@ _READ_ONLY = (
     *(re.compile(f"[a-z0-9]+:{start}") for start in ("Describe", "List")),
     re.compile("s3:GetBucket"),
 )
+# Services whose actions are the first statement, so that it and the others fit a managed policy each.
+_FIRST = (
+    *("apigateway", "budgets", "cloudwatch", "ec2", "ecs", "elasticloadbalancing", "route53", "s3", "s3express"),
+    "servicediscovery",
+)
 _SAM_BUCKET = (
     *("s3:CreateBucket", "s3:GetBucketLocation", "s3:GetBucketPolicy", "s3:GetObject", "s3:ListBucket"),
     *("s3:PutBucketPolicy", "s3:PutBucketPublicAccessBlock", "s3:PutBucketTagging", "s3:PutBucketVersioning"),
@@ -66,7 +71,8 @@ def size_text(policy: Document) -> str:
         return f"{size:,} of a managed policy's {MOST_CHARACTERS:,} characters, white space not counted"
     return (
         f"{size:,} characters, white space not counted: more than a managed policy's {MOST_CHARACTERS:,}; add it to the"
-        f" role as an inline policy, which may have {_MOST_INLINE:,}, or attach its statements as several policies"
+        f" role as an inline policy, which may have {_MOST_INLINE:,}, or as two policies: the first"
+        " statement, and the others"
     )
 
 
@@ -106,12 +112,14 @@ def deploy_policy(stack: StackPolicies) -> Document:
     types = {resource["Type"] for resource in stack.resources.values()}
     actions = {action for type_ in types for action in ACTIONS.get(type_, ())} | set(_DELETE)
     of_iam = {action for action in actions if action.startswith("iam:")}
+    first = {action for action in actions if action.partition(":")[0] in _FIRST}
     stacks = [stack.arn(f"cloudformation:{{r}}:*:stack/{name}/*") for name in (stack.stack_name, _SAM)]
     transform = stack.arn("cloudformation:{r}:aws:transform/Serverless-2016-10-31")
     bucket = stack.arn(f"s3:::{_SAM}-*")
     identities = [stack.arn(f"iam::*:{kind}/{stack.name}") for kind in ("instance-profile", "policy", "role")]
     statements = [
-        _statement(_compact(actions - of_iam), [ANY]),
+        _statement(_compact(first), [ANY]),
+        _statement(_compact(actions - of_iam - first), [ANY]),
         _statement(of_iam, identities),
         _statement(["iam:PassRole"], identities[-1:], {"StringEquals": {"iam:PassedToService": _services(stack)}}),
         _statement(

@@ -110,6 +110,16 @@ def test_the_boundary_is_one_managed_policy(choice: int) -> None:
     assert size_of(boundary_policy(stack(choice))) <= MOST_CHARACTERS
 
 
+@pytest.mark.parametrize("choice", range(len(_CHOICES)))
+def test_the_deploying_policy_fits_a_role_inline_or_as_two_managed_policies(choice: int) -> None:
+    policy = deploy_policy(stack(choice))
+    first, *others = policy["Statement"]
+
+    assert size_of(policy) <= 10_240
+    assert size_of({**policy, "Statement": [first]}) <= MOST_CHARACTERS
+    assert size_of({**policy, "Statement": others}) <= MOST_CHARACTERS
+
+
 def test_every_resource_type_of_the_template_has_its_actions() -> None:
     types = {resource["Type"] for choice in range(len(_CHOICES)) for resource in stack(choice).resources.values()}
 

@@ -44,7 +44,7 @@ class Guardrail:
             return
         for name, need in creation.needs():
             if (sid := denying(self._denied, need)) is not None:
-                yield f"{name} ({need.action}, denied by {sid})"
+                yield f"{name} ({need.action} on {need.resource}, denied by {sid})"
             elif self._deployer is not None and granting([self._deployer], need) is None:
                 yield f"{name} ({need.action} on {need.resource}, which the deploying role may not)"
 
