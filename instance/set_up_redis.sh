@@ -9,7 +9,8 @@ trap 'swapoff $swap; rm -f $swap' EXIT
 install() { dnf install -y python3-boto3 amazon-ssm-agent "$1"; }
 install valkey || install redis6
 dnf clean all
-echo '{"Agent": {"UseDualStackEndpoint": true}}' > /etc/amazon/ssm/amazon-ssm-agent.json
+is_dual_stack=$(printenv AWS_USE_DUALSTACK_ENDPOINT || echo false)
+echo "{\"Agent\": {\"UseDualStackEndpoint\": $is_dual_stack}}" > /etc/amazon/ssm/amazon-ssm-agent.json
 systemctl enable amazon-ssm-agent
 systemctl restart amazon-ssm-agent
 service=valkey

@@ -50,7 +50,13 @@ def user_data(resources: dict[str, Any]) -> str:
 
 
 def set_up(
-    machine: Path, service: str, *, node: str = "node-3", persistence: str = "", is_first_boot: bool = False
+    machine: Path,
+    service: str,
+    *,
+    node: str = "node-3",
+    persistence: str = "",
+    is_first_boot: bool = False,
+    is_dual_stack: bool = True,
 ) -> None:
     """Run the set-up twice, since an interrupted one is run again.
 
@@ -60,6 +66,7 @@ def set_up(
         node: The name in the instance's tag. A database's begins with `state-`.
         persistence: Persistence of a database of state (none, rdb, aof). Empty: the instance cannot read it.
         is_first_boot: Whether this is the instance's first boot.
+        is_dual_stack: Whether the network has IPv6.
 
     Raises:
         subprocess.CalledProcessError: The set-up failed.
@@ -85,6 +92,8 @@ def set_up(
         "NODE": node,
         "PERSISTENCE": persistence,
     }
+    if is_dual_stack:
+        environment["AWS_USE_DUALSTACK_ENDPOINT"] = "true"
     for _ in range(2):
         subprocess.run(["bash", "-c", _script(machine)], env=environment, check=True, timeout=LIMIT_S)
 

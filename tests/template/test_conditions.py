@@ -42,6 +42,7 @@ _NETWORKS = [
         for address in ("ipv6", "public-ipv4", "private-ipv4")
         for balancer in ({}, YOUR_BALANCER)
     ),
+    {**YOURS, **YOUR_ALB, "Network": "ipv4"},
 ]
 _KEY = {"KmsKeyArn": "arn:aws:kms:eu-central-1:123456789012:key/1"}
 _DOORS: tuple[dict[str, str], ...] = ({}, {"FrontDoor": "alb"}, {"FrontDoor": "alb", "AlbScheme": "internet-facing"})
@@ -489,6 +490,8 @@ def test_objects_fit_through_the_front_door(translate: Translate, front_door: st
         ({"SubnetIds": "subnet-0000000a"}, "need VpcId"),
         (YOUR_BALANCER, "need VpcId"),
         ({"RelayAddress": "private-ipv4"}, "has no NAT gateway"),
+        ({"Network": "ipv4"}, "neither a NAT gateway nor interface endpoints"),
+        ({"Network": "ipv4", "VpcId": "vpc-00000001", "Relay": "none", "RedisNodeCount": "0"}, "VpcId and SubnetIds"),
         ({**YOURS, **YOUR_BALANCER, "RelayBalancerDnsName": ""}, "needs RelayBalancerDnsName"),
         ({**YOURS, **YOUR_BALANCER, "Relay": "direct"}, "is for Relay nlb"),
         ({"RelayBalancerPort": "4223"}, "goes with RelayBalancerArn"),
@@ -514,6 +517,9 @@ def test_a_rule_refuses(template: dict[str, Any], answers: dict[str, str], messa
         {"AWS::Region": "eu-west-1"},
         {**YOURS, "AWS::Region": "eu-north-1", "RelayAddress": "private-ipv4"},
         {**YOURS, **YOUR_BALANCER},
+        {**YOURS, "Network": "ipv4"},
+        {**YOURS, "Network": "ipv4", "AWS::Region": "eu-west-1"},
+        {**YOURS, "Network": "ipv4", "AWS::Region": "il-central-1"},
         {**TWO_ZONES, "FrontDoor": "alb"},
         {"VpcId": "vpc-00000001", "FrontDoor": "alb", **YOUR_ALB, "Relay": "none", "RedisNodeCount": "0"},
     ],

@@ -37,6 +37,7 @@ _ACTIONS = {
     "update_service": "ecs:UpdateService",
     "describe_instance_type_offerings": "ec2:DescribeInstanceTypeOfferings",
     "describe_instances": "ec2:DescribeInstances",
+    "describe_subnets": "ec2:DescribeSubnets",
     "start_instances": "ec2:StartInstances",
     "stop_instances": "ec2:StopInstances",
     "put_events": "events:PutEvents",
@@ -73,6 +74,7 @@ _NOT_A_CALL = {
 _ONLY_WILDCARD = {
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstances",
+    "ec2:DescribeSubnets",
     "ecs:ListTasks",
     "lambda:GetAccountSettings",
     "servicequotas:GetServiceQuota",

@@ -84,6 +84,13 @@ def test_people_get_in_by_session_manager(machine: Path, resources: dict[str, An
     assert channels | {"ssm:UpdateInstanceInformation"} <= allowed
 
 
+def test_session_manager_uses_ipv4_in_a_network_without_ipv6(tmp_path: Path) -> None:
+    set_up(tmp_path, "valkey", is_dual_stack=False)
+
+    settings = json.loads((tmp_path / "etc/amazon/ssm/amazon-ssm-agent.json").read_text())
+    assert settings == {"Agent": {"UseDualStackEndpoint": False}}
+
+
 def test_the_service_reads_our_configuration_once(machine: Path, service: str) -> None:
     main = (machine / f"etc/{service}/{service}.conf").read_text()
 

@@ -248,6 +248,8 @@ class Wizard:
         if values["Relay"] != "none":
             gb_s = prices.usd("lambda-duration:arm") * 3600 * int(values["CacheMemoryMb"]) / 1024
             texts.append(f"{number_text(float(gb_s), digits=2)} an hour for each key in a cache function")
+        if values["Network"] == "ipv4":
+            texts.append("your VPC's NAT gateway or interface endpoints, which no sum here contains")
         texts.append("docs/operate/costs.md has the rest: reports, the digest, metrics")
         return texts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +80,18 @@ class Account:
         )
         offered = {offering["Location"] for offering in response["InstanceTypeOfferings"]}
         return [zone for zone in zones if zone not in offered]
+
+    def without_ipv6(self, subnets: Sequence[str]) -> list[str]:
+        """Return the subnets that have no IPv6 block."""
+        described = call_aws(self.ec2.describe_subnets, SubnetIds=subnets)["Subnets"]
+        return [
+            subnet["SubnetId"]
+            for subnet in described
+            if not any(
+                block["Ipv6CidrBlockState"]["State"] == "associated"
+                for block in subnet.get("Ipv6CidrBlockAssociationSet", ())
+            )
+        ]
 
     def _quota(self, service: str, code: str) -> float | None:
         """Return an applied quota, or None if Service Quotas does not list it."""

@@ -93,6 +93,7 @@ _STAND_IN_CONFIG = _EXPRESS_CONFIG.merge(Config(s3=_NO_SESSIONS))
 
 # Profiles of requests that a client waits for.
 _INTERACTIVE: frozenset[Profile] = frozenset({"read", "write", "caller"})
+_PRESIGNING: frozenset[Profile] = frozenset({"read", "write"})  # profiles of the front door
 _IMMEDIATELY_S = 0
 # A transaction takes about 20 ms. Exponential backoff with jitter starts there, and takes 0.6 s in total.
 _TRANSACTION_S, _CONFLICT_ATTEMPTS = 0.02, 6
@@ -167,6 +168,10 @@ class Clients:
         endpoint_url = self._endpoint_urls.get(service, self._endpoint_urls.get(""))
         if service == "s3":
             config = config.merge(_SIGNED_CONFIG)
+            if self._profile in _PRESIGNING and not (endpoint_url or os.environ.get("AWS_ENDPOINT_URL")):
+                # Presigned URLs then name the bucket's region. Without dual stack, botocore's default names S3's global
+                # endpoint, which redirects requests for a new bucket. botocore also writes into this dict.
+                config = config.merge(Config(s3={"addressing_style": "virtual"}))
             if self._profile != "caller":
                 config = config.merge(_BUCKET_CONFIG)
             elif not self._configures_retries():

@@ -21,7 +21,7 @@ from burstcache.core.messages.self_test import CheckResult, SelfTestResult
 _DENIED = frozenset({"403", "AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation"})
 _LET_OUT = (
     "nothing answers there: the function's security group must let out this port, and the route table of its subnet"
-    " must lead there, over IPv6 to AWS's services"
+    " must lead there: to AWS's services over IPv6, or with Network ipv4 to a NAT gateway or an interface endpoint"
 )
 _LET_IN = (
     "nothing answers there: the function's security group must let out this port, that of the relay or its balancer"

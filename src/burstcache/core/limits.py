@@ -44,6 +44,7 @@ class Limits:
     task_vcpus: float | None = None  # of Fargate Spot
     on_demand_task_vcpus: float | None = None  # of Fargate on demand
     zones_without_node_type: Sequence[str] = ()
+    subnets_without_ipv6: Sequence[str] = ()  # of those that need it
 
 
 def most_hot_keys(concurrency: int) -> int:
@@ -112,6 +113,11 @@ def shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:
     yield from _task_shortfalls(needs, limits)
     for zone in limits.zones_without_node_type:
         yield f"EC2 has no {needs.node_type} in zone {zone}: use another RedisInstanceType or another zone"
+    if limits.subnets_without_ipv6:
+        yield (
+            f"no IPv6 block in {', '.join(limits.subnets_without_ipv6)}, which functions need to reach AWS: add one with a"
+            " route out, or set Network to ipv4"
+        )
 
 
 def _task_shortfalls(needs: Needs, limits: Limits) -> Iterator[str]:

@@ -63,6 +63,9 @@ def prepare(properties: Mapping[str, Any], account: Account) -> Limits:
         zones_without_node_type=(
             account.zones_without(needs.node_type, properties.get("Zones", [])) if needs.nodes else ()
         ),
+        subnets_without_ipv6=(
+            account.without_ipv6(properties["DualStackSubnets"]) if "DualStackSubnets" in properties else ()
+        ),
     )
     if too_low := list(shortfalls(needs, limits)):
         raise AccountTooSmallError(". ".join(too_low))

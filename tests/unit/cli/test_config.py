@@ -178,6 +178,14 @@ def test_in_a_vpc_of_yours_without_subnets_for_tasks_enter_takes_an_instance() -
     assert answered({}, **given, RelaySubnetIds="subnet-2")["RedisOn"] == "fargate-spot"
 
 
+def test_in_a_vpc_without_ipv6_the_bill_names_what_it_leaves_out() -> None:
+    given = {"VpcId": "vpc-1", "SubnetIds": "subnet-1", "RelaySubnetIds": "subnet-2"}
+    texts = [wizard("eu-west-1", **given, Network=network).bill_text() for network in ("ipv4", "ipv6")]
+
+    assert ["NAT gateway" in text for text in texts] == [True, False]
+    assert answered({}, **given, Network="ipv4")["RedisOn"] == "fargate-spot"
+
+
 def node_rows(printed: str) -> list[list[str]]:
     """Return the words of the rows that compare what a node runs on."""
     return [line.split() for line in printed.splitlines() if line.startswith(("  ec2 ", "  fargate"))]

@@ -55,6 +55,18 @@ class _Offerings:
         assert (LocationType, Filters[0]["Name"]) == ("availability-zone", "instance-type")
         return {"InstanceTypeOfferings": [{"Location": "eu-west-1a"}]}
 
+    def describe_subnets(self, *, SubnetIds: list[str]) -> Any:
+        states = {"subnet-6": ["disassociated", "associated"], "subnet-5": ["disassociated"], "subnet-4": []}
+        return {
+            "Subnets": [
+                {
+                    "SubnetId": subnet,
+                    "Ipv6CidrBlockAssociationSet": [{"Ipv6CidrBlockState": {"State": state}} for state in states[subnet]],
+                }
+                for subnet in SubnetIds
+            ]
+        }
+
 
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
@@ -111,6 +123,18 @@ def test_an_account_that_is_too_small_gets_a_sentence_for_each_limit(desk: Desk)
     assert [sentence.split()[0] for sentence in said] == ["MaxHotKeys", "PoolMembers", "3", "the", "EC2"]
     assert said[0].startswith("MaxHotKeys 3 is too much for the account's 10 concurrent Lambda executions")
     assert said[-1].startswith("EC2 has no t4g.micro in zone eu-west-1b")
+
+
+def test_subnets_without_ipv6_are_named_with_the_parameter_for_them(desk: Desk) -> None:
+    refused, accepted = (
+        desk.ask("create", EcsRole="false", DualStackSubnets=subnets)  # type: ignore[arg-type]
+        for subnets in (["subnet-4", "subnet-5", "subnet-6"], ["subnet-6"])
+    )
+
+    assert refused["Status"] == "FAILED"
+    assert refused["Reason"].startswith("no IPv6 block in subnet-4, subnet-5, which functions need to reach AWS")
+    assert refused["Reason"].endswith("or set Network to ipv4")
+    assert accepted["Status"] == "SUCCESS"
 
 
 def test_databases_of_state_need_room_as_nodes_do(desk: Desk) -> None:

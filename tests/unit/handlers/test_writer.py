@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from burstcache.adapters.clients import Clients
+from burstcache.adapters.clients import Clients, Profile
 from burstcache.adapters.object_store import ObjectStore
 from burstcache.core.errors import FunctionFailedError
 from burstcache.core.messages.operations import FollowWrite
@@ -144,15 +144,22 @@ def test_a_url_writes_the_object_with_what_was_asked_for_and_nothing_else(stage:
     assert (stage.body("big"), stage.followed) == (None, [])
 
 
-def test_a_url_names_the_region_of_the_bucket_as_the_function_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    variables = {"ACCESS_KEY_ID": "id", "SECRET_ACCESS_KEY": "key", "USE_DUALSTACK_ENDPOINT": "true"}
+@pytest.mark.parametrize(
+    ("is_dual_stack", "host"),
+    [("true", "s3.dualstack.eu-central-1.amazonaws.com"), ("", "s3.eu-central-1.amazonaws.com")],
+)
+@pytest.mark.parametrize("profile", ["read", "write"])
+def test_a_url_names_the_region_of_the_bucket_as_the_function_is_set_up(
+    monkeypatch: pytest.MonkeyPatch, is_dual_stack: str, host: str, profile: Profile
+) -> None:
+    variables = {"ACCESS_KEY_ID": "id", "SECRET_ACCESS_KEY": "key", "USE_DUALSTACK_ENDPOINT": is_dual_stack}
     for name, value in variables.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    client = Clients("write", session=boto3.Session(region_name="eu-central-1")).s3
+    client = Clients(profile, session=boto3.Session(region_name="eu-central-1")).s3
 
     url = ObjectStore(_BUCKET, client).presign_put("a", valid_s=1)
 
-    assert url.startswith("https://origin.s3.dualstack.eu-central-1.amazonaws.com/a?")
+    assert url.startswith(f"https://origin.{host}/a?")
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "POST"])

@@ -21,6 +21,8 @@ _UNSUPPORTED = (
     ("Writes", ("none", "iam"), "the local front door reads no tokens"),
     ("VpcId", ("",), "the local run makes its network itself"),
 )
+# Rules about your own VPC, which the local run's network stands for.
+_RULES_OF_YOUR_VPC = frozenset({"Ipv4NeedsAVpcOfYours"})
 
 
 def parameter_values(declared: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[str, Any]:
@@ -79,8 +81,8 @@ def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> di
     Raises:
         TemplateError: A template rule or the caching policy rejects the values.
     """
-    conditions = accepted(source, values, region)
-    source.pop("Rules", None)
+    rules = {name: rule for name, rule in source.pop("Rules", {}).items() if name not in _RULES_OF_YOUR_VPC}
+    conditions = accepted({**source, "Rules": rules}, values, region)
     for section in ("Resources", "Outputs"):
         kept = {}
         for name, part in source.get(section, {}).items():
