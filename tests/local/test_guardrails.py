@@ -47,6 +47,11 @@ class Account:
 
 _ACCOUNTS = (
     Account(
+        "ipv4-only",
+        {"Network": "ipv4"},
+        {"ProxyFunction": "FunctionsOverIpv4", "RelayBalancer": "BalancersOverIpv4"},
+    ),
+    Account(
         "permissions-boundary",
         {"PermissionsBoundaryArn": _BOUND},
         dict.fromkeys(("ProxyFunctionRole", "RedisTaskRole", "RedisNodeRole"), "RolesWithTheBoundary"),

@@ -37,7 +37,12 @@ def _signs(resources: dict[str, Any], walk: Walk) -> set[str]:
     found = set()
     for part in walk(resources):
         if isinstance(part, dict):
-            found |= {"Ipv6AllowedForDualStack", "AWS_USE_DUALSTACK_ENDPOINT", "CidrIpv6", "Ipv6CidrBlock"} & part.keys()
+            found |= {
+                "Ipv6AllowedForDualStack",
+                "AWS_USE_DUALSTACK_ENDPOINT",
+                "CidrIpv6",
+                "Ipv6CidrBlock",
+            } & part.keys()
             found |= {"AWS_USE_DUALSTACK_ENDPOINT"} & {str(part.get("Name"))}
         elif isinstance(part, str):
             found |= {part} & {"dualstack", "ipv6", "AAAA", "::/0"}
@@ -110,7 +115,14 @@ _ENDPOINTS = {
 _NO_CALLS = {"iam", "kms", "xray"}  # passed roles, and keys that other services use for the caller
 _ROLES_IN_VPC = (
     *("ProxyFunction", "CacheFunction", "RedisControlFunction", "PoolMemberFunction"),
-    *("RelayTaskPolicy", "PoolHubStartPolicy", "PoolHubPolicy", "RedisTaskPolicy", "StateStartPolicy", "StateTaskPolicy"),
+    *(
+        "RelayTaskPolicy",
+        "PoolHubStartPolicy",
+        "PoolHubPolicy",
+        "RedisTaskPolicy",
+        "StateStartPolicy",
+        "StateTaskPolicy",
+    ),
     *("RedisInstancePolicy", "StateInstancePolicy", "ReaderPolicy", "WriterPolicy", "HolderPolicy"),
 )
 

@@ -35,6 +35,7 @@ _EVERYTHING = {
     "Tracing": "Active",
     "Writes": "iam",
 }
+_IN_YOUR_VPC = {"Network": "ipv4", "VpcId": "vpc-0a1b", "SubnetIds": "subnet-0a1b", "RelaySubnetIds": "subnet-0a1b"}
 _CHOICES: tuple[dict[str, str], ...] = (
     {},
     _EVERYTHING,

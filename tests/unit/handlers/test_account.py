@@ -61,7 +61,9 @@ class _Offerings:
             "Subnets": [
                 {
                     "SubnetId": subnet,
-                    "Ipv6CidrBlockAssociationSet": [{"Ipv6CidrBlockState": {"State": state}} for state in states[subnet]],
+                    "Ipv6CidrBlockAssociationSet": [
+                        {"Ipv6CidrBlockState": {"State": state}} for state in states[subnet]
+                    ],
                 }
                 for subnet in SubnetIds
             ]
