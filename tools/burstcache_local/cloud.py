@@ -413,7 +413,7 @@ class LocalCloud:
         self._front.door = stack.door()
 
     def _create(self, name: str, template: LocalTemplate, path: Path) -> Stack:
-        stack = Stack(name, template, self._services)
+        stack = Stack(name, template, self._services, self.options.tags)
         try:
             self._guardrail.check(StackCreation(template, name, self.region, self.options.tags))
         except GuardrailError as error:

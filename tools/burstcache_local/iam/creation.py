@@ -15,6 +15,7 @@ from typing import Any
 
 from burstcache_local.functions import ACCOUNT
 from burstcache_local.iam.policies import Need
+from burstcache_local.template.intrinsics import Conditions, only
 from burstcache_local.template.names import LIMITS, generated
 from burstcache_local.template.template import LocalTemplate
 
@@ -81,6 +82,7 @@ _ARNS: Mapping[str, str] = {  # without the beginning; `!` stands for the name
     "AWS::IAM::Role": "iam::{account}:role/!",
     "AWS::Lambda::Function": "lambda:{region}:{account}:function:!",
 }
+_OF_PARAMETERS = ("Ref", "Fn::Select", "Fn::Sub")  # functions whose operands may be parameters alone
 _ROLE_PROPERTIES = ("ExecutionRoleArn", "Role", "RoleArn", "TaskRoleArn")
 _CUSTOM = "lambda:InvokeFunction"  # CloudFormation invokes a custom resource's function for the deploying role
 
@@ -162,8 +164,11 @@ class StackCreation:
     def _filled(self, value: Any) -> Any:
         """Return a value with parameters in place of their references. References to resources stay."""
         if isinstance(value, dict):
-            if value.keys() == {"Ref"} and value["Ref"] in self.template.parameters:
-                return self.template.parameters[value["Ref"]]
+            if any(only(value, name) for name in _OF_PARAMETERS):
+                try:
+                    return Conditions({}, self.template.parameters).value(value)
+                except (KeyError, ValueError):  # not of parameters alone
+                    pass
             return {name: self._filled(part) for name, part in value.items()}
         return [self._filled(part) for part in value] if isinstance(value, list) else value
 
