@@ -43,6 +43,25 @@ def config(parser: argparse.ArgumentParser) -> None:
     deployment(parser)
 
 
+def permissions(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `permissions`."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--deploy", action="store_true", help="the policy of the role that deploys the stack")
+    which.add_argument("--boundary", action="store_true", help="a permissions boundary for the roles of the stack")
+    add = parser.add_argument
+    add(
+        "--parameter",
+        type=_name_and_value,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="template parameter; repeatable",
+    )
+    add("--template", type=Path, default=Path("template.yaml"), metavar="FILE", help="(default: template.yaml)")
+    add("--stack-name", action=_Named, metavar="NAME", default="burstcache", help="name of the stack (%(default)s)")
+    add("--region", default="", help="its region (default: any)")
+
+
 def deploy(parser: argparse.ArgumentParser) -> None:
     """Add the options of `deploy`."""
     parser.add_argument("--lose-state", action="store_true", help="go on even if databases lose their state")
@@ -170,6 +189,13 @@ class _Named(argparse.Action):
             problem = "'': expected the name of a deployed stack; leave the option out for the local run"
             raise argparse.ArgumentError(self, problem)
         setattr(namespace, self.dest, values)
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
+    return name, value
 
 
 def _environment(text: str) -> str:

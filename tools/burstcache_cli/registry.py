@@ -46,7 +46,7 @@ SECTIONS = {
     "decide": ("advise", "sim"),
     "use": ("gateway",),
     "try": ("local", "replay"),
-    "deploy": ("config", "deploy", "doctor", "delete"),
+    "deploy": ("config", "permissions", "deploy", "doctor", "delete"),
     "watch": ("dashboard", "keys", "explain", "watch", "routes", "pool"),
     "operate": ("purge", "pause", "resume", "redis", "lambda"),
     "measure": ("research",),
@@ -129,6 +129,12 @@ COMMANDS = (
         "ask for the main parameters with prices; write samconfig.toml",
         f"{_OWN}:config",
         "burstcache_cli.config:config",
+    ),
+    Command(
+        "permissions",
+        "print the IAM policy that deploys a stack, or bounds its roles",
+        f"{_OWN}:permissions",
+        "burstcache_cli.permissions:permissions",
     ),
     Command(
         "deploy",

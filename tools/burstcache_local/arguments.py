@@ -34,6 +34,20 @@ def up(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="template parameter; repeatable",
     )
+    add(
+        "--guardrail",
+        type=Path,
+        metavar="FILE",
+        help="service control policy of the account, as JSON: deny what it denies (default: none)",
+    )
+    add(
+        "--tag",
+        type=_name_and_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="tag of the stack, for policies that require tags; repeatable",
+    )
     add("--template", type=Path, metavar="FILE", help="SAM template (default: the project's template.yaml)")
     add(
         "--environments",

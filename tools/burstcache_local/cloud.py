@@ -17,12 +17,14 @@ from aiohttp import web
 
 from burstcache_local import ports
 from burstcache_local.deliveries import Deliveries, Destinations
-from burstcache_local.errors import LocalCloudError, TemplateError
+from burstcache_local.errors import GuardrailError, LocalCloudError, TemplateError
 from burstcache_local.faults import Faults
 from burstcache_local.front.access_log import AccessLog
 from burstcache_local.front.front_door import Front
 from burstcache_local.functions import EventInvokeConfig, FunctionSpec
+from burstcache_local.iam.creation import StackCreation
 from burstcache_local.iam.guard import Guard
+from burstcache_local.iam.guardrail import Guardrail
 from burstcache_local.lambdas import lambda_api
 from burstcache_local.lambdas.event_sources import EventSource, Mapped
 from burstcache_local.lambdas.limits import LambdaLimits
@@ -72,6 +74,10 @@ class LocalOptions:
     reclaims: ReclaimPattern | None = None  # for tenants' environments (None: environments end only when idle)
     stack_name: str = "burstcache"
     run_dir: Path | None = None  # folder for logs (None: a temporary folder)
+    tags: Mapping[str, str] = field(default_factory=dict)  # of the stack
+    guardrail: Mapping[str, Any] | None = None  # a service control policy of the account
+    deployer: Mapping[str, Any] | None = None  # policy of the deploying role (None: it may do everything)
+    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # managed policies of the account, by name
 
 
 class LocalCloud:
@@ -278,7 +284,8 @@ class LocalCloud:
         self._services = Services()
         self._closers.callback(self._services.close)
         self.region = self._services.region
-        self.guard = Guard(self.region)
+        self._guardrail = Guardrail(options.guardrail, options.deployer)
+        self.guard = Guard(self.region, guardrail=self._guardrail)
         template = self._load(options.template, options.parameters)
         self.run_dir = options.run_dir or self._temporary_dir()
         self.run_dir.mkdir(parents=True, exist_ok=True)
@@ -312,6 +319,8 @@ class LocalCloud:
         self._tasks.start()
         self._closers.callback(self._tasks.stop)
         tasks = TaskAgent(self._services, self.run_dir, self._task_variables())
+        for name, document in options.policies.items():
+            self._services.client("iam").create_policy(PolicyName=name, PolicyDocument=json.dumps(document))
         self._create_stack(template)
         tasks.start()
         self._closers.callback(tasks.stop)
@@ -406,7 +415,11 @@ class LocalCloud:
         self._front.door = stack.door()
 
     def _create(self, name: str, template: LocalTemplate, path: Path) -> Stack:
-        stack = Stack(name, template, self._services)
+        stack = Stack(name, template, self._services, self.options.tags)
+        try:
+            self._guardrail.check(StackCreation(template, name, self.region, self.options.tags))
+        except GuardrailError as error:
+            raise GuardrailError(f"{path}: {error}") from None
         self._stacks.append(stack)  # first, because custom resources invoke its functions during creation
         try:
             stack.create()

@@ -143,6 +143,7 @@ def _up(args: argparse.Namespace) -> ExitCode:
 
 def _cloud(args: argparse.Namespace, run_dir: Path) -> LocalCloud:
     from burstcache_local.cloud import LocalCloud, LocalOptions
+    from burstcache_local.iam.guardrail import guardrail_in
     from burstcache_local.lambdas.limits import LambdaLimits
 
     template = {"template": args.template} if args.template else {}
@@ -158,6 +159,8 @@ def _cloud(args: argparse.Namespace, run_dir: Path) -> LocalCloud:
             limits=limits,
             reclaims=args.reclaims,
             run_dir=run_dir,
+            tags=dict(args.tag),
+            guardrail=guardrail_in(args.guardrail) if args.guardrail else None,
             **template,
         )
     )

@@ -13,6 +13,10 @@ class TemplateError(LocalCloudError):
     """The template cannot be read, transformed or created."""
 
 
+class GuardrailError(TemplateError):
+    """A guardrail of the account, or the deploying role's policy, refuses resources of the stack."""
+
+
 class PortTakenError(LocalCloudError):
     """Another process listens on the chosen port."""
 

@@ -21,10 +21,13 @@ from burstcache_local.template.template import LocalTemplate
 
 
 class Stack:
-    """A stack created from a template."""
+    """A stack created from a template, with tags of its own."""
 
-    def __init__(self, name: str, template: LocalTemplate, services: Services) -> None:
+    def __init__(
+        self, name: str, template: LocalTemplate, services: Services, tags: Mapping[str, str] | None = None
+    ) -> None:
         self.name, self.template, self._services = name, template, services
+        self._tags = [{"Key": key, "Value": value} for key, value in (tags or {}).items()]
         self.outputs: dict[str, str] = {}
         self.physical_ids: dict[str, str] = {}  # by logical id
 
@@ -34,7 +37,7 @@ class Stack:
         cloudformation = self._services.client("cloudformation")
         try:
             body = json.dumps(named(self.template.body, self.name, self._services.region))
-            cloudformation.create_stack(StackName=self.name, TemplateBody=body)
+            cloudformation.create_stack(StackName=self.name, TemplateBody=body, Tags=self._tags)
         except ClientError as error:
             errors = self._services.errors
             cause = errors.pop() if errors else error

@@ -16,6 +16,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from burstcache_local.errors import FunctionNotFoundError
 from burstcache_local.functions import ACCOUNT
+from burstcache_local.iam.guardrail import Guardrail
 from burstcache_local.iam.needs import Place, missing_object, needs
 from burstcache_local.iam.policies import Grant, Need, granting, grants
 from burstcache_local.signed_requests import (
@@ -44,20 +45,34 @@ class Guard:
     Args:
         region: The region.
         documents: Returns a role's policies, given its name. None reads the policies from moto.
+        guardrail: Denies calls whatever the roles' policies allow.
     """
 
-    def __init__(self, region: str, documents: Callable[[str], Sequence[Mapping[str, Any]]] | None = None) -> None:
+    def __init__(
+        self,
+        region: str,
+        documents: Callable[[str], Sequence[Mapping[str, Any]]] | None = None,
+        guardrail: Guardrail | None = None,
+    ) -> None:
         self._region, self._documents = region, documents or _documents
+        self._boundary = _boundary if documents is None else lambda role: None
+        self._guardrail = guardrail or Guardrail()
         self._place = Place(region, self._tags, self._key, self._roles)
         self.used: set[tuple[str, Grant]] = set()  # role names with grants
         self._cache: dict[tuple[object, ...], tuple[Sequence[Mapping[str, Any]], Grant | None]] = {}
 
     def problem(self, role: str, needed: Iterable[Need]) -> str:
         """Return AWS's error message for the first permission that a role lacks, or an empty string."""
-        documents = self._documents(role)
+        documents, boundary = self._documents(role), self._boundary(role)
         for need in needed:
-            if (grant := self._granting(role, documents, need)) is None:
-                message = f"{role} is not authorized to perform: {need.action} on resource: {need.resource}"
+            grant = self._granting(role, documents, need)
+            reason = self._guardrail.problem(need, self._region)
+            if boundary is not None and granting([boundary], need) is None:
+                reason = reason or f"because no permissions boundary allows the {need.action} action"
+            if grant is None or reason:
+                message = (
+                    f"{role} is not authorized to perform: {need.action} on resource: {need.resource} {reason}".rstrip()
+                )
                 _LOG.warning("%s, with %s", message, dict(need.context))
                 return message
             self.used.add((role, grant))
@@ -246,6 +261,15 @@ def _documents(role: str) -> list[Mapping[str, Any]]:
     managed = (policy.versions[0].document for policy in backend_role.managed_policies.values())  # one version each
     policies = (*backend_role.policies.values(), *managed)  # JSON strings, or objects from a template
     return [_parsed(policy) if isinstance(policy, str) else policy for policy in policies]
+
+
+def _boundary(role: str) -> Mapping[str, Any] | None:
+    """Return a role's permissions boundary, or None if there is none, or none that this account has."""
+    from moto.iam.models import iam_backends
+
+    backend = iam_backends[ACCOUNT]["aws"]
+    policy = backend.managed_policies.get(backend.get_role(role).permissions_boundary_arn or "")
+    return _parsed(policy.versions[0].document) if policy else None
 
 
 @cache

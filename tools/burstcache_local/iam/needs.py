@@ -161,7 +161,8 @@ def _ecs(operation: str, parameters: Parameters, place: Place) -> Iterable[Need]
     if operation == "RunTask":
         name = parameters["taskDefinition"].rpartition("/")[2]
         definition = name if ":" in name else f"{name}:{_NEWEST}"
-        yield Need("ecs:RunTask", place.arn("ecs", f"task-definition/{definition}"), of_cluster)
+        tags = {f"aws:RequestTag/{each['key']}": (each["value"],) for each in parameters.get("tags", [])}
+        yield Need("ecs:RunTask", place.arn("ecs", f"task-definition/{definition}"), {**of_cluster, **tags})
         if "propagateTags" in parameters:
             task = place.arn("ecs", f"task/{cluster.rpartition('/')[2]}/{_NEW_TASK}")
             yield Need("ecs:TagResource", task, {"ecs:CreateAction": ("RunTask",)})

@@ -2,7 +2,7 @@
 
 Source:
     IAM User Guide, "Policy evaluation logic", "IAM policy elements: Variables and tags" and "IAM JSON policy elements:
-        Condition operators". Only the operators below are supported. All others raise an error.
+        Condition operators". Only the operators below, their negations and Null are supported. Others raise an error.
 """
 
 from __future__ import annotations
@@ -59,6 +59,26 @@ def granting(documents: Iterable[Mapping[str, Any]], need: Need) -> Grant | None
     return None
 
 
+def denying(documents: Iterable[Mapping[str, Any]], need: Need) -> str | None:
+    """Return the Sid of the first statement that denies a need, or None. Statements that allow deny nothing."""
+    for document in documents:
+        for statement in _listed(document["Statement"]):
+            if statement["Effect"] == "Deny" and _applies(statement, need):
+                return str(statement.get("Sid", "without a Sid"))
+    return None
+
+
+def _applies(statement: Mapping[str, Any], need: Need) -> bool:
+    action, resource = need.action.lower(), need.resource
+    acts = [_like(action, each.lower()) for each in _listed(statement.get("Action", statement.get("NotAction")))]
+    reaches = [_like(resource, each) for each in _listed(statement.get("Resource", statement.get("NotResource")))]
+    return (
+        any(acts) == ("Action" in statement)
+        and any(reaches) == ("Resource" in statement)
+        and all(_holds(operator, keys, need.context) for operator, keys in statement.get("Condition", {}).items())
+    )
+
+
 def _reaches(grant: Grant, need: Need) -> bool:
     """Return whether a grant's resource covers a need. Wildcards in policy variables' values match literally."""
     texts = _VARIABLE.split(grant.resource)
@@ -72,15 +92,25 @@ def _reaches(grant: Grant, need: Need) -> bool:
 
 def _holds(operator: str, keys: Mapping[str, Any], context: Mapping[str, tuple[str, ...]]) -> bool:
     name, is_for_all = operator.removeprefix("ForAllValues:"), operator.startswith("ForAllValues:")
+    name, is_for_any = name.removeprefix("ForAnyValue:"), operator.startswith("ForAnyValue:")
     name, is_optional = name.removesuffix("IfExists"), name.endswith("IfExists")
-    if name not in _OPERATORS:
-        raise ValueError(f"{operator}: expected one of {', '.join(_OPERATORS)}, ForAllValues: or …IfExists of it")
     by_key = {key.lower(): values for key, values in context.items()}
+    if name == "Null":
+        return all((not by_key.get(key.lower())) == (str(is_null).lower() == "true") for key, is_null in keys.items())
+    positive = name.replace("Not", "", 1)
+    if positive not in _OPERATORS:
+        raise ValueError(f"{operator}: expected one of {', '.join(_OPERATORS)}, a Not… of it, or Null")
     for key, accepted in keys.items():
         values = by_key.get(key.lower(), ())
-        if not values and not (is_for_all or is_optional):
-            return False
-        if not all(any(_OPERATORS[name](value, each) for each in _listed(accepted)) for value in values):
+        if not values:
+            if not (is_for_all or is_optional or (positive != name and not is_for_any)):
+                return False
+            continue
+        matches = [
+            any(_OPERATORS[positive](value, each) for each in _listed(accepted)) == (positive == name)
+            for value in values
+        ]
+        if not (any(matches) if is_for_any else all(matches)):
             return False
     return True
 

@@ -103,11 +103,6 @@ def penalty_units_of(args: argparse.Namespace) -> int | None:
     return round(penalty_usd * UNITS_PER_USD)
 
 
-def prices_of(args: argparse.Namespace) -> PriceSheet:
-    """Return the price sheet that the options name, with their price of AWS Config."""
-    return with_config_items(price_sheet(args.prices), getattr(args, "config_item_usd", 0))  # not every command has it
-
-
 def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
     """Build the deployment from the options.
 

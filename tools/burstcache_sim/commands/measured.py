@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache.core.prices import PriceRow, PriceSheet
+from burstcache.core.prices import PriceRow, PriceSheet, price_sheet
 from burstcache_sim.bill.latency_model import LatencyModel
-from burstcache_sim.commands import inputs
+from burstcache_sim.bill.config_items import with_config_items
 from burstcache_sim.world.timings import MeasuredTimes, NodeTimes
 
 _FAST_BYTES = 2 * 1024**2  # S3 sends the rest of a response more slowly
@@ -40,8 +40,10 @@ def measured_of(args: argparse.Namespace) -> Mapping[str, Any]:
 
 
 def prices_of(args: argparse.Namespace) -> PriceSheet:
-    """Return the price sheet of the options, with the prices that were measured."""
-    sheet, prices = inputs.prices_of(args), measured_of(args).get("prices", {})
+    """Return the price sheet of the options, with their price of AWS Config and the prices that were measured."""
+    config_item_usd = getattr(args, "config_item_usd", 0)  # not every command has it
+    sheet = with_config_items(price_sheet(args.prices), config_item_usd)
+    prices = measured_of(args).get("prices", {})
     rows = (
         PriceRow(row.item, repr(prices[row.item]), row.unit, "measured: Cost Explorer") if row.item in prices else row
         for row in sheet.rows

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from burstcache_local.iam.policies import Need, granting
+from burstcache_local.iam.policies import Need, denying, granting
 
 _TABLE = "arn:aws:dynamodb:us-east-2:123456789012:table/t"
 _KEYS = "dynamodb:LeadingKeys"
@@ -49,6 +49,19 @@ def test_what_has_no_type_of_resource_is_granted_on_everything_only() -> None:
         ({"ForAllValues:StringEquals": {_KEYS: ["a"]}}, (), True),
         ({"ForAllValues:StringLike": {_KEYS: ["NODE#*"]}}, ("NODE#node-1",), True),
         ({"ForAllValues:StringLike": {_KEYS: ["NODE#*"]}}, ("KEY#1",), False),
+        ({"StringNotEquals": {_KEYS: "a"}}, ("a",), False),
+        ({"StringNotEquals": {_KEYS: "a"}}, ("b",), True),
+        ({"StringNotEquals": {_KEYS: "a"}}, (), True),
+        ({"StringNotLike": {_KEYS: ["a*", "b*"]}}, ("b1",), False),
+        ({"StringNotLike": {_KEYS: ["a*", "b*"]}}, ("c1",), True),
+        ({"ForAnyValue:StringEquals": {_KEYS: "a"}}, ("b", "a"), True),
+        ({"ForAnyValue:StringEquals": {_KEYS: "a"}}, (), False),
+        ({"ForAnyValue:StringNotLike": {_KEYS: "a*"}}, ("a1", "b1"), True),
+        ({"ForAnyValue:StringNotLike": {_KEYS: "a*"}}, ("a1", "a2"), False),
+        ({"ForAnyValue:StringNotLike": {_KEYS: "a*"}}, (), False),
+        ({"Null": {_KEYS: "true"}}, (), True),
+        ({"Null": {_KEYS: "true"}}, ("a",), False),
+        ({"Null": {_KEYS: False}}, ("a",), True),
         ({"StringEquals": {_KEYS: "a"}, "ArnLike": {"aws:SourceArn": "arn:*"}}, ("a",), False),
     ],
 )
@@ -94,3 +107,25 @@ def test_a_variable_is_the_text_of_its_value(team: tuple[str, ...], path: str, i
     resource = f"{_PATH}/teams/${{{_TEAM}}}/*"
 
     assert allows(need, Action="execute-api:Invoke", Resource=resource) == is_granted
+
+
+@pytest.mark.parametrize(
+    ("statement", "denied"),
+    [
+        ({"Action": "ec2:RunInstances", "Resource": "*"}, True),
+        ({"Action": "ec2:*", "Resource": "arn:aws:ec2:*:*:instance/*"}, True),
+        ({"Action": "ec2:RunInstances", "Resource": "arn:aws:ec2:*:*:volume/*"}, False),
+        ({"NotAction": ["iam:*", "s3:*"], "Resource": "*"}, True),
+        ({"NotAction": ["iam:*", "ec2:Run*"], "Resource": "*"}, False),
+        ({"Action": "*", "NotResource": "arn:aws:ec2:*:*:instance/*"}, False),
+        ({"Action": "*", "NotResource": "arn:aws:s3:::*"}, True),
+        ({"Action": "*", "Resource": "*", "Condition": {"Null": {"aws:RequestTag/team": "true"}}}, True),
+        ({"Action": "*", "Resource": "*", "Condition": {"Null": {"aws:RequestTag/team": "false"}}}, False),
+    ],
+)
+def test_a_statement_denies_what_it_names_under_its_conditions(statement: dict[str, Any], denied: bool) -> None:
+    policy = {"Statement": [{"Sid": "One", "Effect": "Deny", **statement}]}
+    need = Need("ec2:RunInstances", "arn:aws:ec2:us-east-2:123456789012:instance/*")
+
+    assert (denying([policy], need) == "One") == denied
+    assert denying([{"Statement": {"Effect": "Allow", **statement}}], need) is None
