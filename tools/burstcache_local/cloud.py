@@ -18,6 +18,7 @@ from aiohttp import web
 from burstcache_local import ports
 from burstcache_local.deliveries import Deliveries, Destinations
 from burstcache_local.errors import GuardrailError, LocalCloudError, TemplateError
+from burstcache_local.event_sources import EventSource, Mapped
 from burstcache_local.faults import Faults
 from burstcache_local.front.access_log import AccessLog
 from burstcache_local.front.front_door import Front
@@ -26,7 +27,6 @@ from burstcache_local.iam.creation import StackCreation
 from burstcache_local.iam.guard import Guard
 from burstcache_local.iam.guardrail import Guardrail
 from burstcache_local.lambdas import lambda_api
-from burstcache_local.lambdas.event_sources import EventSource, Mapped
 from burstcache_local.lambdas.limits import LambdaLimits
 from burstcache_local.lambdas.reclaims import ReclaimPattern, run_reclaims
 from burstcache_local.lambdas.schedules import run_schedules

@@ -10,9 +10,9 @@ from typing import Any
 from botocore.exceptions import BotoCoreError
 
 from burstcache_local.errors import FunctionNotFoundError
+from burstcache_local.event_sources import EventSource
 from burstcache_local.faults import Faults
 from burstcache_local.iam.guard import Guard
-from burstcache_local.lambdas.event_sources import EventSource
 from burstcache_local.lambdas.service import Lambdas
 from burstcache_local.moto.services import Services
 

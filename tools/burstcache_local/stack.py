@@ -10,10 +10,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from burstcache_local.errors import FunctionNotFoundError, TemplateError
+from burstcache_local.event_sources import Mapped
 from burstcache_local.front.front_door import Door, HttpApi, LoadBalancer
 from burstcache_local.front.http_events import Route
 from burstcache_local.functions import ACCOUNT, EventInvokeConfig, FunctionSpec
-from burstcache_local.lambdas.event_sources import Mapped
 from burstcache_local.moto import resources
 from burstcache_local.moto.services import Services
 from burstcache_local.template.names import named

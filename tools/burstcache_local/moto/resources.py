@@ -191,7 +191,7 @@ _TYPES: dict[str, tuple[str, Maker]] = {
     "AWS::IAM::RolePolicy": ("", _role_policy),
     "AWS::Lambda::Alias": ("", _placeholder),
     "AWS::Lambda::EventInvokeConfig": ("", _event_invoke_config),
-    "AWS::Lambda::EventSourceMapping": ("", _placeholder),  # `lambdas/event_sources.py` takes the messages
+    "AWS::Lambda::EventSourceMapping": ("", _placeholder),  # `event_sources.py` takes the messages
     "AWS::Lambda::Version": ("", _function_version),
     "AWS::S3Express::DirectoryBucket": ("BucketName", _directory_bucket),
     "AWS::SQS::QueuePolicy": ("", _queue_policy),

@@ -10,9 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from burstcache.core.node_kinds import node_items
-from burstcache.core.prices import THESIS, PriceSheet, price_sheet
+from burstcache.core.prices import THESIS, PriceSheet
 from burstcache.core.worth import TierPrices
-from burstcache_sim.bill.config_items import with_config_items
 from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.bill.usage import THESIS_MEMORY_MB

@@ -6,13 +6,14 @@ import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.prices import PriceRow, PriceSheet, price_sheet
-from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.config_items import with_config_items
+from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.world.timings import MeasuredTimes, NodeTimes
 
 _FAST_BYTES = 2 * 1024**2  # S3 sends the rest of a response more slowly
@@ -41,7 +42,7 @@ def measured_of(args: argparse.Namespace) -> Mapping[str, Any]:
 
 def prices_of(args: argparse.Namespace) -> PriceSheet:
     """Return the price sheet of the options, with their price of AWS Config and the prices that were measured."""
-    config_item_usd = getattr(args, "config_item_usd", 0)  # not every command has it
+    config_item_usd = getattr(args, "config_item_usd", Fraction(0))  # not every command has it
     sheet = with_config_items(price_sheet(args.prices), config_item_usd)
     prices = measured_of(args).get("prices", {})
     rows = (
