@@ -143,6 +143,7 @@ _NAMES = {
     "StateTasks.Family": STATE_FAMILY,
     "CacheTable.Arn": _PLACE.arn("dynamodb", f"table/{TABLE}"),
     "EventBus.Arn": _PLACE.arn("events", f"event-bus/{BUS}"),
+    "OriginEventsQueue.Arn": _PLACE.arn("sqs", "origin-events"),
     "OriginBucket.Arn": f"arn:aws:s3:::{BUCKET}",
     **{f"{function}.Arn": _PLACE.arn("lambda", f"function:{name}") for name, function in FUNCTIONS.items()},
     **{f"{machine}.Name": name for machine, name in MACHINES.items()},

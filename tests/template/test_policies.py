@@ -69,6 +69,9 @@ _NOT_A_CALL = {
     "kms:CreateGrant",  # EC2 calls it for the caller of StartInstances
     "kms:Decrypt",  # S3 calls it for the caller of GetObject
     "kms:GenerateDataKey",  # and this for that of PutObject
+    "sqs:DeleteMessage",  # Lambda takes messages for the function
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
     "s3:ListBucket",  # changes the answer to a GET of a missing key
 }
 _ONLY_WILDCARD = {
