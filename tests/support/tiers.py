@@ -51,7 +51,9 @@ MAX_OBJECT_BYTES = 4 << 20
 
 
 class FixedRoutes:
-    """Routes that send every key to one tier."""
+    """Routes that send every key to one tier, and know all writes."""
+
+    backlog_s, is_behind = 0.0, False
 
     def __init__(self, route: Route | None, *, home: Route | None = None) -> None:
         self._route, self._home = route, home
