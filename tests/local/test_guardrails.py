@@ -25,6 +25,7 @@ _TEMPLATE = ROOT / "template.yaml"
 _FOLDER = ROOT / "examples/guardrails"
 _TAGS = {"acme/cost-centre": "42", "Name of the owner": "Ada"}
 _BOUND = "arn:aws:iam::123456789012:policy/bound"
+_REGISTRY = "123456789012.dkr.ecr.us-east-2.amazonaws.com"
 _ON_EC2 = {"RedisOn": "ec2", "StateOn": "ec2", "StateDatabases": "orders"}
 
 
@@ -56,6 +57,25 @@ _ACCOUNTS = (
         {"PermissionsBoundaryArn": _BOUND},
         dict.fromkeys(("ProxyFunctionRole", "RedisTaskRole", "RedisNodeRole"), "RolesWithTheBoundary"),
     ),
+    Account(
+        "own-images",
+        {"RelayImage": f"{_REGISTRY}/nats:2", "NodeImage": "ami-0123456789abcdef0"},
+        {"RelayTask": "ContainersFromOurRegistry", "RedisInstance1": "OurMachineImages"},
+        others=_ON_EC2,
+    ),
+    Account(
+        "functions-in-vpc",
+        {"FunctionsInVpc": "all"},
+        dict.fromkeys(("OriginFunction", "SchedulerFunction"), "FunctionsInAVpc"),
+    ),
+    Account(
+        "tags",
+        {"ResourceTags": "acme/cost-centre=42"},
+        {"RedisInstance1": "CostCentreOfInstances", "StateInstance1": "CostCentreOfInstances"},
+        others=_ON_EC2,
+        tags=_TAGS,
+    ),
+    Account("no-dashboards", {"CreateDashboard": "no"}, {"Dashboard": "NoDashboards"}),
 )
 
 

@@ -145,8 +145,8 @@ class StackCreation:
         if tags:
             context["aws:TagKeys"] = tuple(tags)
             context |= {f"aws:RequestTag/{key}": (value,) for key, value in tags.items()}
-        if subnets := context.get(f"{PROPERTY}VpcConfig.SubnetIds", ()):
-            context |= {"lambda:SubnetIds": subnets, "lambda:VpcIds": ("vpc",)}
+        if subnets := properties.get("VpcConfig", {}).get("SubnetIds"):
+            context |= {"lambda:SubnetIds": tuple(map(_target, subnets)), "lambda:VpcIds": ("vpc",)}
         if boundary := properties.get("PermissionsBoundary"):
             context["iam:PermissionsBoundary"] = (str(boundary),)
         return context

@@ -12,6 +12,7 @@ from burstcache_local.moto.custom_resources import LOCAL_ID, LOCAL_TYPE
 from burstcache_local.template.template import LocalTemplate, Schedule
 
 CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
+_IMAGE_GB = 8  # size of a volume that leaves it to its image
 
 
 def complete(body: dict[str, Any], roots: dict[str, Path]) -> LocalTemplate:
@@ -37,6 +38,8 @@ def _fill_from_launch_templates(resources: Mapping[str, Any]) -> None:
             launched = resources[name]["Properties"]["LaunchTemplateData"]
             profile = {"IamInstanceProfile": launched["IamInstanceProfile"]["Name"]}
             resource["Properties"] = {**launched, **profile, **resource["Properties"]}
+            for device in resource["Properties"].get("BlockDeviceMappings", ()):
+                device["Ebs"].setdefault("VolumeSize", _IMAGE_GB)
 
 
 def _take_schedules(body: dict[str, Any]) -> list[Schedule]:
