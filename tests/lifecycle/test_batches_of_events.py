@@ -33,9 +33,12 @@ def test_a_batch_reaches_the_copies_of_all_keys_in_one_call_and_one_announcement
         world.put_object(key, b"new")
     calls: list[Any] = []
     control = world.origin_changes.redis_control
-    world.origin_changes = replace(
-        world.origin_changes, redis_control=lambda payload: calls.append(payload) or control(payload)
-    )
+
+    def noted(payload: Any) -> object:
+        calls.append(payload)
+        return control(payload)
+
+    world.origin_changes = replace(world.origin_changes, redis_control=noted)
 
     _follow(world, keys)
 
