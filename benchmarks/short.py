@@ -44,6 +44,7 @@ class Short:
 SHORT = {
     "advice": Short("--candidates 8"),
     "advice_time": Short("--requests 1000 --values unknown"),
+    "bulk_upload": Short("--seconds 2 --per-s 100"),
     "burst": Short(judges=True),
     "classes": Short("--candidates 8"),
     "client": Short("--gets 8 --seconds 0.1 --keys 8 --writes 4"),
