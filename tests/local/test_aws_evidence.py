@@ -58,6 +58,7 @@ def clouds(folder: Path) -> list[Path]:
     return [path for path in (folder / "local").glob("*") if state_file.read(path)]
 
 
+@pytest.mark.weekly
 def test_a_run_that_was_killed_goes_on_and_leaves_evidence_and_nothing_else(folder: Path) -> None:
     killed_after(f"{_KIND}/read", folder)
     before = steps(folder)

@@ -47,6 +47,9 @@ class Ecs:
         sqs, events = cloud.client("sqs"), cloud.client("events")
         self._sqs, self._queue = sqs, sqs.create_queue(QueueName="events")["QueueUrl"]
         arn = sqs.get_queue_attributes(QueueUrl=self._queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        principal = {"Service": "events.amazonaws.com"}
+        grant = {"Effect": "Allow", "Principal": principal, "Action": "sqs:SendMessage", "Resource": arn}
+        sqs.set_queue_attributes(QueueUrl=self._queue, Attributes={"Policy": json.dumps({"Statement": [grant]})})
         events.put_rule(Name="watch", EventPattern=json.dumps({"source": ["aws.ecs"]}))
         events.put_targets(Rule="watch", Targets=[{"Id": "queue", "Arn": arn}])
         self._events: list[dict[str, Any]] = []

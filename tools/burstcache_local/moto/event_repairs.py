@@ -27,11 +27,13 @@ def rules_reach_functions() -> None:
     def send_to_targets(rule: Any, event: dict[str, Any], transform_input: bool = True) -> None:
         if rule.state != "ENABLED" or not rule.event_pattern.matches_event(event):
             return
-        ours = [target for target in rule.targets if target["Arn"].split(":")[2] in ("lambda", "sqs")]
         services = of_region(rule.region_name)
-        if services and services.deliver:
+        deliver = services.deliver if services else None
+        kinds = ("lambda", "sqs") if deliver else ("lambda",)  # without a local cloud nobody takes events of functions
+        ours = [target for target in rule.targets if target["Arn"].split(":")[2] in kinds]
+        if deliver:
             for target in ours:
-                services.deliver(target, _payload(target, event), rule.arn, _trace_of(event))
+                deliver(target, _payload(target, event), rule.arn, _trace_of(event))
         others = copy.copy(rule)
         others.targets = [target for target in rule.targets if target not in ours]
         send(others, copy.deepcopy(event), transform_input)
