@@ -59,7 +59,7 @@ class Upload:
 
 
 def measure(origin_events: str, per_s: float, lasts_s: float) -> Upload:
-    """Return what readers see while events arrive at a rate."""
+    """Run readers while events arrive at a rate, and return their observations."""
     upload = Upload()
     parameters = {"Relay": "none", "RedisNodeCount": "0", "OriginEvents": origin_events}
     limits = LambdaLimits(concurrency=UNITS, environments=UNITS + 2)

@@ -76,4 +76,4 @@ def test_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["hit"])
 
-    assert "hit: expected some of advice, advice_time, burst" in capsys.readouterr().err
+    assert "hit: expected some of advice, advice_time, bulk_upload" in capsys.readouterr().err
