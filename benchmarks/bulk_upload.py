@@ -36,7 +36,7 @@ _READ, _WATCHED = "read", "watched"
 
 @dataclass
 class Upload:
-    """What readers saw during an upload.
+    """The observations of readers during an upload.
 
     Attributes:
         events: Events that were sent.

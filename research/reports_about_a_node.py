@@ -27,7 +27,7 @@ _WRITE_S = 0.005  # from a lost write to the addition that follows
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the reports of a run."""
+    """The outcomes of the reports of a run."""
 
     reports: int = 0
     given_up: int = 0

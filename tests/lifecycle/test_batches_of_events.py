@@ -48,18 +48,21 @@ def test_a_batch_reaches_the_copies_of_all_keys_in_one_call_and_one_announcement
     assert sorted(world.digest.read().changes) == sorted(key_hash(key)[:12] for key in {*keys})
 
 
-def test_a_batch_that_fails_is_announced_and_fails(world: World) -> None:
+def test_a_batch_that_fails_is_announced_and_ends_no_backlog(world: World) -> None:
     def fail(payload: object) -> None:
         raise FunctionFailedError("redis control is away")
 
     world.running("k")
     world.put_object("k", b"new")
+    _follow(world, [f"key-{at}" for at in range(5)], waited_s=1.5)
     world.origin_changes = replace(world.origin_changes, redis_control=fail)
 
     with pytest.raises(FunctionFailedError):
         _follow(world, ["k", "other"])
 
-    assert len(world.digest.read().changes) == 2
+    seen = world.digest.read()
+    assert len(seen.changes) == 7
+    assert seen.backlog_s(world.clock.now_us()) >= 1.5  # it ends no backlog
 
 
 def test_no_old_copy_is_read_after_a_batch_of_which_redis_does_not_hear(world: World) -> None:

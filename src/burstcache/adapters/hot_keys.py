@@ -138,7 +138,7 @@ class HotKeys:
         return self._shards.forget(bank, cold) if cold else bank
 
     def _recalled(self, bank: HotBank, now_us: int) -> _Way:
-        """Have shards return unused room, then the room of cold keys. Return `full` if there is neither."""
+        """Reclaim unused room from shards, then the room of cold keys. Return `full` if there is neither."""
         shards, most = self._shards, self.max_hot_keys
         found = shards.read_shards(bank)
         started = bank.live.union(*(shard.live for shard in found))

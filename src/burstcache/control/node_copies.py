@@ -52,18 +52,16 @@ class NodeCopies:
             ServiceError: DynamoDB fails.
         """
         now_us = self.clock.now_us()
-        held = {
-            node.node: (node, hashes_held)
+        held = [
+            (node, on_node)
             for node in self.nodes.read_many(self.node_names)
-            if (hashes_held := [hash_ for hash_ in hashes if _may_hold(node, hash_, rows.get(hash_), now_us)])
-        }
-        copies = Counter[str]()
-        all_dropped = run_concurrently(
-            self.clock, *(partial(self._drop_on, node, on_node, copies) for node, on_node in held.values())
-        )
-        of_life, lost = defaultdict[str, set[str]](set), []
-        for (node, on_node), is_dropped in zip(held.values(), all_dropped, strict=True):
-            if is_dropped:
+            if (on_node := [hash_ for hash_ in hashes if _may_hold(node, hash_, rows.get(hash_), now_us)])
+        ]
+        all_dropped = run_concurrently(self.clock, *(partial(self._drop_on, node, on_node) for node, on_node in held))
+        of_life, lost, copies = defaultdict[str, set[str]](set), [], Counter[str]()
+        for (node, on_node), dropped in zip(held, all_dropped, strict=True):
+            if dropped is not None:
+                copies.update(dropped)
                 for hash_ in on_node:
                     if _has_life_on(node, rows.get(hash_), now_us):
                         of_life[hash_].add(node.node)
@@ -77,15 +75,15 @@ class NodeCopies:
             if node.phase == "stopping":
                 self.nodes.change(node, unasked_in=node.generation)
 
-    def _drop_on(self, node: NodeRow, hashes: Sequence[str], copies: Counter[str]) -> bool:
+    def _drop_on(self, node: NodeRow, hashes: Sequence[str]) -> set[str] | None:
+        """Drop copies from one node. Return the hashes of those that it had, or None if it does not answer."""
         had_copy = set[str]()
 
         def drop() -> None:
             had_copy.update(self.store(node.node).drop(hashes))
 
         is_dropped = retry_until_answered(drop, RedisDownError, self.clock, once=node.phase != "running")
-        copies.update(had_copy)
-        return is_dropped
+        return had_copy if is_dropped else None
 
 
 def _may_hold(node: NodeRow, hash_: str, row: KeyRow | None, now_us: int) -> bool:

@@ -53,10 +53,13 @@ class OriginChanges:
             ServiceError: The invalidation or the announcement has failed. Call this method again.
         """
         by_hash = {key_hash(key): key for key in keys}
+        told: Backlog | None = None  # a batch that fails waits on, so it ends no backlog
         try:
-            return self._invalidate(by_hash)
+            refreshed = self._invalidate(by_hash)
+            told = backlog
         finally:
-            self.digest.announce(list(by_hash), now_us=self.clock.now_us(), backlog=backlog)
+            self.digest.announce(list(by_hash), now_us=self.clock.now_us(), backlog=told)
+        return refreshed
 
     def _invalidate(self, by_hash: Mapping[str, str]) -> dict[str, Refreshed]:
         """Invalidate the copies in every tier, even if one of them fails."""
