@@ -41,12 +41,9 @@ class Batch:
     def backlog(self, now_us: int) -> Backlog | None:
         """Return what the batch knows about events that still wait. `since_us` is 0 if there are none; None: nothing.
 
-        Events behind a batch that takes long have waited since it began. A few late events may be the last ones, or
-        part of a batch that a poll left small.
+        Others wait behind a batch that takes long. A few late events may be the last ones, or all that a poll got.
         """
-        is_late = self.begun_us - self.oldest_us > _LATE_US
-        if is_late and self.events >= MANY:
+        is_late, is_slow = self.begun_us - self.oldest_us > _LATE_US, now_us - self.begun_us >= _LATE_US
+        if is_slow or (is_late and self.events >= MANY):
             return Backlog(self.oldest_us, now_us)
-        if now_us - self.begun_us >= _LATE_US:
-            return Backlog(self.begun_us, now_us)
         return None if is_late else Backlog(0, now_us)
