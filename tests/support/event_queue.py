@@ -18,6 +18,7 @@ from burstcache.core.parameters import US_PER_S
 from support.project import template
 from support.virtual_time import VirtualClock
 
+DEAD = "dead messages"  # in the dead-letter queue, by the queue's counts
 _HIDDEN_SHARE, _HIDDEN_S = 0.1, 0.8  # of the messages, on servers of the queue that a poll does not reach
 _AGAIN_SHARE, _AGAIN_S = 0.05, 5.0  # of the deleted messages
 _UNTIL_INVOKED_S = (0.01, 0.2)  # a poll's answer and the function's start
@@ -28,7 +29,7 @@ _SMALLER_SHARE = 0.3  # of the batches, which a poll of few servers leaves small
 class _Message:
     body: str
     sent_us: int
-    visible_us: int = 0
+    visible_us: int
     receives: int = 0
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -70,18 +71,16 @@ class EventQueue:
         """Send an event to the queue."""
         now_us = self._clock.now_us()
         is_hidden = self._draw.random() < _HIDDEN_SHARE
-        self._return(_Message(json.dumps(event), now_us), self._after(_HIDDEN_S) if is_hidden else now_us)
-
-    def oldest_s(self) -> float:
-        """Return the age of the oldest message that no batch has [s], 0 if there is none."""
-        return (self._clock.now_us() - min(each.sent_us for each in self._messages)) / US_PER_S if self._messages else 0
-
-    def _return(self, message: _Message, visible_us: int) -> None:
-        """Add a message to the queue, which no poll gets before a time."""
-        message.visible_us = visible_us
+        message = _Message(json.dumps(event), now_us, self._after(_HIDDEN_S) if is_hidden else now_us)
         with self._lock:
             self._messages.append(message)
-        self._start(self._serve_from, visible_us)
+        self._start(self._serve_from, message.visible_us)
+
+    def oldest_s(self) -> float:
+        """Return the age of the oldest message that is not deleted [s], 0 if there is none."""
+        with self._lock:
+            sent_us = min((each.sent_us for each in self._messages), default=self._clock.now_us())
+        return (self._clock.now_us() - sent_us) / US_PER_S
 
     def _serve_from(self, at_us: int) -> None:
         """Take batches while there are messages, unless as many executions as the mapping allows do so."""
@@ -102,30 +101,31 @@ class EventQueue:
             visible.sort(key=lambda each: each.visible_us)
             batch = visible[: self._draw.randint(1, self._batch_size) if is_smaller else self._batch_size]
             for message in batch:
-                self._messages.remove(message)
+                message.receives += 1
+                message.visible_us = now_us + self._hidden_us
             self._slots += not batch
         return batch
 
     def _follow(self, batch: Sequence[_Message]) -> None:
         """Invoke the function. Its messages return if it fails, and some even if it succeeds."""
-        again_us = self._clock.now_us() + self._hidden_us
-        for message in batch:
-            message.receives += 1
         self.counts.update({"batches": 1, "messages": len(batch)})
         try:
             self._invoke({"Records": [message.record() for message in batch]})
         except Exception:
-            for message in batch:
-                if message.receives < self._most_receives:
-                    self._return(message, again_us)
-                else:
-                    self.counts["dead messages"] += 1
             self.counts["failed batches"] += 1
-            return
-        for message in batch:
-            if self._draw.random() < _AGAIN_SHARE:
-                self.counts["messages again"] += 1
-                self._return(message, self._after(_AGAIN_S))
+            returned = [message for message in batch if message.receives < self._most_receives]
+            self.counts[DEAD] += len(batch) - len(returned)
+        else:
+            returned = [message for message in batch if self._draw.random() < _AGAIN_SHARE]
+            self.counts["messages again"] += len(returned)
+            for message in returned:
+                message.visible_us = self._after(_AGAIN_S)
+        with self._lock:
+            for message in batch:
+                if message not in returned:
+                    self._messages.remove(message)
+        for message in returned:
+            self._start(self._serve_from, message.visible_us)
 
     def _after(self, most_s: float) -> int:
         return self._clock.now_us() + round(most_s * self._draw.random() * US_PER_S)
