@@ -572,7 +572,7 @@ class Stage(World):
 
 
 def _shown(backlog: Backlog | None) -> str:
-    """Return what an announcement says about events that wait, as text."""
+    """Return the wait that an announcement tells, as text."""
     if backlog is None:
         return ""
     return f": an event waits for {backlog.age_s(backlog.seen_at_us):.3f} s" if backlog.since_us else ": none waits"

@@ -39,7 +39,7 @@ class Batch:
     begun_us: int
 
     def backlog(self, now_us: int) -> Backlog | None:
-        """Return what the batch knows about events that still wait. `since_us` is 0 if there are none; None: nothing.
+        """Return the backlog that this batch shows, with `since_us` = 0 if no event waits. None: it cannot tell.
 
         Others wait behind a batch that takes long. A few late events may be the last ones, or all that a poll got.
         """
