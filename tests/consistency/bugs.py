@@ -1,4 +1,4 @@
-"""Eleven bugs, planted one at a time in a copy of the project: a mutation test of the checkers.
+"""Ten bugs, planted one at a time in a copy of the project: a mutation test of the checkers.
 
     python -m consistency.bugs --checker PROGRAM [NAME …]     (`make consistency-bugs`)
 
@@ -123,16 +123,6 @@ BUGS = (
         "return self.backlog_s > self._max_backlog_s",
         "return False",
         Setting("breakeven", False, "direct"),
-    ),
-    Bug(
-        "early-announcement",
-        "a batch of S3's events is announced before the copies are invalidated",
-        "src/burstcache/control/origin_changes.py",
-        "invalidate, tell_early = partial(self._invalidate, by_hash), partial",
-        "self._announce(by_hash, None)\n"
-        "        invalidate, by_hash = partial(self._invalidate, by_hash), {}\n"
-        "        tell_early = partial",
-        Setting("breakeven", True, "direct"),
     ),
 )
 
