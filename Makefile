@@ -32,7 +32,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity aws-evidence
+.PHONY: help help-evidence advise setup lock run stop demo picture recording thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity aws-evidence
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -85,6 +85,7 @@ lock: ## develop: write the locks anew, after a version in pyproject.toml, a req
 	  --python-version $$python --python-platform $$processor-manylinux_2_28 --require-hashes -r $(LOCK) || exit 1; done; done
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:clients -o $(CLIENTS_LOCK)
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:engines -o $(ENGINES_LOCK)
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:recording -o benchmarks/recording.lock
 	printf '%s\n' aws-sam-cli==$(SAM_VERSION) uv==$(UV_VERSION) | $(BIN)/uv pip compile -q --universal --generate-hashes \
 	  --python-version 3.11 --no-header --no-annotate - -o $(SAM_LOCK)
 
@@ -96,6 +97,9 @@ stop: setup ## try: end the local run from another terminal
 
 picture: setup ## evidence: record a burst on this machine and draw it: docs/images/burst.png
 	$(BIN)/python -m benchmarks.picture docs/images/burst.png
+
+recording: setup ## evidence: record a terminal during a burst on this machine: docs/images/burst.svg
+	$(BIN)/python -m benchmarks.recording docs/images/burst.svg
 
 advise: setup ## decide: say what an access log needs, and what that costs; LOG=FILE
 	@test -n "$(LOG)" || { echo "make advise: LOG=FILE is missing; examples/logs/bursts.csv.gz is one" >&2; exit 2; }

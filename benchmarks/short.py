@@ -74,6 +74,7 @@ SHORT = {
     "pool_soak": Short("--operations 60 --largest-mb 4"),
     "range_memory": Short("--size-mb 300 --memory-mib 64", judges=True),
     "read_path": Short("--rounds 20"),
+    "recording": Short(_IMAGE),
     "redis_slices": Short("--rounds 20"),
     "redis_tls": Short(f"--server {_TLS_SERVER} --rounds 20"),
     "replay": Short("--seconds 1 --rates 100"),

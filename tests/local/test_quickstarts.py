@@ -92,6 +92,7 @@ def test_a_function_is_called_once(clone: Path, bucket: dict[str, str]) -> None:
     assert printed.endswith("{'statusCode': 200, 'body': 'SUNSET'}\n25\n")
 
 
+@pytest.mark.weekly
 def test_the_sample_log_ends_in_the_verdict_that_the_page_names(clone: Path, bucket: dict[str, str]) -> None:
     (clone / "access.log.gz").write_bytes((ROOT / "examples/logs/bursts.csv.gz").read_bytes())
 
