@@ -74,7 +74,7 @@ def in_python(s3: Any, folder: Path, redis_port: int) -> Iterator[tuple[str, Rea
     yield "functools.lru_cache", functools.lru_cache(read)
     memory: Any = cachetools.TTLCache(1000, _TTL_S)
     yield "cachetools, TTLCache with a lock", cachetools.cached(memory, lock=threading.Lock())(read)
-    node = redis.Redis(port=redis_port)
+    node: Any = redis.Redis(port=redis_port)
 
     def read_through_redis(key: str) -> bytes:
         body: bytes | None = node.get(key)
@@ -100,7 +100,7 @@ def in_python(s3: Any, folder: Path, redis_port: int) -> Iterator[tuple[str, Rea
             def _get_multiple(self, path: str, **_: Any) -> dict[str, Any]:
                 raise NotImplementedError(path)
 
-        provider: Any = Objects()
+        provider = Objects()  # type: ignore[no-untyped-call]
         yield "Powertools, parameters", lambda key: provider.get(key, max_age=_TTL_S)
 
 
@@ -231,7 +231,7 @@ def compare(url: str, folder: Path, store: Path, redis_port: int, size: str, bat
         before = _requests(url, keys)
         took_us = measure(contenders, keys, batches)
         requests = {name: count - before[name] for name, count in _requests(url, keys).items()}
-    print(f"\n{size}:\n")
+    print(f"\n{size}:\n", flush=True)
     print_table(("Reader", "µs", "times boto3's speed", "S3 requests per 1,000 reads"), rows_of(took_us, requests))
 
 
