@@ -100,8 +100,9 @@ def in_python(s3: Any, folder: Path, redis_port: int) -> Iterator[tuple[str, Rea
             def _get_multiple(self, path: str, **_: Any) -> dict[str, Any]:
                 raise NotImplementedError(path)
 
-        provider = Objects()  # type: ignore[no-untyped-call]
-        yield "Powertools, parameters", lambda key: provider.get(key, max_age=_TTL_S)
+        provider: Any = Objects()  # type: ignore[no-untyped-call]
+        get: Callable[..., bytes] = provider.get
+        yield "Powertools, parameters", functools.partial(get, max_age=_TTL_S)
 
 
 def by_fsspec(url: str, folder: Path) -> Iterator[tuple[str, Read]]:

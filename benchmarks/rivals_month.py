@@ -43,6 +43,8 @@ SYSTEMS: dict[str, Setup | str] = {
     "Burstcache, Fargate node while it pays": _WITH_NODE,
     "the same with an `nlb` relay": replace(_WITH_NODE, relay="nlb"),
     "Burstcache, Fargate node that never stops": replace(_WITH_NODE, always_on_nodes=1),
+    "Valkey in your own Fargate Spot task": "fargate-spot:0.5GB",
+    "Valkey on your own `t4g.nano`": "ec2:t4g.nano",
     "S3 Express, copies by price": "s3-express",
     "ElastiCache node, Valkey": "elasticache-valkey:t4g.micro",
     "ElastiCache Serverless, Valkey": "serverless-valkey:1GB",
