@@ -83,6 +83,8 @@ SHORT = {
     "results_outages": Short("--phase-s 0.5"),
     "results_peers": Short("--batches 2"),
     "results_places": Short("--runs 2"),
+    "rivals": Short("--batches 2"),
+    "rivals_month": Short(),
     "sim_speed": Short("--requests 20000"),
     "slice_entries": Short("--rounds 1 --reads 1000"),
     "slice_files": Short("--rounds 20"),
