@@ -68,7 +68,7 @@ def dashboard(template: Mapping[str, Any]) -> dict[str, Any]:
         "schemaVersion": 38,
         "editable": True,
         "time": {"from": "now-3h", "to": "now"},
-        "refresh": "1m",
+        "refresh": "",  # each look costs requests to CloudWatch
         "templating": {"list": list(_variables())},
         "panels": [*panels, row],
     }

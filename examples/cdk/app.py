@@ -9,6 +9,7 @@ import json
 
 from aws_cdk import App, CfnOutput, Stack
 from aws_cdk.aws_iam import Role, ServicePrincipal
+
 from burstcache_cdk import Burstcache
 
 app = App()

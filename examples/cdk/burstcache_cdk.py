@@ -1,7 +1,7 @@
 """A CDK construct for a Burstcache stack: the packaged template as a nested stack, with its outputs as attributes.
 
-CDK's CfnInclude takes no template whose references SAM resolves, as this one's to the roles of functions. CloudFormation
-transforms the nested stack's template, as it does for `make deploy`.
+CDK's CfnInclude refuses references to resources that SAM generates, such as the functions' roles. CloudFormation
+transforms a nested stack's template, as it does for `make deploy`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Burstcache(Construct):
 
     def output(self, name: str) -> str:
         """Return an output of the nested stack. If its condition is false, the deployment fails."""
-        return self._stack.get_att(f"Outputs.{name}").to_string()
+        return str(self._stack.get_att(f"Outputs.{name}").to_string())
 
     def grant_read(self, role: IRole) -> None:
         """Let a role read with `burstcache.client`."""

@@ -57,6 +57,7 @@ PACKAGES = {
 } | {"the gateway's image": locked("deploy/gateway/requirements-image.txt")}
 SAM_LOCK = locked("requirements-sam.lock")
 LOCKS_ASIDE = {  # by group
+    "cdk": locked("examples/cdk/requirements.txt"),
     "clients": locked("tests/clients/requirements.lock"),
     "engines": locked("tests/engines/requirements.lock"),
 }
