@@ -15,6 +15,7 @@ from typing import Any
 import botocore.session
 import hcl2
 import pytest
+from botocore.model import StructureShape
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
@@ -155,6 +156,7 @@ def test_the_metadata_is_within_the_limits_of_the_repository(template: dict[str,
     metadata = template["Metadata"]["AWS::ServerlessRepo::Application"]
     model = botocore.session.get_session().get_service_model("serverlessrepo")
     request = model.shape_for("CreateApplicationRequest")
+    assert isinstance(request, StructureShape)
 
     # The limits are in the documentation of that request's fields alone.
     assert set(metadata) <= set(request.members)
