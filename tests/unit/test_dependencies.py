@@ -33,7 +33,7 @@ PINS = [
     *(line for group in LIBRARY["dependency-groups"].values() for line in group if isinstance(line, str)),
 ]
 
-_PINNED = re.compile(r"[\w-]+(\[[\w,-]+\])?==[\w.]+")
+_PINNED = re.compile(r"[\w-]+(\[[\w,-]+\])?==(\d+!)?[\w.]+")
 Locked = dict[str, frozenset[str]]
 
 
@@ -58,6 +58,7 @@ PACKAGES = {
 SAM_LOCK = locked("requirements-sam.lock")
 LOCKS_ASIDE = {  # by group
     "recording": locked("benchmarks/recording.lock"),
+    "cdk": locked("examples/cdk/requirements.txt"),
     "clients": locked("tests/clients/requirements.lock"),
     "engines": locked("tests/engines/requirements.lock"),
 }
