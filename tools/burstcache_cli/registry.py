@@ -141,7 +141,7 @@ COMMANDS = (
     ),
     Command(
         "deploy",
-        "make a change set with SAM CLI; execute it unless state is lost",
+        "make a change set with SAM CLI; execute it if no state is lost",
         f"{_OWN}:deploy",
         "burstcache_cli.deploy:deploy",
     ),
