@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,14 @@ def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with LocalCloud(LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=folder / "run")) as cloud:
         state_file.write(describe(cloud), folder)
         cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=_NAMES["KEY"], Body=b"text")
-        until(lambda: main(["redis", "start", "--state-dir", str(folder)]) == 0)
-        until(lambda: main(["redis", "ping", "--state-dir", str(folder)]) == 0)
+        assert succeeds("redis start", folder)
+        until(partial(succeeds, "redis ping", folder))
         yield folder
+
+
+def succeeds(command: str, state_dir: Path) -> bool:
+    """Run a command of the runbook with the names of this stack."""
+    return main([*(_NAMES.get(word, word) for word in command.split()), "--state-dir", str(state_dir)]) == 0
 
 
 def test_the_runbook_has_commands() -> None:
@@ -40,10 +46,7 @@ def test_the_runbook_has_commands() -> None:
 def test_every_command_of_the_runbook_succeeds_in_its_order(
     state_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # A pause and its end come first in the runbook: afterwards the node boots again when it is told to.
     for command in (each for each in _COMMANDS if not each.startswith(_ELSEWHERE)):
-        words = [_NAMES.get(word, word) for word in command.split()]
-        arguments = [*words, "--state-dir", str(state_dir)]
-        if command == "redis ping":
-            until(lambda arguments=arguments: main(arguments) == 0)
-        assert main(arguments) == 0, (command, capsys.readouterr().err)
+        if command == "redis ping":  # after the pause the node boots again
+            until(partial(succeeds, command, state_dir))
+        assert succeeds(command, state_dir), (command, capsys.readouterr().err)

@@ -106,11 +106,10 @@ def _key(row: KeyRow, nodes: Sequence[NodeRow], now_us: int, max_object_bytes: i
 
 def _status(rows: Rows, states: Mapping[str, int]) -> dict[str, Any]:
     pause = rows.pause
-    live = sum(count for state, count in states.items() if state not in ("S3", GUEST))
+    live = sum(count for state, count in states.items() if state != "S3")
     running = [row.node for row, _ in rows.nodes if row.phase_at(rows.at_us) != "stopped"]
     return {
         "live": live,
-        "guests": states.get(GUEST, 0),
         "nodesOn": running,
         "nodes": len(rows.nodes),
         "pause": {"reason": pause.reason, "sinceMs": pause.since_us // 1000, "untilMs": pause.until_us // 1000}

@@ -44,7 +44,7 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def wizard(region: str = _REGION, *, is_advanced: bool = False, **given: str) -> Wizard:
+def wizard(region: str = _REGION, is_advanced: bool = False, /, **given: str) -> Wizard:
     return Wizard(template(), region, dict(given), is_advanced=is_advanced)
 
 
@@ -54,14 +54,14 @@ def groups() -> list[dict[str, Any]]:
     return found
 
 
-def answered(typed: dict[str, str], *, is_advanced: bool = False, **given: str) -> dict[str, str]:
+def answered(typed: dict[str, str], is_advanced: bool = False, /, **given: str) -> dict[str, str]:
     """Return the wizard's answers after typing these and accepting the default of every other question."""
     left = dict(typed)
 
     def answer(question: str) -> str:
         return "y" if "[y/N]" in question else left.pop(question.partition(" ")[0], "")
 
-    return wizard(is_advanced=is_advanced, **given).answers(answer)
+    return wizard(_REGION, is_advanced, **given).answers(answer)
 
 
 def configure(monkeypatch: pytest.MonkeyPatch, file: Path, *typed: str, confirm: str = "y", options: str = "") -> int:
@@ -114,12 +114,12 @@ def test_an_answer_that_the_template_refuses_is_asked_for_again(capsys: pytest.C
     assert "'everybody' is not one of public, iam, jwt" in " ".join(capsys.readouterr().out.split())
 
 
-def asked_for(*, is_advanced: bool = False, opened: str = "", **given: str) -> list[str]:
+def asked_for(opened: str | None = None, /, **given: str) -> list[str]:
     """Return the parameters that the wizard asks for after these earlier answers, in order.
 
-    `opened` is a parameter of the advanced group that is opened, if any.
+    `opened` is a parameter of the only other group that is opened. None: no other group is offered.
     """
-    names = []
+    names: list[str] = []
 
     def answer(question: str) -> str:
         if "[y/N]" in question:
@@ -128,7 +128,7 @@ def asked_for(*, is_advanced: bool = False, opened: str = "", **given: str) -> l
         return ""
 
     offered = iter(group["Parameters"] for group in groups()[1:])
-    wizard(is_advanced=is_advanced, **given).answers(answer)
+    wizard(_REGION, opened is not None, **given).answers(answer)
     return names
 
 
@@ -158,15 +158,15 @@ def test_every_parameter_of_the_first_group_is_asked_for_after_some_answers() ->
 
 
 def test_other_parameters_are_offered_by_group() -> None:
-    assert asked_for(is_advanced=True) == asked_for()
-    assert asked_for(is_advanced=True, opened="PoolMembers")[len(asked_for()) :] == [
+    assert asked_for("") == asked_for()
+    assert asked_for("PoolMembers")[len(asked_for()) :] == [
         *("PoolMembers", "PoolMemoryMb", "PoolTls", "PoolKeepS", "PoolHub"),
     ]
     assert all(group["Label"]["default"].startswith("Advanced: ") for group in groups()[1:])
 
 
 def test_an_advanced_answer_is_kept_and_one_that_a_rule_refuses_asked_for_again() -> None:
-    taken = answered({"PoolMembers": "8", "PoolHub": "fargate", "FrontDoor": "alb"}, is_advanced=True)
+    taken = answered({"PoolMembers": "8", "PoolHub": "fargate", "FrontDoor": "alb"}, True)
 
     assert (taken["PoolMembers"], taken["PoolHub"]) == ("8", "fargate")
     assert taken["FrontDoor"] == "http-api"  # an ALB needs a certificate
@@ -209,19 +209,19 @@ def test_the_size_is_asked_for_that_nodes_and_databases_have(given: dict[str, st
 def test_what_databases_run_on_is_asked_for_if_there_are_some_without_a_log(
     given: dict[str, str], is_asked: bool
 ) -> None:
-    assert ("StateOn" in asked_for(is_advanced=True, opened="StateOn", **given)) == is_asked
+    assert ("StateOn" in asked_for("StateOn", **given)) == is_asked
 
 
 def test_a_database_with_a_log_that_names_tasks_is_asked_for_its_machine() -> None:
     given = {"StateDatabases": "a", "StatePersistence": "aof", "StateOn": "fargate"}
 
-    assert answered({}, is_advanced=True, **given)["StateOn"] == "ec2"
+    assert answered({}, True, **given)["StateOn"] == "ec2"
 
 
 def test_what_databases_may_run_on_is_shown_with_each_price_and_what_the_stack_costs_then(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answered({}, is_advanced=True, StateDatabases="a", RedisOn="fargate")
+    answered({}, True, StateDatabases="a", RedisOn="fargate")
 
     rows = node_rows(capsys.readouterr().out)[3:]
     assert [(row[0], row[1], row[2], row[-1]) for row in rows] == [
@@ -343,7 +343,7 @@ def test_whatever_is_typed_the_template_accepts_what_is_written(seed: int) -> No
     region = chance.choice(["us-east-1", "eu-north-1", "eu-central-1", "me-central-1"])
 
     try:
-        asking = wizard(region, is_advanced=chance.random() < 0.5, **given)
+        asking = wizard(region, chance.random() < 0.5, **given)
         taken = asking.answers(lambda question: typed.pop() if typed else "")
     except TemplateError:  # of what is not asked for, or what was typed twice: nothing is written
         return

@@ -38,7 +38,7 @@ def test_key_without_a_life_is_a_guest_of_its_home_that_runs() -> None:
 
     assert with_guests["keys"][HASH][1:5] == ["Guest", "redis", "node-1", RUNNING.ready_at_us // 1000]
     assert with_guests["nodes"][0]["objectBytes"] == 7
-    assert (with_guests["status"]["live"], with_guests["status"]["guests"]) == (0, 1)
+    assert (with_guests["status"]["live"], without["status"]["live"]) == (1, 0)
     assert without["keys"][HASH][1:5] == ["S3", "s3", "", NOW_US // 1000 - 9_000]
 
 

@@ -3,9 +3,9 @@
 import { TIER_NAMES, bytes, clock, count, duration, element, fill, milliseconds, plural, table, usd } from "./text.js";
 
 export function showStatus(parent, status) {
-  const { pause, live, guests, nodesOn, nodes } = status;
+  const { pause, live, nodesOn, nodes } = status;
   const on = live || nodesOn.length
-    ? `${plural(live, "key")} above S3${guests ? ` and ${plural(guests, "guest")}` : ""}, ${nodesOn.length} of ${plural(nodes, "node")} on.`
+    ? `${plural(live, "key")} above S3, ${nodesOn.length} of ${plural(nodes, "node")} on.`
     : "";
   let said = on ? `On: ${on}` : "Ready and off: S3 serves every key, no node runs.";
   if (pause) {
