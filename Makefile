@@ -35,7 +35,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture recording thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels release build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity aws-evidence package cdk
+.PHONY: help help-evidence advise setup lock run stop demo picture recording thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels release build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity aws-evidence package cdk help-develop
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -52,10 +52,13 @@ FAST_ASIDE := $(patsubst %,tests/%/,contract golden template) \
 LIST = @for group in $(1); do echo "$$group"; \
 	sed -nE "s/^([a-z0-9-]+):.*\#\# $$group: (.*)/  make \1\t\2/p" $(MAKEFILE_LIST) | expand -t 26; done
 
-help: ## develop: show the targets
-	$(call LIST,try decide deploy develop)
+help: ## develop: show the targets to try, decide and deploy
+	$(call LIST,try decide deploy more)
 
-help-evidence: ## develop: show the targets that reproduce what the documents claim
+help-develop: ## more: show the targets to work on this project
+	$(call LIST,develop)
+
+help-evidence: ## more: show the targets that reproduce what the documents claim
 	$(call LIST,evidence)
 
 setup: $(VENV)/.ready ## develop: make .venv with the `burstcache` command (again only when a pyproject.toml or the lock changes)

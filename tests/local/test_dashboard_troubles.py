@@ -237,7 +237,7 @@ def test_a_page_of_another_server_at_the_same_address_is_loaded_anew(browser: Br
     with serving_source(source) as url, opened(browser, url) as page:
         expect(page.locator("#about")).to_contain_text("mine")
         expect(page.locator("#connection")).to_have_text("Live")
-        other = {"stack": "yours", "region": REGION, "isLocal": False, "policy": "", "isTraced": False}
+        other = {"stack": "yours", "region": REGION, "isLocal": False, "policy": "", "isTraced": False, "states": []}
         page.route("**/about", lambda route: route.fulfill(json=other))
 
         for is_hidden in (True, False):

@@ -39,7 +39,9 @@ def config(parser: argparse.ArgumentParser) -> None:
     """Add the options of `config`."""
     add = parser.add_argument
     add("--template", type=Path, default=Path("template.yaml"), metavar="FILE", help="(default: template.yaml)")
-    add("--check", action="store_true", help="ask nothing; check the account and the answers in the file")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--advanced", action="store_true", help="offer every other parameter, too, group by group")
+    how.add_argument("--check", action="store_true", help="ask nothing; check the account and the answers in the file")
     deployment(parser)
 
 
