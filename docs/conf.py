@@ -20,7 +20,8 @@ include_patterns = ["*.md", "docs/**.md", "docs/api/*.rst", "examples/README.md"
 exclude_patterns = [".*", "build", "**/.*", "**/node_modules"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
-# Each page's table of contents, by caption: a page, or a title and a page. A pattern takes the pages that nothing else names.
+# Tables of contents by page and caption. An entry is a page, a title with a page, or a pattern for the pages that no entry
+# before it names.
 _CONTENTS = {
     "README": {
         "": ["docs/start"],
@@ -70,12 +71,12 @@ _CONTENTS = {
     "docs/understand/decisions": {"": ["docs/understand/decisions/*"]},
 }
 
-# Pages are CommonMark with tables, as on a forge. Of MyST's additions they use none, and some would swallow text: a line
-# that begins with a per cent sign is a comment there.
+# Pages are CommonMark with tables, as on a forge. MyST has more syntax, some of which would lose text: a line that begins
+# with a per cent sign is a comment.
 myst_disable_syntax = ["myst_block_break", "myst_line_comment", "myst_role", "myst_target"]
 myst_heading_anchors = 6
 highlight_language = "text"
-smartquotes = False  # they would make one dash of the two before an option
+smartquotes_action = "D"  # dashes, which Sphinx itself writes as two hyphens; quotes stay as they are written
 
 # Docstrings mark code by single backquotes; a name that is documented becomes a link.
 default_role = "py:obj"
@@ -85,6 +86,7 @@ python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
+pygments_dark_style = "a11y-high-contrast-dark"
 html_title = f"{project} {version}"
 html_static_path = ["site.css", "site.js"]
 html_css_files = ["site.css"]

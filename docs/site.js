@@ -9,6 +9,12 @@ if (!document.querySelector("h1")) {
   document.querySelector("[role=main]").prepend(heading);
 }
 
+// The list of pages is longer than most windows.
+document.querySelector(".sidebar-tree .current-page")?.scrollIntoView({ block: "center" });
+
+// Excerpts of search results are fetched, which browsers refuse to a page opened from a folder.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+
 const focusWhatScrolls = new ResizeObserver((entries) => {
   for (const { target } of entries) {
     if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
