@@ -20,9 +20,9 @@ include_patterns = ["*.md", "docs/**.md", "docs/api/*.rst", "examples/README.md"
 exclude_patterns = [".*", "build", "**/.*", "**/node_modules"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
-# Tables of contents by page and caption. An entry is a page, a title with a page, or a pattern for the pages that no entry
+# Tables of contents by page and caption. An entry is a page, a title with a page, or a pattern for pages that no entry
 # before it names.
-_CONTENTS = {
+contents = {
     "README": {
         "": ["docs/start"],
         "Read data faster": [
@@ -71,7 +71,7 @@ _CONTENTS = {
     "docs/understand/decisions": {"": ["docs/understand/decisions/*"]},
 }
 
-# Pages are CommonMark with tables, as on a forge. MyST has more syntax, some of which would lose text: a line that begins
+# Pages are CommonMark with tables, as on a forge. Some of MyST's further syntax would lose text: a line that begins
 # with a per cent sign is a comment.
 myst_disable_syntax = ["myst_block_break", "myst_line_comment", "myst_role", "myst_target"]
 myst_heading_anchors = 6
@@ -95,14 +95,15 @@ html_copy_source = html_domain_indices = html_show_copyright = html_use_index = 
 
 
 def setup(app: Sphinx) -> None:
-    """Connect the steps that this site needs besides Sphinx's own."""
+    """Add the tables of contents and the front page to Sphinx's steps."""
+    app.add_config_value("contents", {}, "env", dict)  # a change of it makes Sphinx read the pages again
     app.connect("source-read", add_contents)
     app.connect("build-finished", copy_front_page)
 
 
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Append a page's table of contents, which only the site's navigation shows."""
-    for caption, entries in _CONTENTS.get(page, {}).items():
+    for caption, entries in app.config.contents.get(page, {}).items():
         lines = ["```{toctree}", ":glob:", ":hidden:", *([f":caption: {caption}"] if caption else []), ""]
         lines += [entry.replace("<", "</") if "<" in entry else f"/{entry}" for entry in entries]
         source[0] += "\n\n" + "\n".join([*lines, "```", ""])
