@@ -35,7 +35,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture recording thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels release build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity aws-evidence package cdk help-develop
+.PHONY: help help-evidence advise setup lock run stop demo picture recording thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels release build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity aws-evidence package cdk help-develop site
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -381,6 +381,11 @@ capacity: setup ## develop: write the tables of docs/operate/capacity.md anew, a
 
 types: setup ## develop: check the types of everything written in Python
 	$(BIN)/mypy
+
+SITE ?= build/site
+site: setup ## develop: build the documentation as a site to read without a network: build/site/index.html; a dead link fails it
+	rm -rf $(SITE)
+	$(BIN)/python -m sphinx -q -W -j auto -c docs -d $(SITE)-pages . $(SITE)
 
 clean: ## develop: remove .venv, caches and what a local run left
 	rm -rf $(VENV) $(SAM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) $(CDK_VENV) $(CLIENTS)/node/node_modules $(ENGINES)/node/node_modules build .aws-sam examples/*/.aws-sam examples/*/cdk.out .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
