@@ -26,6 +26,7 @@ contents = {
     "README": {
         "": ["docs/start"],
         "Read data faster": [
+            "Quickstart <docs/quickstart/read>",
             "Gateway, for any language <docs/use/gateway>",
             "docs/use/gateway-clients",
             "docs/use/gateway-deploy",
@@ -33,14 +34,21 @@ contents = {
             "Large objects <docs/use/pool>",
             "examples/README",
         ],
-        "Cache functions' results": ["Results <docs/use/results>", "State databases <docs/use/state>"],
+        "Cache functions' results": [
+            "Quickstart <docs/quickstart/results>",
+            "Results <docs/use/results>",
+            "State databases <docs/use/state>",
+        ],
         "Decide by your log": [
+            "Quickstart <docs/quickstart/decide>",
             "Advice <docs/use/advise>",
             "Traces of logs <docs/use/traces>",
             "docs/use/reports",
             "Replay <docs/use/replay>",
         ],
         "Operate a stack": [
+            "Quickstart <docs/quickstart/operate>",
+            "Runbook <docs/operate/runbook>",
             "docs/operate/operations",
             "Costs <docs/operate/costs>",
             "Dashboard <docs/use/dashboard>",
@@ -58,6 +66,7 @@ contents = {
             "docs/api/errors",
         ],
         "Understand": [
+            "docs/understand/comparison",
             "docs/understand/glossary",
             "docs/understand/architecture",
             "Lifecycle <docs/understand/lifecycle>",
