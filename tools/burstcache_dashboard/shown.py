@@ -210,7 +210,10 @@ def _failures(measured: Measured) -> list[dict[str, Any]]:
         )
     for reason, count in measured.fallbacks.items():
         failures.append(
-            {"atMs": 0, "what": f"{count_text(count, 'read')} fell back to a lower tier: {_FALLBACKS.get(reason, reason)}"}
+            {
+                "atMs": 0,
+                "what": f"{count_text(count, 'read')} fell back to a lower tier: {_FALLBACKS.get(reason, reason)}",
+            }
         )
     for name, use in measured.functions.items():
         if use.errors:
