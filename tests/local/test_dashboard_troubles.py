@@ -115,7 +115,7 @@ def test_all_that_can_fail_is_named(browser: Browser, source: Source) -> None:
             failed = page.get_by_role("table", name="What failed")
             for what in (
                 "answered with an error (5xx): 3 reads",
-                "2 reads fell back to a lower tier: redis down",
+                "2 reads fell back to a lower tier: Redis was unreachable",
                 "SchedulerFunction: 1,200 of 1,200 invocations failed",
                 "ProxyFunction: 3 invocations throttled",
                 "queue FailedEvents: 1 event that a function failed on",

@@ -27,6 +27,15 @@ from burstcache_terminal.text import count_text
 
 _DEAD_LETTERS = {"UndeliveredEvents": "could not be delivered", "FailedEvents": "a function failed on"}
 
+# Values of the dimension of `metrics.FALLBACKS` in an operator's words.
+_FALLBACKS = {
+    "redis_down": "Redis was unreachable",
+    "relay_down": "the relay was unreachable",
+    "silent": "the cache function timed out",
+    "left_alone": "a circuit breaker was open after a failure",
+    "other": "another error, which the proxy's log has",
+}
+
 Sections = dict[str, Any]  # by name; the section `keys` maps hashes to rows
 
 
@@ -201,7 +210,10 @@ def _failures(measured: Measured) -> list[dict[str, Any]]:
         )
     for reason, count in measured.fallbacks.items():
         failures.append(
-            {"atMs": 0, "what": f"{count_text(count, 'read')} fell back to a lower tier: {reason.replace('_', ' ')}"}
+            {
+                "atMs": 0,
+                "what": f"{count_text(count, 'read')} fell back to a lower tier: {_FALLBACKS.get(reason, reason)}",
+            }
         )
     for name, use in measured.functions.items():
         if use.errors:

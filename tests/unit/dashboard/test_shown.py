@@ -12,6 +12,7 @@ from burstcache.core.node_scaling import ENTRY_BYTES
 from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
 from burstcache.core.worth import MICRO
+from burstcache.metrics import FALLBACKS
 from burstcache.queries.explain import stack_rules
 from burstcache_dashboard.measured import FunctionUse, Measured
 from burstcache_dashboard.shown import changes, possible_states, shown
@@ -150,9 +151,18 @@ def test_failures_are_those_of_reads_nodes_and_tiers() -> None:
 
     assert [each["what"] for each in failed] == [
         "answered with an error (5xx): 3 reads",
-        "2 reads fell back to a lower tier: redis down",
+        "2 reads fell back to a lower tier: Redis was unreachable",
         "node node-1: 2 failed boots in a row",
     ]
+
+
+def test_every_reason_of_a_fallback_has_words() -> None:
+    measured = replace(NOTHING, fallbacks=dict.fromkeys(FALLBACKS.values, 1))
+
+    texts = [each["what"] for each in page(measured=measured)["failures"]]
+
+    assert len(texts) == len(FALLBACKS.values) > 0
+    assert not any("_" in text for text in texts)
 
 
 def test_functions_that_fail_and_events_that_wait_are_failures() -> None:
