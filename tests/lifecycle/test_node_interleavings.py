@@ -61,6 +61,25 @@ def test_join_against_node_ready(world: World) -> None:
     assert world.outcome(waiter) == {"generation": generation}
 
 
+def test_abandonment_against_node_ready(world: World) -> None:
+    waiter = world.joined("k")
+    world.boot()
+    control = world.control
+
+    def get_ready() -> None:
+        world.control = control
+        world.ready()
+
+    world.control = replace(control, nodes=after(world.nodes, "read", get_ready))  # a person stops a node that boots
+    world.node_step("abandon_node")
+
+    assert world.outcome(waiter) == {"generation": world.node().generation}
+    assert world.stopped() == {"phase": "stopped"}
+    assert world.machine_state() == "stopped"
+    assert world.nodes.leases(NODE) == []
+    assert not world.digest.read().nodes[NODE].is_running
+
+
 def test_node_becomes_ready_twice(world: World) -> None:
     waiter = world.joined("k")
 

@@ -243,9 +243,7 @@ class NodeLife:
 
         A failed boot starts a cool-down, which bars the next boot. `waits` is as for `_switch_off`.
         """
-        row = self._row(generation)
-        if row.phase in ("booting", "running"):
-            row = self._mark_stopping(row, bars=row.phase == "booting") or self._row(generation)
+        row = self._end_run(self._row(generation))
         self.digest.show_node(row)
         self._release_all(NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
         return self._switch_off(row, force=force, waits=waits)
@@ -511,6 +509,12 @@ class NodeLife:
             raise _NodeUnused("nobody used it any more")
         return self._row(row.generation)
 
+    def _end_run(self, row: NodeRow) -> NodeRow:
+        """Mark a booting or running node as stopping, whatever step of its run changes the row meanwhile."""
+        while row.phase in ("booting", "running"):
+            row = self._mark_stopping(row, bars=row.phase == "booting") or self._row(row.generation)
+        return row
+
     def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False, bars: bool = False) -> NodeRow | None:
         now_us = self.clock.now_us()
         used_us = row.used_today_us(now_us)
@@ -532,7 +536,7 @@ class NodeLife:
 
         Routes to the node are invalid once its row no longer says `running` (`docs/understand/lifecycle.md`, rule 4).
         """
-        row = self._mark_stopping(row) or self._row(row.generation)
+        row = self._end_run(row)
         self.digest.show_node(row)
         self._release_all(NodeFailedError(f"Redis on {self.node} does not answer any more"))
         return row
