@@ -264,19 +264,25 @@ class RedisControl:
 
     def ping(self, node: str) -> Pong:
         """Ping a node's Redis. Return whether it answers, and the state of the node's instance or task."""
-        row, machines = self.nodes.read(node), self.machines(node)
+        problem: RedisDownError | None = None
+        try:
+            self.store(node).ping()
+        except RedisDownError as error:
+            problem = error
+        row, machines = (
+            self.nodes.read(node),
+            self.machines(node),
+        )  # afterwards, so that it has the address that answered
         answer = Pong(
             instance=machines.state(row),
             machine="task" if isinstance(machines, Tasks) else "instance",
             task_kind=row.task_kind,
             host=row.host,
             phase=row.phase,
-            pong=True,
+            pong=problem is None,
         )
-        try:
-            self.store(node).ping()
-        except RedisDownError as error:
-            answer["pong"], answer["reason"] = False, str(error)
+        if problem is not None:
+            answer["reason"] = str(problem)
         return answer
 
     def stop_cache(self, key: str) -> CacheStopped:
