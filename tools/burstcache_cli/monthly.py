@@ -133,7 +133,9 @@ def _items(
         case "AWS::Events::Rule" if name == "JanitorRule":
             yield Item("janitor", _JANITOR_USD)
         case "AWS::Lambda::EventSourceMapping":
-            yield Item("polls of the queue of S3's events", prices.month("sqs-request", QUEUE_POLLS_PER_H))
+            yield Item(
+                "queue of S3's events (0 within SQS's free million)", prices.month("sqs-request", QUEUE_POLLS_PER_H)
+            )
 
 
 def _volume_gb(properties: Mapping[str, Any], conditions: Conditions) -> int:

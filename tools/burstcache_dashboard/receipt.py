@@ -44,10 +44,10 @@ _COUNTED = (
 _METERED = (
     "DynamoDB, EventBridge, messages of the queue of S3's events, logs, front door and balancers: from CloudWatch, on a"
     " best effort. AWS does not count the rest by stack: Step Functions transitions are derived from lives, promotions"
-    " and runs of nodes, S3 GETs from reads, lives and promotions. Not in this bill: requests of programs with the client"
-    " library to S3 and S3 Express, such as those for slices of large objects, INIT of functions, S3's PUTs and events,"
-    " alarms and CloudWatch's own dashboard, KMS, X-Ray, a pool's environments and hub, databases of state, burstable"
-    " nodes above their baseline. The free tier is not deducted."
+    " and runs of nodes, S3 GETs from reads, lives and promotions. Not in this bill: requests of programs with the"
+    " client library to S3 and S3 Express, such as those for slices of large objects, INIT of functions, S3's PUTs and"
+    " events, alarms and CloudWatch's own dashboard, KMS, X-Ray, a pool's environments and hub, databases of state,"
+    " burstable nodes above their baseline. The free tier is not deducted."
 )
 _CHECK_S = 60  # default interval of a running node's utilisation checks
 _LEAST_S = 60.0  # minimum period for an extrapolation to a month

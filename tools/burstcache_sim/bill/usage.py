@@ -64,8 +64,8 @@ ORIGIN_MS, _ORIGIN_MB, _REMOVE_MS = 60, 128, 50
 
 # Lambda polls an idle queue by five connections, and with a maximum concurrency never by fewer (AWS Lambda Developer
 # Guide, "Configuring scaling behavior for SQS event source mappings"). Each long poll lasts 20 s, the most that SQS
-# allows. Messages are sent one by one. Each is billed as if it were received and deleted alone, although up to ten share
-# these requests.
+# allows. Messages are sent one by one. Each is billed as if it were received and deleted alone, although up to ten
+# share these requests.
 QUEUE_POLLS_PER_H = 5 * 3600 // 20
 _REQUESTS_PER_EVENT = 3  # send, receive, delete
 
