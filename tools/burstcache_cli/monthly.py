@@ -133,9 +133,7 @@ def _items(
         case "AWS::Events::Rule" if name == "JanitorRule":
             yield Item("janitor", _JANITOR_USD)
         case "AWS::Lambda::EventSourceMapping":
-            yield Item(
-                "queue of S3's events (0 within SQS's free million)", prices.month("sqs-request", QUEUE_POLLS_PER_H)
-            )
+            yield Item("queue of S3's events (1M requests free)", prices.month("sqs-request", QUEUE_POLLS_PER_H))
 
 
 def _volume_gb(properties: Mapping[str, Any], conditions: Conditions) -> int:
