@@ -44,7 +44,7 @@ class DeployedStack:
 
     @property
     def origin_events(self) -> OriginEvents:
-        """How S3's events of writes reach the stack."""
+        """The way of S3's events of writes to the stack."""
         return deployed_setup(self.parameters).origin_events
 
     @property
