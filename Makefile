@@ -164,7 +164,7 @@ build/aws-lambda-rie:
 consistency: setup $(CHECKER) ## evidence: a million reads and writes through every state, each answer checked, from where the last run ended; OPERATIONS=N
 	PYTHONPATH=tests $(BIN)/python -m consistency --checker $(CHECKER) $(if $(OPERATIONS),--operations $(OPERATIONS))
 
-consistency-bugs: setup $(CHECKER) ## evidence: plant nine bugs in copies of the project, and see that each is found
+consistency-bugs: setup $(CHECKER) ## evidence: plant eleven bugs in copies of the project, and see that each is found
 	PYTHONPATH=tests $(BIN)/python -m consistency.bugs --checker $(CHECKER)
 
 consistency-ranges: setup ## evidence: 100,000 steps of writes, reads of any range by every interface and a pool, restarts and damage, each answer checked; STEPS=N

@@ -30,7 +30,7 @@ from burstcache_terminal.text import table_text
 UNITS = 10  # of a new account
 _EVENTS_AT_ONCE = 10  # of PutEvents
 _READ_EVERY_S, _OVERWRITE_EVERY_S, _CLIENT_EVERY_S = 0.25, 0.5, 0.05
-_UNSAID_S = 1.0  # an event may wait so long before readers are told
+_UNSAID_S = 1.0  # readers are not told of waits of up to half of it
 _READ, _WATCHED = "read", "watched"
 
 

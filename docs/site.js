@@ -10,7 +10,7 @@ if (!document.querySelector("h1")) {
 }
 
 // The list of pages is longer than most windows.
-document.querySelector(".sidebar-tree .current-page")?.scrollIntoView({ block: "center" });
+document.querySelector(".sidebar-tree .current-page")?.scrollIntoView({ block: "nearest", behavior: "instant" });
 
 // Excerpts of search results are fetched, which browsers refuse to a page opened from a folder.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;

@@ -241,6 +241,20 @@ FAULTS = (
         stands="redis",
     ),
     Fault("events-lost", "no event is delivered", events(lambda chance: ()), stands="redis"),
+    Fault(
+        "origin-function-killed",
+        "all origin function environments are killed twice a second, so batches of S3's events fail",
+        function_killed("OriginFunction", every_s=0.5, count=None),
+        stands="redis",
+        refuses_writes=True,
+    ),
+    Fault(
+        "origin-function-refused",
+        "Lambda throttles the origin function, so S3's events wait",
+        refused("OriginFunction"),
+        stands="redis",
+        refuses_writes=True,
+    ),
     Fault("clocks-apart", "functions' clocks are 2 s apart", clocks(-1.0, 1.0), begins="", settles_s=10),
     Fault(
         "cache-functions-refused",

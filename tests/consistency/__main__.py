@@ -146,6 +146,7 @@ def record(
             seed=seed,
             has_express=setting.has_express,
             has_faults=setting.has_faults,
+            has_queue=setting.has_queue,
             only_ill=only_ill,
             redis_on=redis_on,
         )

@@ -1,4 +1,4 @@
-"""Nine bugs, planted one at a time in a copy of the project: a mutation test of the checkers.
+"""Eleven bugs, planted one at a time in a copy of the project: a mutation test of the checkers.
 
     python -m consistency.bugs --checker PROGRAM [NAME …]     (`make consistency-bugs`)
 
@@ -115,6 +115,23 @@ BUGS = (
         r"\n{version.etag}",
         "",
         Setting("breakeven", False, "api"),
+    ),
+    Bug(
+        "ignored-backlog",
+        "a reader uses tiers and its memory, however long an event of S3 waits",
+        "src/burstcache/adapters/digest_reader.py",
+        "return self.backlog_s > self._max_backlog_s",
+        "return False",
+        Setting("breakeven", False, "direct"),
+    ),
+    Bug(
+        "early-announcement",
+        "a batch of S3's events is announced before the copies are invalidated",
+        "src/burstcache/control/origin_changes.py",
+        "            refreshed = invalidate()\n",
+        "            self.digest.announce(list(by_hash), now_us=self.clock.now_us())\n"
+        "            refreshed = invalidate()\n            by_hash = {}\n",
+        Setting("breakeven", True, "direct"),
     ),
 )
 

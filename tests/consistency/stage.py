@@ -7,6 +7,7 @@ overlap in every way. Hours of the stack's time take seconds.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import shutil
 import tempfile
@@ -30,6 +31,7 @@ from burstcache.adapters.clients import Clients
 from burstcache.adapters.digest_table import DigestTable
 from burstcache.adapters.executions import execution_arn
 from burstcache.adapters.redis_objects import RedisObjects
+from burstcache.core.backlog import Backlog
 from burstcache.core.digest import prefix_of
 from burstcache.core.errors import BurstcacheError, FunctionFailedError, RedisDownError, RelayDownError, ServiceError
 from burstcache.core.express import express_rule
@@ -48,6 +50,7 @@ from burstcache.serve.writer import Writer
 from consistency.history import Event
 from consistency.programs import LARGE_ABOVE_BYTES, Program, open_disk, shrink
 from support.aws import session
+from support.event_queue import EventQueue
 from support.express import URLS, make_copies
 from support.functions import STOP_S
 from support.memory_ecs import Task
@@ -55,12 +58,15 @@ from support.memory_relay import MemoryListener, MemoryRelay
 from support.redis_in_process import ObjectsInProcess
 from support.roles import acting, check
 from support.virtual_time import VirtualClock
-from support.world import World
+from support.world import World, event_of_write
 
 _FOLLOWED = "InvocationEndsTransientError"
 _BOOT_S = 6
 _REDIS_ANSWERS_S = 3  # after StopInstances: the unit's ExecStop in the template
 _EVENT_S = (0.02, 0.4)  # from a write in S3 to the origin function
+_UPLOADS_SHARE = 0.02  # of the events, with which an upload begins
+_UPLOADED, _UPLOADED_PER_S = (100, 600), 300  # objects
+_FAILS_SHARE = 0.02  # of the batches
 _CACHE_S = (72, 90)  # remaining time of a cache function invocation, which hands over 70 s before its end
 _JANITOR_EVERY_S = 300
 _REPORTED_EVERY_US = 50_000  # each report runs the scheduler
@@ -165,6 +171,7 @@ class Stage(World):
         seed: int,
         has_express: bool,
         has_faults: bool = False,
+        has_queue: bool = False,
         only_ill: str = "",
         redis_on: NodeKind = "ec2",
     ) -> None:
@@ -176,6 +183,8 @@ class Stage(World):
             seed: Seed of all random choices.
             has_express: Whether readers copy objects to a directory bucket.
             has_faults: Whether faults are injected.
+            has_queue: Whether S3's events reach the origin function through the queue, in batches, and others come
+                between them in uploads.
             only_ill: The only fault of `ILL` to inject; empty: all of them, and nodes.
             redis_on: What the nodes run on. Tasks on Fargate are interrupted, too.
         """
@@ -203,6 +212,10 @@ class Stage(World):
         for name in _DIGEST_WRITES:
             patch.setattr(DigestTable, name, self._noted(name, getattr(DigestTable, name)))
         self._make_express: Callable[[], ExpressTier] | None = self._open_express() if has_express else None
+        self._queue = (
+            EventQueue(self.clock, self.draw, start=self._start, invoke=self._follow_batch) if has_queue else None
+        )
+        self._is_uploading = False
         for node in self.node_names:
             self.memories[node].kill()
         self._lives.append(self.clock.start(self._clean_regularly))
@@ -414,7 +427,36 @@ class Stage(World):
         """Deliver S3's event at least once: now and then twice."""
         self._keys_written[prefix_of(key_hash(key))] = key
         for _ in range(1 + (self.draw.random() < 0.05)):
-            self._after_a_while(self._follow, key, most_s=_EVENT_S[1])
+            if self._queue is None:
+                self._after_a_while(self._follow, key, most_s=_EVENT_S[1])
+            else:
+                self._after_a_while(self._queue.send, event_of_write(key), most_s=_EVENT_S[1])
+        if self._queue is not None and not self._is_uploading and self.draw.random() < _UPLOADS_SHARE:
+            self._start(self._upload, self._queue)
+
+    def _upload(self, queue: EventQueue) -> None:
+        """Send the events of many objects that nobody reads, faster than the origin function follows them."""
+        self._is_uploading = True
+        self._note("an upload begins")
+        queue.counts["uploads"] += 1
+        for number in range(self.draw.randint(*_UPLOADED)):
+            queue.send(event_of_write(f"uploaded-{number}"))
+            self.clock.sleep(1 / _UPLOADED_PER_S)
+        self._note("an upload ends")
+        self._is_uploading = False
+
+    def _follow_batch(self, batch: dict[str, Any]) -> None:
+        """Invoke the origin function with a batch. Now and then it fails once it has followed all events."""
+        keys = {json.loads(record["body"])["detail"]["object"]["key"] for record in batch["Records"]}
+        mine = sorted(keys & {*self._keys_written.values()})
+        for key in mine:
+            self._note(f"S3's event, in a batch of {len(batch['Records'])}", key)
+        self.invoke("origin", batch)
+        for key in mine:
+            self._note("S3's event is followed", key)
+        if self.draw.random() < _FAILS_SHARE:
+            self._note("a batch fails at its end")
+            raise FunctionFailedError("timed out at its end")
 
     def _follow(self, key: str) -> None:
         for again_after_s in (60, 120, 0):  # as Lambda does
@@ -434,7 +476,10 @@ class Stage(World):
             self.clock.sleep(self.draw.uniform(_EVENT_S[0], most_s))
             work(*arguments)
 
-        self._lives.append(self.clock.start(run))
+        self._start(run)
+
+    def _start(self, work: Callable[..., Any], *arguments: Any) -> None:
+        self._lives.append(self.clock.start(work, *arguments))
 
     # readers and writers
 
@@ -502,7 +547,7 @@ class Stage(World):
                 case [str() as hash_, *_]:
                     self._note(name, self._keys_written.get(prefix_of(hash_), ""))
                 case _:
-                    self._note(name)
+                    self._note(f"{name}{_shown(named.get('backlog'))}")
             return answer
 
         return noted
@@ -510,6 +555,8 @@ class Stage(World):
     def passed(self) -> Counter[str]:
         """Return counts of entered states, hand-overs of cache functions, and faults by part."""
         counts = Counter({f"fault: {part}": times for part, times in self.faults.items()})
+        if self._queue is not None:
+            counts += Counter({f"queue: {what}": times for what, times in self._queue.counts.items()})
         for of_machine, machine in (("key_lifecycle", self.key_machine), ("redis_node", self.node_machine)):
             listed = self.states_client.get_paginator("list_executions").paginate(stateMachineArn=machine)
             for name in [execution["name"] for page in listed for execution in page["executions"]]:
@@ -522,3 +569,10 @@ class Stage(World):
                     elif event["type"] == "TaskFailed" and event["taskFailedEventDetails"].get("error") == _FOLLOWED:
                         counts["hand-over"] += 1
         return counts
+
+
+def _shown(backlog: Backlog | None) -> str:
+    """Return the wait that an announcement tells, as text."""
+    if backlog is None:
+        return ""
+    return f": an event waits for {backlog.age_s(backlog.seen_at_us):.3f} s" if backlog.since_us else ": none waits"

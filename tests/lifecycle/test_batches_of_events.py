@@ -12,13 +12,13 @@ import pytest
 from burstcache.adapters.redis_objects import object_key
 from burstcache.core.errors import FunctionFailedError
 from burstcache.core.keys import key_hash
-from support.world import World
+from support.world import World, event_of_write
 
 
 def _follow(world: World, keys: Sequence[str], *, waited_s: float = 0.0) -> None:
     """Deliver one event of S3 for each key, in one batch whose oldest event has waited for so long."""
     sent_ms = str(world.clock.now_us() // 1000 - round(waited_s * 1000))
-    bodies = [json.dumps({"source": "aws.s3", "detail": {"object": {"key": key}}}) for key in keys]
+    bodies = [json.dumps(event_of_write(key)) for key in keys]
     records = [{"body": body, "attributes": {"SentTimestamp": sent_ms}} for body in bodies]
     world.invoke("origin", {"Records": records})
 
@@ -78,7 +78,7 @@ def test_no_old_copy_is_read_after_a_batch_of_which_redis_does_not_hear(world: W
 
 @pytest.mark.parametrize(
     ("events", "waited_s", "is_behind"),
-    [(10, 1.5, True), (5, 1.5, True), (4, 1.5, False), (10, 0.9, False)],
+    [(10, 0.6, True), (5, 0.6, True), (4, 0.6, False), (10, 0.4, False)],
     ids=["many, late", "just many", "few, late", "many, in time"],
 )
 def test_the_digest_says_how_long_events_wait(world: World, events: int, waited_s: float, is_behind: bool) -> None:
@@ -89,3 +89,40 @@ def test_the_digest_says_how_long_events_wait(world: World, events: int, waited_
     assert (age_s >= waited_s) == is_behind
     _follow(world, ["the last one"])
     assert world.digest.read().backlog_s(world.clock.now_us()) == 0
+
+
+def test_a_few_late_events_end_no_backlog(world: World) -> None:
+    """A poll may leave a batch small while many events wait."""
+    _follow(world, [f"key-{at}" for at in range(10)], waited_s=3)
+
+    _follow(world, ["one more"], waited_s=3)
+
+    assert world.digest.read().backlog_s(world.clock.now_us()) >= 3
+
+
+def test_readers_learn_of_events_behind_a_batch_that_waits_for_a_node(world: World) -> None:
+    world.running("k")
+    world.put_object("k", b"new")
+    world.redis.kill()
+    begun_us = world.clock.now_us()
+
+    batch = world.clock.start(_follow, world, ["k"])
+
+    world.until(lambda: world.digest.read().backlog is not None, within_s=1, acts=True)
+    assert not batch.done()
+    assert world.digest.read().backlog_s(begun_us + 2_000_000) == pytest.approx(2, abs=0.001)
+    world.clock.wait_for(batch)
+    assert world.digest.read().backlog_s(begun_us + 9_000_000) >= 9  # others have waited as long as the batch took
+    _follow(world, ["another"])
+    assert world.digest.read().backlog_s(world.clock.now_us()) == 0
+
+
+def test_a_write_of_a_writer_says_nothing_about_events(world: World) -> None:
+    world.running("k")
+    world.put_object("k", b"new")
+    _follow(world, [f"key-{at}" for at in range(10)], waited_s=3)
+    world.redis.kill()
+
+    world.invoke("origin", {"op": "follow_write", "key": "k"})
+
+    assert world.digest.read().backlog_s(world.clock.now_us()) >= 3

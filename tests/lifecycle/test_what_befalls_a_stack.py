@@ -261,6 +261,16 @@ def crawl(stack: Stack, _: ExitStack) -> None:
         stack.clock.sleep(1)
 
 
+def stop_origin_function(stack: Stack, _: ExitStack) -> None:
+    """Throttle the origin function for ten minutes, and write to the bucket meanwhile."""
+    stack.refused.add("origin")
+    stack.put_object("k", b"new")
+    stack.written("k")
+    stack.clock.sleep(600)
+    stack.refused.remove("origin")
+    stack.until(lambda: bool(stack.digest.read().changes), within_s=100, every_s=10)
+
+
 def delete(stack: Stack, _: ExitStack) -> None:
     stack.delete_object("k")
     stack.written("k")
@@ -322,6 +332,7 @@ _ROWS = [
     Row("the scheduler is throttled", cold, throttle_scheduler, 0.0001, {"FailedEventsAlarm"}),
     Row("the scheduler fails on events", cold, fail_scheduler, 0.0001, {"FailedEventsAlarm"}),
     Row("EventBridge does not reach the scheduler", cold, cut_off_scheduler, 0.0001, {"UndeliveredEventsAlarm"}),
+    Row("the origin function cannot run for ten minutes", cold, stop_origin_function, 0.0001, {"WaitingEventsAlarm"}),
     Row("DynamoDB throttles a node's steps", Stack.in_redis, throttle_dynamodb, 0.0005, is_slow=True),
     Row("events are duplicated, late, out of order; a clock is behind", cold, repeat_events, 0.0002),
     Row(

@@ -19,7 +19,9 @@ _FOLDER = ROOT / "examples/notebook"
 
 def test_the_notebook_reads_from_memory_and_ends_in_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{ROOT / '.venv/bin'}{os.pathsep}{os.environ['PATH']}")
-    notebook = nbformat.read(_FOLDER / "burst.ipynb", as_version=4)
+    notebook = nbformat.read(  # type: ignore[no-untyped-call]
+        _FOLDER / "burst.ipynb", as_version=4
+    )
     notebook.cells = [cell for cell in notebook.cells if "install" not in cell.metadata.get("tags", [])]
 
     NotebookClient(notebook, timeout=LIMIT_S, resources={"metadata": {"path": _FOLDER}}).execute()

@@ -98,7 +98,7 @@ def test_the_sample_log_ends_in_the_verdict_that_the_page_names(clone: Path, buc
 
     printed = typed("decide.md", clone, bucket)
 
-    verdict = "DEPLOY the stack with nodes: fargate-spot:0.5GB, the breakeven policy. 0.21 USD a month, 89.4 %"
+    verdict = "DEPLOY the stack with nodes: fargate-spot:0.5GB, the breakeven policy. 0.47 USD a month, 89.4 %"
     assert verdict in " ".join(printed.split())
 
 

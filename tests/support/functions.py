@@ -57,6 +57,7 @@ from burstcache.core.pool.retention import tenants
 from burstcache.core.worth import sheet_of_region
 from burstcache.handlers import cache, janitor, origin, pool_control, redis_control, scheduler, state
 from burstcache.serve.cache_function_tier import LambdaTier
+from burstcache.serve.local_cache import MAX_STALE_S
 from burstcache.serve.memory_tier import HeadCache, MemoryTier
 from burstcache.serve.read_meter import ReadMeter
 from burstcache.serve.reader import EXPRESS, Reader
@@ -339,7 +340,7 @@ class Functions(Machines):
             start: Runs its background work.
             in_slices: Whether its caller reads objects above the size limit in slices.
         """
-        digest = DigestReader(self.digest.read, self.clock, start=start)
+        digest = DigestReader(self.digest.read, self.clock, max_backlog_s=MAX_STALE_S, start=start)
         return Reader(
             digest,
             S3Tier(

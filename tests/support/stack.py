@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -25,10 +26,11 @@ from burstcache_local.emf import MetricId, Sample, samples
 from burstcache_local.stepfunctions.errors import StateError
 from burstcache_sim.bill.control import CONTROL_MS
 from burstcache_sim.bill.usage import JANITOR_MS, ORIGIN_MS, SCHEDULER_MS
+from support.event_queue import DEAD, EventQueue
 from support.functions import NODE
 from support.metrics import STACK, alarms, metric_id, period_s, went_off
 from support.project import template
-from support.world import World
+from support.world import World, event_of_write
 
 _FUNCTIONS = {
     "proxy": "ProxyFunction",
@@ -38,7 +40,7 @@ _FUNCTIONS = {
     "origin": "OriginFunction",
     "janitor": "JanitorFunction",
 }
-_RULES = {"scheduler": "SchedulerRule", "origin": "OriginChangedRule", "redis_control": "InstanceStoppedRule"}
+_RULES = {"scheduler": "SchedulerRule", "redis_control": "InstanceStoppedRule"}
 _RETRIES_AFTER_S = (60, 120)  # after an asynchronous invocation failed (Lambda Developer Guide, "Error handling …")
 _MINUTE_S = 60
 _JANITOR_EVERY_S = 300
@@ -75,6 +77,9 @@ class Stack(World):
         self._is_open = True
         super().__init__(patch, runs_machines=True, **options)
         self._began_us = self.clock.now_us()
+        self._origin_events = EventQueue(
+            self.clock, random.Random(1), start=self._start, invoke=functools.partial(self.invoke, "origin")
+        )
         self._usual_machines = {self.key_machine: "KeyLifecycle", self.node_machine: "RedisNode"}
         patch.setenv("STACK_NAME", STACK)
         patch.setattr("burstcache.metrics.sys", SimpleNamespace(stdout=SimpleNamespace(write=self._hear, flush=int)))
@@ -171,8 +176,9 @@ class Stack(World):
             self._on_bus("scheduler", {"detail-type": kind, "detail": detail})
 
     def written(self, key: str) -> None:
-        """Publish S3's event of a write."""
-        self._on_bus("origin", {"source": "aws.s3", "detail": {"object": {"key": key}}})
+        """Publish S3's event of a write, which waits in the queue."""
+        self._events += 1
+        self._origin_events.send(event_of_write(key))
 
     def task_changed(self, detail: dict[str, Any]) -> None:
         """Publish ECS's event about a task."""
@@ -194,7 +200,10 @@ class Stack(World):
 
     def _on_bus(self, function: str, event: dict[str, Any]) -> None:
         self._events += 1
-        self._lives.append(self.clock.start(self._deliver_event, function, event))
+        self._start(self._deliver_event, function, event)
+
+    def _start(self, work: Callable[..., object], *arguments: Any) -> None:
+        self._lives.append(self.clock.start(work, *arguments))
 
     def _deliver_event(self, function: str, event: dict[str, Any]) -> None:
         """Deliver one event: EventBridge to Lambda, Lambda to the function, both with the template's retry policy."""
@@ -295,8 +304,11 @@ class Stack(World):
     def _tick(self) -> None:
         """Record AWS's own metrics every minute."""
         while self._is_open:
-            for queue, length in self.queues.items():
+            failed = self.queues | {"FailedEvents": self.queues["FailedEvents"] + self._origin_events.counts[DEAD]}
+            for queue, length in failed.items():
                 self._count("AWS/SQS", "ApproximateNumberOfMessagesVisible", length, QueueName=queue)
+            oldest_s = self._origin_events.oldest_s()
+            self._count("AWS/SQS", "ApproximateAgeOfOldestMessage", oldest_s, QueueName="OriginEventsQueue")
             if not self.relay.is_down:
                 self._count("AWS/ECS", "CPUUtilization", ClusterName="RelayCluster", ServiceName="RelayService")
             if "proxy" in self.refused:
@@ -341,7 +353,8 @@ def _gb_s(function: str, payload: dict[str, Any]) -> float:
 @functools.cache
 def _reference(name: str) -> str:
     """Return a resource's reference as it appears in the dimensions of the template's alarms."""
-    of_queues = {"FailedEvents": "QueueName", "UndeliveredEvents": "QueueName", "RelayService": "Name"}
-    if name in of_queues:
-        return json.dumps({"Fn::GetAtt": [name, of_queues[name]]})
+    names = dict.fromkeys(("FailedEvents", "UndeliveredEvents", "OriginEventsQueue"), "QueueName")
+    names["RelayService"] = "Name"
+    if name in names:
+        return json.dumps({"Fn::GetAtt": [name, names[name]]})
     return json.dumps({"Ref": _FUNCTIONS.get(name, name)})

@@ -165,7 +165,7 @@ class World(Functions):
 
     def written(self, key: str) -> Any:
         """Notify the control plane of a write to the bucket, as S3's event does."""
-        return self.invoke("origin", {"source": "aws.s3", "detail": {"object": {"key": key}}})
+        return self.invoke("origin", event_of_write(key))
 
     def join(self, key: str) -> str:
         """Make a hot key join the node. Return the name of its token for `outcome`."""
@@ -206,6 +206,11 @@ class World(Functions):
     def clean(self) -> Any:
         """Run the janitor."""
         return self.invoke("janitor", {})
+
+
+def event_of_write(key: str) -> dict[str, Any]:
+    """Return S3's event of a write to the bucket."""
+    return {"source": "aws.s3", "detail": {"object": {"key": key}}}
 
 
 class Life:

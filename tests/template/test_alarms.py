@@ -30,7 +30,7 @@ OF_AWS = {
     ("AWS/States", frozenset({"StateMachineArn"})): {
         "ExecutionsStarted", "ExecutionsSucceeded", "ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted",
     },
-    ("AWS/SQS", frozenset({"QueueName"})): {"ApproximateNumberOfMessagesVisible"},
+    ("AWS/SQS", frozenset({"QueueName"})): {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"},
     ("AWS/ECS", frozenset({"ClusterName", "ServiceName"})): {"CPUUtilization"},
     ("AWS/EC2", frozenset({"InstanceId"})): {"CPUUtilization"},
     ("AWS/ApiGateway", frozenset({"ApiId"})): {"Count", "4xx", "5xx", "Latency"},
@@ -128,6 +128,24 @@ def test_an_execution_that_fails_is_an_alarm(machine: str, root: Path, resources
 def test_reads_that_are_slow_or_refused_are_an_alarm(alarm: str, bad: float, good: float) -> None:
     assert goes_off(alarm, [], bad)
     assert not goes_off(alarm, [], good)
+
+
+def test_events_that_wait_for_minutes_are_an_alarm() -> None:
+    metric = metric_id(alarms()["WaitingEventsAlarm"])
+    ages = {age_s: [Sample(metric, "Seconds", age_s, 0)] for age_s in (0, 60, 61, 95, 125)}
+
+    assert dict(metric.dimensions) == {"QueueName": '{"Fn::GetAtt": ["OriginEventsQueue", "QueueName"]}'}
+    assert went_off("WaitingEventsAlarm", [ages[61], ages[95], ages[125]])
+    assert not went_off("WaitingEventsAlarm", [ages[60]] * 3)
+    assert not went_off("WaitingEventsAlarm", [ages[61], ages[95], ages[0]])  # a batch that came again after 90 s
+    assert not went_off("WaitingEventsAlarm", [[], [], []])  # an empty queue has no age
+
+
+def test_without_the_queue_no_alarm_watches_it(cloudformation: dict[str, Any]) -> None:
+    made = deployed(cloudformation, {"AlarmEmail": "me@example.com", "OriginEvents": "direct"})
+
+    assert set(alarms()) & made.keys() >= {"FailedEventsAlarm"}
+    assert "WaitingEventsAlarm" not in made
 
 
 def test_concurrency_that_is_nearly_used_up_is_an_alarm() -> None:

@@ -13,8 +13,9 @@ from burstcache.adapters.calls import call_aws
 from burstcache.adapters.circuit_breaker import FIRST_S, CircuitBreakers
 from burstcache.adapters.clock import Clock, Instant, instant, seconds_since
 from burstcache.adapters.items import to_plain
+from burstcache.core.backlog import Backlog
 from burstcache.core.change_log import changes_in
-from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Backlog, Digest, Route, RoutedKey, RunningNode, late_until_us
+from burstcache.core.digest import MAX_AGE_S, REFRESH_AT, Digest, Route, RoutedKey, RunningNode, late_until_us
 from burstcache.core.table import (
     ALL_OF_DIGEST,
     CHANGES_ITEM,

@@ -15,8 +15,9 @@ from burstcache.adapters.calls import call_aws, write_if
 from burstcache.adapters.digest_reader import read_digest, routed_key
 from burstcache.adapters.items import to_plain, to_values
 from burstcache.core import table
+from burstcache.core.backlog import Backlog
 from burstcache.core.change_log import encode_entry, entries_to_cut
-from burstcache.core.digest import LATE_S, Backlog, Digest, RoutedKey, late_mark, prefix_of
+from burstcache.core.digest import LATE_S, Digest, RoutedKey, late_mark, prefix_of
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import KEY_PHASE_RANK, NODE_PHASE_RANK
 from burstcache.core.rows import KeyRow, NodeRow
@@ -62,7 +63,7 @@ class DigestTable:
         never mistakes a new log for an earlier log.
 
         Args:
-            hashes: The keys' hashes, at least one.
+            hashes: The keys' hashes. Without any, only the backlog is new.
             now_us: The time [us].
             backlog: What the announcement of a batch of S3's events says about those that wait. None: nothing.
         """

@@ -269,10 +269,8 @@ class RedisControl:
             self.store(node).ping()
         except RedisDownError as error:
             problem = error
-        row, machines = (
-            self.nodes.read(node),
-            self.machines(node),
-        )  # afterwards, so that it has the address that answered
+        # Read afterwards, the row has the address that answered.
+        row, machines = self.nodes.read(node), self.machines(node)
         answer = Pong(
             instance=machines.state(row),
             machine="task" if isinstance(machines, Tasks) else "instance",

@@ -14,7 +14,7 @@ from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.concurrency import run_concurrently
 from burstcache.control.grace_period import wait_for_readers
-from burstcache.core.digest import Backlog
+from burstcache.core.backlog import LATE_S, Batch
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Followed, Refreshed
 from burstcache.core.messages.operations import FollowWrites
@@ -34,7 +34,7 @@ class OriginChanges:
     express: ExpressCopies | None  # None if the stack makes no copies in S3 Express
     clock: Clock
 
-    def apply_writes(self, keys: Iterable[str], *, backlog: Backlog | None = None) -> dict[str, Refreshed]:
+    def apply_writes(self, keys: Iterable[str]) -> dict[str, Refreshed]:
         """Invalidate the copies of written or deleted objects, then announce the changes to readers.
 
         Invalidate the tiers from the lowest up. A reader that fills a tier from the tier below gets the new object, or
@@ -43,7 +43,6 @@ class OriginChanges:
 
         Args:
             keys: The objects' keys.
-            backlog: What readers are told about S3's events that wait. None: nothing.
 
         Returns:
             The results by key.
@@ -53,12 +52,38 @@ class OriginChanges:
             ServiceError: The invalidation or the announcement has failed. Call this method again.
         """
         by_hash = {key_hash(key): key for key in keys}
-        told: Backlog | None = None  # a batch that fails waits on, so it ends no backlog
+        return self._apply(by_hash, partial(self._invalidate, by_hash))
+
+    def apply_batch(self, keys: Iterable[str], batch: Batch) -> dict[str, Refreshed]:
+        """Invalidate copies as `apply_writes` does, for a batch of S3's events, and tell readers how long others wait.
+
+        If a part does not answer, the batch takes seconds, while others wait behind it. So readers learn of that early.
+        """
+        by_hash = {key_hash(key): key for key in keys}
+
+        def tell() -> None:
+            now_us = self.clock.now_us()
+            self.digest.announce([], now_us=now_us, backlog=batch.backlog(now_us))
+
+        def invalidate() -> dict[str, Refreshed]:
+            work = partial(self._invalidate, by_hash)
+            done: list[dict[str, Refreshed]] = run_concurrently(self.clock, work, late_s=LATE_S, if_late=tell)
+            return done[0]
+
+        return self._apply(by_hash, invalidate, batch)
+
+    def _apply(
+        self, by_hash: Mapping[str, str], invalidate: Callable[[], dict[str, Refreshed]], batch: Batch | None = None
+    ) -> dict[str, Refreshed]:
+        is_followed = False
         try:
-            refreshed = self._invalidate(by_hash)
-            told = backlog
+            refreshed = invalidate()
+            is_followed = True
         finally:
-            self.digest.announce(list(by_hash), now_us=self.clock.now_us(), backlog=told)
+            now_us = self.clock.now_us()
+            # A batch that fails waits on, so it ends no backlog.
+            backlog = batch.backlog(now_us) if batch is not None and is_followed else None
+            self.digest.announce(list(by_hash), now_us=now_us, backlog=backlog)
         return refreshed
 
     def _invalidate(self, by_hash: Mapping[str, str]) -> dict[str, Refreshed]:

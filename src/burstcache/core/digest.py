@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from burstcache.core.backlog import Backlog
 from burstcache.core.change_log import PREFIX_BYTES
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.placement import is_home
@@ -20,10 +21,6 @@ MAX_AGE_S = 2.0  # a stopping node's Redis answers for 3 more seconds (`docs/und
 FORGOTTEN_S = MAX_AGE_S + 1.0  # after this time no reader uses the previous digest; includes 1 s for DynamoDB's delay
 REFRESH_AT = 0.75  # share of its maximum age at which a digest in use is refreshed
 LATE_S = 60  # lifetime of a late mark: invalidations take seconds, and failed events are redelivered by then
-
-# A backlog of S3's events is taken for over if no announcement has confirmed it for this time. The one that finds the
-# queue empty says so, but may be overtaken by one from before.
-BACKLOG_KEPT_S = 30
 
 _PREFIX_DIGITS = 2 * PREFIX_BYTES
 
@@ -66,19 +63,6 @@ class RunningNode:
     is_running: bool
     peers: tuple[str, ...] = ()
     host: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """S3's events that wait to be followed: the time of the oldest one, and the time when this was seen [us]."""
-
-    since_us: int
-    seen_at_us: int
-
-    def age_s(self, now_us: int) -> float:
-        """Return the age of the oldest event [s], 0 if the backlog was last seen too long ago."""
-        is_over = now_us - self.seen_at_us > BACKLOG_KEPT_S * US_PER_S
-        return 0.0 if is_over else max(0, now_us - self.since_us) / US_PER_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from burstcache.adapters.functions import invoke_by_name
 from burstcache.adapters.key_table import KeyTable
 from burstcache.adapters.node_table import NodeTable
 from burstcache.control.origin_changes import OriginChanges
-from burstcache.core.digest import Backlog
+from burstcache.core.backlog import Batch
 from burstcache.core.keys import key_hash
 from burstcache.core.messages.answers import Refreshed
 from burstcache.handlers._init import at_init, logs_requests
@@ -25,9 +25,6 @@ from burstcache.logs import logger
 from burstcache.settings.origin import OriginSettings
 
 _US_PER_MS = 1_000
-# A single event may wait as long for a cold start. Where many wait, more follow.
-_LATE_US = 1_000_000
-_MANY = 5
 
 
 @at_init
@@ -61,14 +58,12 @@ def handler(event: dict[str, Any], context: Any) -> Refreshed | None:
 
 def _follow(records: Sequence[Mapping[str, Any]]) -> None:
     """Follow a batch of S3's events. If that fails, the queue delivers them again."""
-    now_us = changes().clock.now_us()
-    oldest_us = min(int(record["attributes"]["SentTimestamp"]) for record in records) * _US_PER_MS
-    is_behind = now_us - oldest_us > _LATE_US and len(records) >= _MANY
-    backlog = Backlog(oldest_us if is_behind else 0, now_us)
+    oldest_ms = min(int(record["attributes"]["SentTimestamp"]) for record in records)
+    batch = Batch(len(records), oldest_ms * _US_PER_MS, changes().clock.now_us())
     keys = {_key_of(json.loads(record["body"])) for record in records}
-    refreshed = changes().apply_writes(keys, backlog=backlog)
+    refreshed = changes().apply_batch(keys, batch)
     copies = {key: each["copies"] for key, each in refreshed.items()}
-    waited_ms = (now_us - oldest_us) // _US_PER_MS
+    waited_ms = (batch.begun_us - batch.oldest_us) // _US_PER_MS
     logger().info("copies of a batch invalidated", extra={"copies": copies, "waited_ms": waited_ms})
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from burstcache.adapters.digest_table import DigestTable
+from burstcache.core.backlog import Backlog
 from burstcache.core.change_log import KEPT_BYTES, MOST_BYTES
-from burstcache.core.digest import LATE_S, Backlog, Digest, Route
+from burstcache.core.digest import LATE_S, Digest, Route
 from burstcache.core.keys import key_hash
 from burstcache.core.rows import KeyRow, NodeRow
 from burstcache.core.table import CHANGES_ITEM, LATE_ITEM, SHOWN_NODE_PREFIX, SHOWN_ROUTE_PREFIX

@@ -225,9 +225,9 @@ def test_what_databases_may_run_on_is_shown_with_each_price_and_what_the_stack_c
 
     rows = node_rows(capsys.readouterr().out)[3:]
     assert [(row[0], row[1], row[2], row[-1]) for row in rows] == [
-        ("fargate-spot", "2GB", "0.004865", "0.02"),
-        ("ec2", "t4g.micro", "0.0084", "0.34"),
-        ("fargate", "2GB", "0.01521", "0.02"),
+        ("fargate-spot", "2GB", "0.004865", "0.28"),
+        ("ec2", "t4g.micro", "0.0084", "0.60"),
+        ("fargate", "2GB", "0.01521", "0.28"),
     ]
 
 
@@ -275,9 +275,9 @@ def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_it
     rows = node_rows(capsys.readouterr().out)
     assert [row[0] for row in rows] == ["fargate-spot", "ec2", "fargate"]
     assert [(row[1], row[2], row[9], row[-1]) for row in rows] == [
-        ("2GB", "0.004865", "3.55", "0.02"),
-        ("t4g.micro", "0.0084", "6.13", "0.26"),
-        ("2GB", "0.01521", "11.11", "0.02"),
+        ("2GB", "0.004865", "3.55", "0.28"),
+        ("t4g.micro", "0.0084", "6.13", "0.52"),
+        ("2GB", "0.01521", "11.11", "0.28"),
     ]
     assert taken["RedisOn"] == "fargate-spot"
 

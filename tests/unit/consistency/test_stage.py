@@ -13,7 +13,7 @@ _SETTINGS = [
     Setting("thesis", False, "api"),
     Setting("thesis", True, "direct", has_faults=False),
     Setting("breakeven", False, "direct"),
-    Setting("breakeven", True, "api"),
+    Setting("breakeven", True, "api", has_queue=False),
 ]
 
 

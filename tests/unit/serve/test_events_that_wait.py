@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from burstcache.adapters.digest_reader import DigestReader, at_once
-from burstcache.core.digest import BACKLOG_KEPT_S, Backlog, Digest, Route, RoutedKey, RunningNode
+from burstcache.core.backlog import KEPT_S, Backlog
+from burstcache.core.digest import Digest, Route, RoutedKey, RunningNode
 from burstcache.serve.memory_tier import MemoryTier
 from burstcache.serve.reader import Reader
 from burstcache.web.entry import Entry
@@ -127,7 +128,7 @@ def test_a_copy_from_a_tier_is_as_old_in_memory_as_the_event_that_waited() -> No
 def test_a_backlog_of_which_nobody_hears_any_more_is_over() -> None:
     stage = Stage(_IN_LIFE)
     stage.wait(5)
-    stage.clock.now_s += BACKLOG_KEPT_S + 1
+    stage.clock.now_s += KEPT_S + 1
 
     assert stage.read_object() == ("old", "lambda", 0)
 

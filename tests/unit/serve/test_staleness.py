@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from burstcache.adapters.digest_reader import DigestReader
 from burstcache.adapters.single_flight import NEXT_AFTER_S
-from burstcache.core.digest import Backlog, Digest, RoutedKey, prefix_of
+from burstcache.core.backlog import Backlog
+from burstcache.core.digest import Digest, RoutedKey, prefix_of
 from burstcache.core.errors import ObjectNotFoundError, ServiceTransientError
 from burstcache.serve.hit_counter import Served
 from burstcache.serve.memory_tier import MemoryTier

@@ -14,14 +14,14 @@ from burstcache.core.policies import POLICIES as LIVE_POLICIES
 from burstcache.core.pool.redundancy import TARGET_AVAILABILITY
 from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.config_items import LISTED_USD
-from burstcache_sim.bill.setup import Readers, Relay, Setup
+from burstcache_sim.bill.setup import OriginEvents, Readers, Relay, Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
 from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TODAYS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
-from burstcache_sim.scale.load import DIMENSIONS, REGIONS, OriginEvents, StackLoad
+from burstcache_sim.scale.load import DIMENSIONS, REGIONS, StackLoad
 from burstcache_sim.world.interruptions import ASSUMED_PER_H, MAX_PER_H
 from burstcache_sim.world.timings import NamedTimes
 from burstcache_terminal.options import choice, decimal, number, whole
@@ -244,9 +244,7 @@ def scale(parser: argparse.ArgumentParser) -> None:
     add("--node", default=usual.node, metavar="NODE", help=f"kind and size of a node (default: {usual.node})")
     hot = f"`MaxHotKeys` (default: {usual.max_hot_keys})"
     add("--max-hot-keys", type=_COUNT, default=usual.max_hot_keys, metavar="N", help=hot)
-    events = get_args(OriginEvents)
-    followed = f"how S3's events of writes are followed: {_one_of(events, usual.origin_events)}"
-    add("--origin-events", type=choice(events), default=usual.origin_events, metavar="NAME", help=followed)
+    _add_origin_events(parser)
     stacks = "stacks that share the bucket by prefix, and so keys, reads and writes (default: 1)"
     add("--stacks", type=_COUNT, default=usual.stacks, metavar="N", help=stacks)
     throttle = f"`ThrottleRatePerS` (default: {usual.throttle_per_s})"
@@ -292,6 +290,7 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add("--reader-processes", type=_COUNT, metavar="N", help=many)
     writes = "writes to the bucket, for which Burstcache pays invalidations, such as 60 (default: 0)"
     add("--writes-per-hour", type=number(least=0), metavar="N", default=0.0, help=writes)
+    _add_origin_events(parser, None)
     _add_config_items(parser)
     free = "decide by the bill after AWS's permanent free tiers and with CloudFront's flat-rate plans"
     add("--free-tiers", action="store_true", help=free)
@@ -328,6 +327,13 @@ def _add_config_items(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config-item-usd", type=usd, metavar="USD", default=Fraction(0), help=items)
 
 
+def _add_origin_events(parser: argparse.ArgumentParser, default: OriginEvents | None = "queue") -> None:
+    """Add the option of S3's events of writes. A default of None means that of the stack, if there is one."""
+    events, usual = get_args(OriginEvents), default or "queue, or the stack's"
+    followed = f"how S3's events of writes are followed: {_one_of(events, usual)}"
+    parser.add_argument("--origin-events", type=choice(events), default=default, metavar="NAME", help=followed)
+
+
 def _add_setup(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_cache(parser)
@@ -336,6 +342,7 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
     add("--object-bytes", type=_COUNT, default=size, help=f"size of objects in a trace without sizes (default: {size})")
     add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are several objects (default: 1)")
     add("--relay-ipv4", action="store_true", help="tasks have public IPv4 addresses, as in eu-north-1 and eu-west-1")
+    _add_origin_events(parser)
     _add_period(parser, "how long the stack is deployed (default: as long as the trace)")
     add("--only-cache", action="store_true", help="bill cache function, node and S3 alone, as the thesis does")
 

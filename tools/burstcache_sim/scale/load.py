@@ -14,10 +14,9 @@ from burstcache.core.messages.events import REPORT_EVERY_S
 from burstcache.core.parameters import US_PER_S, Parameters, parameters_from_text
 from burstcache.core.prices import price_sheet
 from burstcache.core.worth import MICRO, Worth, reading_prices, tier_prices
-from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, Relay
+from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, OriginEvents, Relay
 from burstcache_sim.bill.usage import PROXY_S3_MS
 
-OriginEvents = Literal["queue", "direct"]
 Region = Literal["us-east-1", "eu-central-1"]
 
 _MS_PER_S = 1_000
