@@ -118,17 +118,21 @@ class Target:
         return round(time.monotonic() - began_s, 2)
 
     def hold_node(self) -> float:
-        """Start the node by hand, and wait for its PONG. Return how long that took [s]."""
+        """Start the node by hand, and wait until its row says so. Return how long that took [s].
+
+        Redis answers before the row says `running`. A stop in between counts as a failed boot, with a cool-down.
+        """
         start_redis(self.stack, self.node, _HOLD_S)
-        return self.await_(f"PONG of {self.node}", lambda: ping_redis(self.stack, self.node).is_success)
+        return self.await_(f"PONG of {self.node}", lambda: self._has(phase="running", pong=True))
 
     def release_node(self) -> float:
         """Stop the node by hand, and wait for its machine's end. Return how long that took [s]."""
         stop_redis(self.stack, self.node)
-        return self.await_(f"end of {self.node}", self._is_off)
+        return self.await_(f"end of {self.node}", lambda: self._has(phase="stopped"))
 
-    def _is_off(self) -> bool:
-        return ping_redis(self.stack, self.node).answer["instance"] not in ("running", "pending", "stopping")
+    def _has(self, **wanted: Any) -> bool:
+        answer = ping_redis(self.stack, self.node).answer
+        return all(answer[name] == value for name, value in wanted.items())
 
 
 def self_test(target: Target) -> dict[str, Any]:
