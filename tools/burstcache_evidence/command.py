@@ -14,7 +14,8 @@ from burstcache_evidence.deployment import Deployment, LocalDeployment, SamDeplo
 from burstcache_evidence.journal import Journal
 from burstcache_evidence.page import write_evidence
 from burstcache_evidence.plan import MOST_USD, StackPlan, estimated_items, plans_of, usd_of
-from burstcache_evidence.steps import STEPS, Target
+from burstcache_evidence.steps.registry import STEPS
+from burstcache_evidence.steps.target import Target
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import rows_text, wrapped_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from burstcache_evidence.checks import Findings
+from burstcache_evidence.findings import Findings
 
 # Items of the price sheets by the end of Cost Explorer's usage type. A type that AWS names otherwise is left out.
 _ITEMS = {

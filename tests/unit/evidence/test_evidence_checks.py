@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from burstcache_evidence.checks import CHECKS, Findings, Verdict
+from burstcache_evidence.checks.registry import CHECKS
+from burstcache_evidence.findings import Findings, Verdict
 from support.project import ROOT
 
 _ITEM = re.compile(r"^(\d+)\. `([a-z0-9-]+)`: ", re.MULTILINE)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache_evidence.checks import Findings
+from burstcache_evidence.findings import Findings
 from burstcache_evidence.journal import Journal
 from burstcache_evidence.measured import measured_of
 from burstcache_evidence.page import write_evidence
-from burstcache_evidence.steps import duration_ms, init_of
+from burstcache_evidence.steps.measurements import duration_ms, init_of
 
 _ARN = "arn:aws:states:eu-west-1:210987654321:stateMachine:x"
 _REPORT = {"durationMs": 12.5, "initDurationMs": 321.0, "memorySizeMB": 512}
