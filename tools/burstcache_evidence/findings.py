@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-Outcome = Literal["seen", "refuted", "not reached"]
+AWS = "AWS"  # where a run took place
+Outcome = Literal["seen", "refuted", "only AWS", "not reached"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The outcome of a check, with the finding that decides it."""
 
-    OUTCOMES: ClassVar[tuple[Outcome, ...]] = ("seen", "refuted", "not reached")
+    OUTCOMES: ClassVar[tuple[Outcome, ...]] = ("seen", "refuted", "only AWS", "not reached")
     outcome: Outcome
     because: str
 
@@ -28,6 +29,11 @@ class Findings:
     def kinds(self) -> list[str]:
         """The kinds of the run's stacks."""
         return list(self.content["kinds"])
+
+    @property
+    def is_of_aws(self) -> bool:
+        """Whether the run took place in an AWS account."""
+        return bool(self.content["where"] == AWS)
 
     @property
     def region(self) -> str:
@@ -63,6 +69,13 @@ class Findings:
         """Return the tiers that served a stack's burst, with the time of the first response [s]."""
         first_s: Mapping[str, Any] = self.found(kind, "burst").get("first_s", {})
         return first_s
+
+    @property
+    def budget_messages(self) -> list[Mapping[str, str]] | None:
+        """The messages of the run's budget, None if it has none."""
+        if not self._step("budget").get("found"):
+            return None
+        return list(self._step("budget-messages").get("found", {}).get("messages", ()))
 
     @property
     def bill(self) -> Mapping[str, Any]:

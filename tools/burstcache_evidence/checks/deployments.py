@@ -43,6 +43,21 @@ def region_without_types(findings: Findings) -> Verdict:
     return by_deployment(findings, f"the template was accepted in {findings.region}")
 
 
+_REPLACED = {"nlb": ("RelayTargetGroup",), "direct": ("Alb", "AlbTargetGroup")}
+
+
 def replacements(findings: Findings) -> Verdict:
-    """Leave the item open: no stack is updated."""
-    return unreached("no stack of a run is updated")
+    """Judge by updates that replace the relay's target group, and the ALB, and that change the HTTP API's body."""
+    texts = []
+    for kind in findings.kinds:
+        if problem := findings.problem(kind, "update"):
+            return refuted(f"{kind}: {problem}")
+        update = findings.found(kind, "update")
+        if problems := update.get("problems"):
+            return refuted(f"{kind}: self-test after the update: {'; '.join(problems)}")
+        replaced = update.get("replaced", ())
+        if missing := [each for each in _REPLACED.get(kind, ()) if replaced and each not in replaced]:
+            return refuted(f"{kind}: the update did not replace {', '.join(missing)}")
+        if replaced:
+            texts.append(f"{kind} was updated in {findings.took_s(kind, 'update'):.0f} s: {', '.join(replaced)}")
+    return seen("; ".join(texts)) if texts else unreached("no stack was updated")

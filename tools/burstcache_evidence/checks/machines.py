@@ -38,13 +38,18 @@ def image_by_parameter(findings: Findings) -> Verdict:
 
 
 def hub_on_fargate(findings: Findings) -> Verdict:
-    """Judge by the self-test of a pool with a hub. The hub's task itself is not started."""
+    """Judge by the report of a hub, which its task sends, and by the self-test of its service."""
     kinds = [kind for kind in tested(findings) if findings.parameter(kind, "PoolHub") == "fargate"]
     if not kinds:
         return unreached("no pool with a hub was tested")
     if failed := list(failed_parts(findings, kinds, "hub")):
         return refuted(f"self-test: {'; '.join(failed)}")
-    return unreached("the self-test's update of the service succeeded; the hub's task was not started")
+    if problems := [f"{kind}: {text}" for kind in kinds if (text := findings.problem(kind, "pool"))]:
+        return refuted("; ".join(problems))
+    pools = [pool for kind in kinds if (pool := findings.found(kind, "pool"))]
+    if not pools:
+        return unreached("the self-test reached the hub's service; no hub was started")
+    return seen(f"the hub reported {pools[0]['hub_s']} s after the first read; tiers: {', '.join(pools[0]['tiers'])}")
 
 
 def deleting_and_tasks(findings: Findings) -> Verdict:
@@ -71,8 +76,22 @@ def deleting_and_tasks(findings: Findings) -> Verdict:
 
 
 def promotion_in_the_first_boot(findings: Findings) -> Verdict:
-    """Leave the item open: the node is booted by hand after its set-up."""
-    return unreached("the run waits for the node's first boot")
+    """Judge by reads that began while the instance was in its first boot, if the deployment did not outlast that."""
+    if problems := [f"{kind}: {text}" for kind in findings.kinds if (text := findings.problem(kind, "first-boot"))]:
+        return refuted("; ".join(problems))
+    boots = {kind: boot for kind in findings.kinds if (boot := findings.found(kind, "first-boot"))}
+    if not boots:
+        return unreached("no stack with an instance was read")
+    texts = []
+    for kind, boot in boots.items():
+        if boot.get("failed"):
+            return refuted(f"{kind}: {boot['failed']} reads failed during the first boot")
+        texts.append(
+            f"{kind}: read through {', '.join(boot['tiers'])}, Redis after {boot['redis_s']} s"
+            if "tiers" in boot
+            else f"{kind}: the first boot had ended with the deployment ({boot['instance']})"
+        )
+    return seen("; ".join(texts))
 
 
 def databases_of_state(findings: Findings) -> Verdict:
@@ -86,6 +105,6 @@ def databases_of_state(findings: Findings) -> Verdict:
     texts = [
         f"{kind} woke in {each['awake_s']} s and slept after {each['asleep_s']} s" for kind, each in states.items()
     ]
-    if not all(each["snapshots"] for each in states.values()):  # an empty database has nothing to save
-        return unreached(f"{'; '.join(texts)}; nothing was saved")
+    if wrong := [kind for kind, each in states.items() if not (each["is_right"] and each["snapshots"])]:
+        return refuted(f"{'; '.join(texts)}; written, but not saved in {', '.join(wrong)}")
     return seen(f"{'; '.join(texts)}, and left a snapshot; neither `aof` nor a KMS key was tried")

@@ -30,10 +30,37 @@ def relay_without_ipv4(findings: Findings) -> Verdict:
 
 
 def places_of_the_gateway(findings: Findings) -> Verdict:
-    """Leave the item open: no gateway is deployed."""
-    return unreached("no stack of a run has a gateway")
+    """Judge by reads through a gateway on the runner's machine, and in Lambda: cold, warm and thawed."""
+    texts = []
+    for kind in findings.kinds:
+        if problem := findings.problem(kind, "gateway"):
+            return refuted(f"{kind}: {problem}")
+        found = findings.found(kind, "gateway")
+        if not all([*found.get("here", ()), *found.get("lambda", ())]):
+            return refuted(f"{kind}: the gateway answered other bytes than S3")
+        if found.get("lambda"):
+            cold_ms, warm_ms, thawed_ms = found["lambda_ms"]
+            texts.append(f"{kind}: {cold_ms:g} ms cold, {warm_ms:g} ms warm, {thawed_ms:g} ms thawed")
+    if texts:
+        return seen(f"the extension read {'; '.join(texts)}; task, pod and unit were not tried")
+    here = [kind for kind in findings.kinds if findings.found(kind, "gateway")]
+    return unreached("a gateway on this machine read rightly" if here else "no gateway was tried")
 
 
 def account_of_a_company(findings: Findings) -> Verdict:
-    """Leave the item open: no stack of a run is fitted to guardrails."""
-    return unreached("no stack of a run has `Network` = `ipv4`, images of its own or `FunctionsInVpc` = `all`")
+    """Judge by a stack with IPv4 alone and every function in the VPC: its deployment, self-test, and every tier."""
+    kinds = [kind for kind in findings.kinds if findings.parameter(kind, "Network") == "ipv4"]
+    if problems := [f"{kind}: {text}" for kind in findings.kinds if (text := _problem(findings, kind))]:
+        return refuted("; ".join(problems))
+    if not kinds:
+        return unreached("no stack with IPv4 alone was deployed")
+    if failed := list(failed_parts(findings, kinds)):
+        return refuted(f"self-test: {'; '.join(failed)}")
+    if missing := [kind for kind in kinds if not {"lambda", "redis"} <= findings.tiers(kind).keys()]:
+        return unreached(f"deployed; not every tier served in {', '.join(missing)}")
+    return seen("every tier served behind a NAT gateway; interface endpoints and an image in ECR were not tried")
+
+
+def _problem(findings: Findings, kind: str) -> str:
+    """Return the error that kept a company's stack from being deployed."""
+    return findings.problem(kind, "deploy") if kind == "company" else ""

@@ -54,11 +54,30 @@ def writes_at_the_front_door(findings: Findings) -> Verdict:
             latin = write["latin"]
             is_safe = write["text"]["is_right"] and (latin["is_right"] or latin["status"] >= 400)
             said = f"text {write['text']['status']}, not UTF-8 {latin['status']}, 5 MB {write['large']['status']}"
-            is_so = is_safe and write["large"]["status"] == 413 and write["delete"]["status"] in (200, 204)
-            return (seen if is_so else refuted)(f"{said}; a PUT with If-Match was not tried")
+            said += f", If-Match {write['conditional']['status']}, DELETE {write['delete']['status']}"
+            is_large_refused, is_conditional = write["large"]["status"] == 413, write["conditional"]["status"] == 200
+            is_so = is_safe and is_large_refused and is_conditional and write["delete"]["status"] in (200, 204)
+            return (seen if is_so else refuted)(said)
     return unreached("no write over the front door")
 
 
+_FULL, _SLOW_PER_S = 5, 150  # a batch that counts as full; uploads below this rate do not fill the queue
+
+
 def queue_of_events(findings: Findings) -> Verdict:
-    """Leave the item open: nothing is uploaded in bulk."""
-    return unreached("no run uploads in bulk")
+    """Judge by the batches of a bulk upload, and by the polls of the idle queue."""
+    for kind in findings.kinds:
+        if problem := findings.problem(kind, "bulk"):
+            return refuted(f"{kind}: {problem}")
+        if bulk := findings.found(kind, "bulk"):
+            rate_per_s = bulk["objects"] / max(bulk["upload_s"], 0.01)
+            polls = findings.found(kind, "metrics").get("idle_polls_per_min")
+            said = (
+                f"{kind}: {bulk['objects']} objects at {rate_per_s:.0f}/s, followed {bulk['followed_s']} s later;"
+                f" batches of {bulk['batch']['median']:g} (median), waits of {bulk['waited_ms']['median']:g} ms;"
+                f" {'no data on polls' if polls is None else f'{polls} empty polls a minute'}"
+            )
+            if bulk["batch"]["most"] >= _FULL:
+                return seen(said)
+            return refuted(said) if rate_per_s > _SLOW_PER_S else unreached(f"{said}; too slow to fill batches")
+    return unreached("nothing was uploaded in bulk")

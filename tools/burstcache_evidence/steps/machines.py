@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
-from burstcache.access import parse_nodes
-from burstcache_cli.operate import invoke, ping_redis
+from burstcache_cli.operate import ping_redis
 from burstcache_cli.stack import Stack
 from burstcache_evidence.steps.target import BODY_BYTES, HOT_KEY, PAUSE_S, NotReachedError, Target
 
+_STACK_TAG = "aws:cloudformation:stack-name"  # that of the budget in the template
 _IN_A_ROW = 10  # reads that the interrupted node did not serve, before the fallback counts as complete
+
+
+def first_boot(target: Target) -> dict[str, Any]:
+    """Read a key through every tier while the node's instance is in its first boot, if it still is."""
+    if not target.instance or "lambda" not in target.plan.tiers:
+        return {}
+    found = {"instance": _instance_state(target)}
+    if found["instance"] not in ("pending", "running"):  # its set-up has ended, and switched it off
+        return found
+    key, statuses, tiers = "evidence/first-boot.txt", list[int](), list[str]()
+    target.put(key, b"f" * BODY_BYTES)
+
+    def is_in_redis() -> bool:
+        reply = target.ask(key)
+        statuses.append(reply.status)
+        if not tiers or tiers[-1] != reply.tier:
+            tiers.append(reply.tier)
+        return reply.tier == "redis"
+
+    took_s = target.await_("Redis after the first boot", is_in_redis, PAUSE_S)
+    failed = sum(status != 200 for status in statuses)
+    return {**found, "redis_s": took_s, "tiers": tiers, "failed": failed, "stop_s": target.release_node()}
+
+
+def _instance_state(target: Target) -> str:
+    (reservation,) = target.stack.client("ec2").describe_instances(InstanceIds=[target.instance])["Reservations"]
+    return str(reservation["Instances"][0]["State"]["Name"])
 
 
 def boot(target: Target) -> dict[str, Any]:
@@ -19,6 +45,7 @@ def boot(target: Target) -> dict[str, Any]:
     boot_s = target.hold_node()
     answer = ping_redis(target.stack, target.node).answer
     found = {"machine": answer["machine"], "task_kind": answer["task_kind"], "boot_s": boot_s}
+    found["tags"] = tags_of(target)
     if answer["machine"] == "instance":
         return {**found, "stop_s": target.release_node()}
     cluster, task = _task(target)
@@ -60,12 +87,11 @@ def interrupt(target: Target) -> dict[str, Any]:
 
 
 def _stop_machine(target: Target) -> None:
-    (node,) = (each for each in parse_nodes(target.stack.output("RedisNodes")) if each.name == target.node)
-    if node.is_task:
+    if not target.instance:
         cluster, task = _task(target)
         target.stack.client("ecs").stop_task(cluster=cluster, task=task, reason="evidence: an interruption")
     else:
-        target.stack.client("ec2").stop_instances(InstanceIds=[node.instance_id])
+        target.stack.client("ec2").stop_instances(InstanceIds=[target.instance])
 
 
 def _task(target: Target) -> tuple[str, str]:
@@ -83,22 +109,16 @@ def clusters(stack: Stack) -> list[str]:
     return [each.physical_id for each in stack.resources if each.type == "AWS::ECS::Cluster"]
 
 
-def state(target: Target) -> dict[str, Any]:
-    """Wake a database of state, release it, and look for its snapshot."""
-    name = target.plan.parameters.get("StateDatabases", "")
-    if not name:
-        return {}
-
-    def held(operation: str) -> Mapping[str, Any]:
-        event = {"op": operation, "database": name, "holder": "evidence", "for_s": 300}
-        answer: Mapping[str, Any] = invoke(target.stack, "StateFunctionArn", event)
-        return answer
-
-    began_s = time.monotonic()
-    held("acquire")
-    target.await_(f"database {name}", lambda: held("look")["phase"] == "running")
-    awake_s = round(time.monotonic() - began_s, 2)
-    held("release")
-    asleep_s = target.await_(f"sleep of database {name}", lambda: held("look")["phase"] == "stopped")
-    listed = target.stack.client("s3").list_objects_v2(Bucket=target.stack.output("StateBucketName"))
-    return {"awake_s": awake_s, "asleep_s": asleep_s, "snapshots": listed.get("KeyCount", 0)}
+def tags_of(target: Target) -> dict[str, bool]:
+    """Return whether the stack's running tasks and its node's volumes have the tag that the budget counts, by kind."""
+    ecs, found = target.stack.client("ecs"), dict[str, bool]()
+    for cluster in clusters(target.stack):
+        arns = [arn for page in ecs.get_paginator("list_tasks").paginate(cluster=cluster) for arn in page["taskArns"]]
+        for task in ecs.describe_tasks(cluster=cluster, tasks=arns, include=["TAGS"])["tasks"] if arns else []:
+            kind = "task of a service" if task["group"].startswith("service:") else "task of a node"
+            found[kind] = found.get(kind, True) and _STACK_TAG in {tag["key"] for tag in task.get("tags", [])}
+    if target.instance:
+        of_node = [{"Name": "attachment.instance-id", "Values": [target.instance]}]
+        for volume in target.stack.client("ec2").describe_volumes(Filters=of_node)["Volumes"]:
+            found["volume of a node"] = _STACK_TAG in {tag["Key"] for tag in volume.get("Tags", [])}
+    return found

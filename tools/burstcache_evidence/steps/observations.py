@@ -1,64 +1,96 @@
-"""Steps of observations: what AWS shows of a stack in metrics, traces and tags."""
+"""Steps of observations: what AWS shows of a stack in metrics and traces, and its billed transitions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from burstcache.access import parse_nodes
-from burstcache_cli.stack import Stack
-from burstcache_evidence.steps.machines import clusters
+from burstcache_cli.delete import MACHINES, stop_stack
 from burstcache_evidence.steps.target import Target
 
 _TRACES = 5  # most ids of one BatchGetTraces
+_WITHIN = timedelta(hours=3)
 
 
 def metrics(target: Target) -> dict[str, Any]:
-    """Look up what AWS shows of the stack: the janitor's metrics, the functions in traces, and tags."""
-    function, now = target.stack.functions["JanitorFunction"], datetime.now(UTC)
-    found: dict[str, Any] = {"tagged": dict(_tagged(target))}
-    cloudwatch = target.stack.client("cloudwatch")
+    """Look up what AWS shows of the stack: metrics of the janitor and of the queue, and the functions in traces."""
+    if not target.is_on_aws:
+        return {}
+    janitor = {"FunctionName": target.stack.functions["JanitorFunction"]}
+    found: dict[str, Any] = {}
     for name in ("Errors", "Invocations"):
-        answer = cloudwatch.get_metric_statistics(
-            Namespace="AWS/Lambda",
-            MetricName=name,
-            Dimensions=[{"Name": "FunctionName", "Value": function}],
-            StartTime=now - timedelta(hours=3),
-            EndTime=now,
-            Period=300,
-            Statistics=["Sum"],
+        found[name.lower()] = len(_sums(target, "AWS/Lambda", name, janitor, period_s=300))
+    queues = [each.physical_id for each in target.stack.resources if each.logical_id == "OriginEventsQueue"]
+    for url in queues:
+        of_queue = {"QueueName": url.rpartition("/")[2]}
+        received, empty = (
+            _sums(target, "AWS/SQS", name, of_queue, period_s=60)
+            for name in ("NumberOfMessagesReceived", "NumberOfEmptyReceives")
         )
-        found[name.lower()] = len(answer["Datapoints"])
-    if target.plan.parameters.get("Tracing") == "Active" and target.stack.is_deployed:
-        found["traced"] = sorted(_traced(target.stack, now))
+        idle = [polls for minute, polls in empty.items() if not received.get(minute)]
+        found["idle_polls_per_min"] = round(sum(idle) / len(idle), 1) if idle else None
+    if target.plan.parameters.get("Tracing") == "Active":
+        found["traced"] = sorted(_traced(target))
     return found
 
 
-def _traced(stack: Stack, now: datetime) -> set[str]:
-    """Return the stack's functions that have segments in traces of the last hour in which a cache function served."""
-    xray, names = stack.client("xray"), set(stack.functions.values())
-    pages = xray.get_paginator("get_trace_summaries").paginate(StartTime=now - timedelta(hours=1), EndTime=now)
+def _sums(
+    target: Target, namespace: str, name: str, dimensions: Mapping[str, str], *, period_s: int
+) -> dict[datetime, float]:
+    now = datetime.now(UTC)
+    answer = target.stack.client("cloudwatch").get_metric_statistics(
+        Namespace=namespace,
+        MetricName=name,
+        Dimensions=[{"Name": key, "Value": value} for key, value in dimensions.items()],
+        StartTime=now - _WITHIN,
+        EndTime=now,
+        Period=period_s,
+        Statistics=["Sum"],
+    )
+    return {each["Timestamp"]: each["Sum"] for each in answer["Datapoints"]}
+
+
+def _traced(target: Target) -> set[str]:
+    """Return the functions that have a segment in a trace of a read, which the cache function sends by itself.
+
+    Lambda's own segments of the cache function do not count: they are those of a life.
+    """
+    xray, now = target.stack.client("xray"), datetime.now(UTC)
+    proxy, cache = (target.stack.functions[name] for name in ("ProxyFunction", "CacheFunction"))
+    pages = xray.get_paginator("get_trace_summaries").paginate(StartTime=now - _WITHIN, EndTime=now)
     ids = [each["Id"] for page in pages for each in page["TraceSummaries"]]
     found: set[str] = set()
     for first in range(0, len(ids), _TRACES):
         for trace in xray.batch_get_traces(TraceIds=ids[first : first + _TRACES])["Traces"]:
-            document = "".join(segment["Document"] for segment in trace["Segments"])
-            found |= {name for name in names if name in document}
+            segments = [json.loads(segment["Document"]) for segment in trace["Segments"]]
+            if any(each["name"] == proxy for each in segments):
+                found.add(proxy)
+                if any(each["name"] == cache and "AWS::" not in each.get("origin", "") for each in segments):
+                    found.add(cache)
     return found
 
 
-def _tagged(target: Target) -> Iterator[tuple[str, bool]]:
-    """Yield whether the stack's running tasks and its volumes have a tag of the stack."""
-    stack, ecs = target.stack, target.stack.client("ecs")
-    for cluster in clusters(stack):
-        arns = [arn for page in ecs.get_paginator("list_tasks").paginate(cluster=cluster) for arn in page["taskArns"]]
-        tasks = ecs.describe_tasks(cluster=cluster, tasks=arns, include=["TAGS"])["tasks"] if arns else []
-        for task in tasks:
-            is_relay = task["group"].startswith("service:")
-            yield "task of a service" if is_relay else "task of a node", bool(task.get("tags"))
-    nodes = [node.instance_id for node in parse_nodes(stack.outputs.get("RedisNodes", "")) if not node.is_task]
-    if nodes:
-        of_nodes = [{"Name": "attachment.instance-id", "Values": nodes}]
-        for volume in stack.client("ec2").describe_volumes(Filters=of_nodes)["Volumes"]:
-            yield "volume of a node", bool(volume.get("Tags"))
+def transitions(target: Target) -> dict[str, Any]:
+    """Pause the stack, stop its executions, and count their starts, entered states and retries.
+
+    Each retry is billed as a transition (AWS, pricing of Step Functions).
+    """
+    stop_stack(target.stack)
+    states = target.stack.client("stepfunctions")
+    found = {"starts": 0, "entered": 0, "retries": 0}
+    for machine in (target.stack.outputs[name] for name in MACHINES if name in target.stack.outputs):
+        for page in states.get_paginator("list_executions").paginate(stateMachineArn=machine):
+            for execution in page["executions"]:
+                kinds = list(_kinds(states, execution["executionArn"]))
+                tasks = sum(kind == "TaskStateEntered" for kind in kinds)
+                found["starts"] += 1
+                found["entered"] += sum(kind.endswith("StateEntered") for kind in kinds)
+                found["retries"] += max(sum(kind == "TaskScheduled" for kind in kinds) - tasks, 0)
+    return found
+
+
+def _kinds(states: Any, execution: str) -> Iterator[str]:
+    for page in states.get_paginator("get_execution_history").paginate(executionArn=execution):
+        yield from (event["type"] for event in page["events"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from burstcache.client import Client
@@ -11,6 +14,9 @@ from burstcache.core.messages.self_test import SELF_TEST, SelfTest, StackTestRes
 from burstcache_cli.operate import invoke
 from burstcache_evidence.steps.measurements import by_tier, invoke_proxy, summary
 from burstcache_evidence.steps.target import BODY_BYTES, HOT_KEY, PAUSE_S, SAMPLES, NotReachedError, Target
+
+_BULK, _UPLOADERS = 400, 32
+_FOLLOWED = "copies of a batch"
 
 
 def self_test(target: Target) -> dict[str, Any]:
@@ -64,6 +70,9 @@ def write(target: Target) -> dict[str, Any]:
         put = target.ask(key, "PUT", body, signs=True)
         back = target.stack.client("s3").get_object(Bucket=target.bucket, Key=key)["Body"].read()
         found[name] = {"status": put.status, "is_right": back == body, "ms": put.ms}
+    seen = target.ask(key, "PUT", b"seen", signs=True).headers.get("etag", "")
+    conditional = target.ask(key, "PUT", b"written anew", signs=True, headers={"If-Match": seen})
+    found["conditional"] = {"status": conditional.status}
     large = target.ask(key, "PUT", b"x" * 5_000_000, signs=True)
     found["large"] = {"status": large.status}
     deleted = target.ask(key, "DELETE", signs=True)
@@ -110,3 +119,36 @@ def burst(target: Target) -> dict[str, Any]:
         "is_monotonic": is_monotonic,
         "tiers_missing": problem,
     }
+
+
+def bulk(target: Target) -> dict[str, Any]:
+    """Upload many objects at once, and wait until the origin function has followed each of their events."""
+    if target.plan.parameters.get("OriginEvents", "queue") != "queue":
+        return {}
+    prefix = f"evidence/bulk-{uuid.uuid4().hex[:8]}/"
+    keys = [f"{prefix}{number}" for number in range(_BULK)]
+    began_s = time.monotonic()
+    with ThreadPoolExecutor(_UPLOADERS) as uploaders:
+        list(uploaders.map(lambda key: target.put(key, b"bulk"), keys))
+    upload_s = round(time.monotonic() - began_s, 2)
+
+    def has_followed_all() -> bool:
+        return {key for batch, _ in _batches(target, prefix) for key in batch} >= set(keys)
+
+    followed_s = target.await_("the events of a bulk upload", has_followed_all)
+    batches = list(_batches(target, prefix))
+    return {
+        "objects": len(keys),
+        "upload_s": upload_s,
+        "followed_s": followed_s,
+        "batch": summary([float(len(batch)) for batch, _ in batches]),
+        "waited_ms": summary([waited_ms for _, waited_ms in batches]),
+    }
+
+
+def _batches(target: Target, prefix: str) -> Iterator[tuple[list[str], float]]:
+    """Yield the keys with a prefix of each batch of events, and how long the oldest had waited [ms]."""
+    for line in target.lines("OriginFunction", containing=_FOLLOWED):
+        entry = json.loads(line)
+        if keys := [key for key in entry["copies"] if key.startswith(prefix)]:
+            yield keys, float(entry["waited_ms"])

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ssl
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import quote
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 
+from burstcache.access import parse_nodes
 from burstcache.core.errors import BurstcacheError
+from burstcache.core.messages.answers import Pong
 from burstcache_cli.operate import ping_redis, start_redis, stop_redis
 from burstcache_cli.stack import Stack
 from burstcache_evidence.plan import StackPlan
@@ -52,6 +54,8 @@ class Target:
     url: str
     plan: StackPlan
     limit_s: float  # of each wait
+    logs: Path | None = None  # folder of a local cloud's logs; None on AWS
+    tags: Mapping[str, str] = field(default_factory=dict)  # those of the run
 
     @property
     def bucket(self) -> str:
@@ -63,13 +67,49 @@ class Target:
         """The stack's only Redis node."""
         return self.stack.node_name("")
 
+    @property
+    def is_on_aws(self) -> bool:
+        """Whether the stack is in an AWS account."""
+        return self.stack.is_deployed
+
+    @property
+    def instance(self) -> str:
+        """The node's instance, empty if the node runs as a task."""
+        nodes = parse_nodes(self.stack.outputs.get("RedisNodes", ""))
+        return next((each.instance_id for each in nodes if each.name == self.node and not each.is_task), "")
+
+    def lines(self, function: str = "", *, containing: str = "") -> Iterator[str]:
+        """Yield log lines that contain a text: of one function, by its logical id, or of all functions."""
+        if self.logs is not None:
+            names = [self.stack.functions[function]] if function else list(self.stack.functions.values())
+            paths = [path for path in (self.logs / f"{name}.log" for name in names) if path.exists()]
+            lines = (line for path in paths for line in path.read_text("utf-8", "replace").splitlines())
+            yield from (line for line in lines if containing in line)
+            return
+        wanted = f"{function.removesuffix('Function')}Logs" if function else ""
+        groups = [each for each in self.stack.resources if each.type == "AWS::Logs::LogGroup"]
+        pages = self.stack.client("logs").get_paginator("filter_log_events")
+        pattern = {"filterPattern": f'"{containing}"'} if containing else {}
+        for group in groups:
+            if wanted in ("", group.logical_id):
+                for page in pages.paginate(logGroupName=group.physical_id, **pattern):
+                    yield from (event["message"] for event in page["events"])
+
     def put(self, key: str, body: bytes) -> None:
         """Put an object straight into S3."""
         self.stack.client("s3").put_object(Bucket=self.bucket, Key=key, Body=body, ContentType="text/plain")
 
-    def ask(self, key: str, method: str = "GET", body: bytes | None = None, *, signs: bool = False) -> Reply:
-        """Send a request to the front door. A status of 400 or more is a reply, too."""
-        url, headers = f"{self.url}/objects/{quote(key)}", {"Content-Type": "text/plain"}
+    def ask(
+        self,
+        key: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        *,
+        signs: bool = False,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Send a request to the front door. An error's status is a reply, too, and that of no response is 0."""
+        url, headers = f"{self.url}/objects/{quote(key)}", {"Content-Type": "text/plain", **(headers or {})}
         if signs:
             signed = AWSRequest(method=method, url=url, data=body, headers=headers)
             credentials, region = self.stack.session.get_credentials(), self.stack.session.region_name
@@ -82,6 +122,8 @@ class Target:
                 content, status, found = answer.read(), answer.status, answer.headers
         except HTTPError as error:
             content, status, found = error.read(), error.code, error.headers
+        except OSError:  # a refused or lost connection, or a time-out
+            return Reply(0, "", b"", {}, round((time.perf_counter() - began_s) * 1e3, 2))
         ms = (time.perf_counter() - began_s) * 1e3
         lowered = {name.lower(): value for name, value in found.items()}
         return Reply(status, lowered.get(TIER, ""), content, lowered, round(ms, 2))
@@ -107,15 +149,34 @@ class Target:
         """Start the node by hand, and wait until its row says so. Return how long that took [s].
 
         Redis answers before the row says `running`. A stop in between counts as a failed boot, with a cool-down.
+
+        Raises:
+            NotReachedError: The boot failed, with the reason of its execution, or took too long.
         """
         start_redis(self.stack, self.node, _HOLD_S)
-        return self.await_(f"PONG of {self.node}", lambda: self._has(phase="running", pong=True))
+        return self.await_(f"boot of {self.node}", self._is_booted)
 
     def release_node(self) -> float:
         """Stop the node by hand, and wait for its machine's end. Return how long that took [s]."""
         stop_redis(self.stack, self.node)
-        return self.await_(f"end of {self.node}", lambda: self._has(phase="stopped"))
+        return self.await_(f"end of {self.node}", lambda: self._node()["phase"] == "stopped")
 
-    def _has(self, **wanted: Any) -> bool:
-        answer = ping_redis(self.stack, self.node).answer
-        return all(answer[name] == value for name, value in wanted.items())
+    def _is_booted(self) -> bool:
+        node = self._node()
+        if node["phase"] == "stopped":  # the hold ended with its boot, so no wait would see the node run
+            raise NotReachedError(f"the boot of {self.node} failed: {self._failure() or node.get('reason', 'unknown')}")
+        return node["phase"] == "running" and node["pong"]
+
+    def _node(self) -> Pong:
+        answer: Pong = ping_redis(self.stack, self.node).answer  # type: ignore[assignment]
+        return answer
+
+    def _failure(self) -> str:
+        """Return error and cause of the newest failed execution of a node, or an empty text."""
+        states = self.stack.client("stepfunctions")
+        listed = states.list_executions(stateMachineArn=self.stack.output("RedisNodeArn"), statusFilter="FAILED")
+        newest = max(listed["executions"], key=lambda each: each["startDate"], default=None)
+        if newest is None:
+            return ""
+        described = states.describe_execution(executionArn=newest["executionArn"])
+        return f"{described.get('error', '')}: {described.get('cause', '')}"
