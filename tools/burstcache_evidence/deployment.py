@@ -191,8 +191,6 @@ class LocalDeployment:
             parameters = dict(plan.parameters)
             if parameters.get("FrontDoor") == "alb":
                 parameters["CertificateArn"] = "arn:aws:acm:eu-west-1:123456789012:certificate/local"
-            if needs_network(plan):
-                parameters |= {"VpcId": "vpc-local", "SubnetIds": "subnet-local", "RelaySubnetIds": "subnet-local"}
             command = [sys.executable, "-m", "burstcache_cli.cli", "local", "up", "--port", "0", "--endpoint-port", "0"]
             command += ["--state-dir", str(folder), "--boot-s", "1"]
             command += [word for each in parameters.items() for word in ("--parameter", "=".join(each))]

@@ -89,7 +89,6 @@ _PLANS = (
         {
             "Network": "ipv4",
             "Relay": "direct",
-            "RelayAddress": "private-ipv4",
             "RedisOn": "ec2",
             "Policy": "thesis",
             "FunctionsInVpc": "all",

@@ -15,13 +15,15 @@ class ItemCheck:
 
     Attributes:
         item: The item's number.
-        only_aws: The part of the item that no local cloud has.
         decide: Judges the findings of the item's steps.
+        only_aws: The part of the item that no local cloud has.
+        shows_here: Whether the item's steps try the rest of it in a local cloud, with real programs.
     """
 
     item: int
-    only_aws: str
     decide: Callable[[Findings], Verdict]
+    only_aws: str
+    shows_here: bool
 
     @property
     def name(self) -> str:
@@ -33,11 +35,25 @@ class ItemCheck:
         verdict = self.decide(findings)
         if findings.is_of_aws or verdict.outcome == "refuted":
             return verdict
-        return Verdict("only AWS", f"only AWS has {self.only_aws}; here: {verdict.because}")
+        here = f"; here: {verdict.because}" if self.shows_here else ""
+        return Verdict("only AWS", f"only AWS has {self.only_aws}{here}")
 
 
+_SHOWN_HERE = {
+    network.ipv6_from_the_vpc,
+    network.relay_without_ipv4,
+    requests.task_answers_without_resource,
+    machines.hub_on_fargate,
+    requests.keys_with_plus,
+    accounting.starts_as_transitions,
+    machines.databases_of_state,
+    requests.writes_at_the_front_door,
+    network.places_of_the_gateway,
+    network.account_of_a_company,
+    requests.queue_of_events,
+}
 CHECKS = tuple(
-    ItemCheck(number, only_aws, decide)
+    ItemCheck(number, decide, only_aws, decide in _SHOWN_HERE)
     for number, (decide, only_aws) in enumerate(
         (
             (network.ipv6_from_the_vpc, "endpoints with IPv6"),
