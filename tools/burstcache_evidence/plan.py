@@ -24,7 +24,7 @@ _MEMBER_GB_S = Fraction(1769, 1024) * 120  # a pool member
 _TRANSITIONS = 400
 _CUSTOM_CODE_GB_S = 600  # self-tests and custom resources
 _NAT_USD_PER_H = Fraction("0.11")  # a NAT gateway with its address, above the list price of every region
-_BULK_PUTS = 1_000
+_PUTS, _PUT_USD = 1_000, Fraction("0.00001")  # writes of a stack, above the list price of every region
 _COST_EXPLORER_USD = Fraction("0.01")  # a request of --bill (AWS, pricing of Cost Explorer)
 
 
@@ -135,9 +135,7 @@ def estimated_items(plans: Sequence[StackPlan], region: str) -> list[Item]:
             prices.usd("http-api-request") + prices.usd("lambda-request") + prices.usd("s3-get") + prices.usd("event")
         )
         items.append(Item(f"{plan.kind}: {_READS:,} reads", requests_usd))
-        items.append(
-            Item(f"{plan.kind}: {_BULK_PUTS:,} writes", _BULK_PUTS * (prices.usd("s3-put") + prices.usd("event")))
-        )
+        items.append(Item(f"{plan.kind}: {_PUTS:,} writes", _PUTS * (_PUT_USD + prices.usd("event"))))
         items.append(Item(f"{plan.kind}: {_TRANSITIONS} transitions", _TRANSITIONS * prices.usd("transition")))
     return [*items, Item("Cost Explorer, one request of --bill", _COST_EXPLORER_USD)]
 
