@@ -128,9 +128,9 @@ load: setup ## evidence: load each tier to saturation, by the front door and the
 	$(BIN)/python -m benchmarks.load docs/images/load.png
 
 aws-evidence: setup ## evidence: try every kind of stack in an AWS account for under a dollar: build/aws-evidence; LOCAL=1 here, DELETE=1 only cleans up, BILL=1 a day later
-	$(if $(LOCAL)$(DELETE)$(BILL),,$(MAKE) --no-print-directory build)
+	$(if $(LOCAL)$(DELETE)$(BILL),,$(MAKE) --no-print-directory build gateway-layer)
 	$(SAM_PATH) $(BIN)/burstcache research aws-evidence $(if $(REGION),--region "$(REGION)") $(if $(PROFILE),--profile "$(PROFILE)") \
-	  $(if $(LOCAL),--local) $(if $(DELETE),--delete) $(if $(BILL),--bill) $(if $(STACKS),--stacks $(STACKS)) $(if $(EXPRESS_ZONE),--express-zone "$(EXPRESS_ZONE)")
+	  $(if $(LOCAL),--local) $(if $(BUDGET),--budget) $(if $(DELETE),--delete) $(if $(BILL),--bill) $(if $(STACKS),--stacks $(STACKS)) $(if $(EXPRESS_ZONE),--express-zone "$(EXPRESS_ZONE)")
 
 benchmarks-short: setup $(VENV)/.browser ## evidence: run every benchmark in its short form, to see that it still runs: half an hour
 	$(BIN)/python -m benchmarks.short $(ONLY)

@@ -385,6 +385,25 @@ def test_a_hold_that_comes_while_a_node_stops_after_a_failed_boot_boots_it(world
     assert world.stopped() == {"phase": "stopped"}
 
 
+def test_a_hold_that_comes_while_a_node_is_stopped_by_hand_boots_it_again(world: World) -> None:
+    world.running("k")
+    control = world.control
+
+    def hold() -> None:
+        world.control = control
+        world.invoke("redis_control", {"op": "hold", "node": NODE, "for_s": 600})
+
+    hold()
+    world.clock.sleep(1)
+    world.control = replace(control, nodes=after(world.nodes, "change", hold))  # the row says `stopping` by then
+    world.invoke("redis_control", {"op": "release", "node": NODE})
+    if world.node().phase == "stopping":  # an instance is off later, and a task at once
+        world.stopped()
+
+    assert world.node().phase == "booting"
+    assert [lease.hash for lease in world.nodes.leases(NODE)] == [BY_HAND]
+
+
 def test_lease_of_a_dead_key_is_dropped_at_the_next_check(world: World) -> None:
     world.running("k")
     world.nodes.join(Lease(NODE, key_hash("dead"), "dead", epoch=7, running="gone"))

@@ -8,7 +8,7 @@ API: ECS's events about the task complete the token, and end the run (`follow_ta
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock, back_off
@@ -243,9 +243,12 @@ class NodeLife:
 
         A failed boot starts a cool-down, which bars the next boot. `waits` is as for `_switch_off`.
         """
-        row = self._end_run(self._row(generation))
+        row = self._row(generation)
+        holds = [lease for lease in self.nodes.leases(self.node) if lease.is_by_hand]  # a later hold boots it again
+        row = self._end_run(row)
         self.digest.show_node(row)
-        self._release_all(NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
+        keys = [lease for lease in self.nodes.leases(self.node) if not lease.is_by_hand]
+        self._release([*holds, *keys], NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
         return self._switch_off(row, force=force, waits=waits)
 
     def stop_by_hand(self) -> NodeStopped:
@@ -542,12 +545,15 @@ class NodeLife:
         return row
 
     def _release_all(self, error: NodeFailedError) -> None:
-        for lease in self.nodes.leases(self.node):
+        self._release(self.nodes.leases(self.node), error)
+
+    def _release(self, leases: Iterable[Lease], error: NodeFailedError) -> None:
+        for lease in leases:
             if lease.waiter:
                 self.executions.fail(lease.waiter, error)
             if lease.running:
                 self.executions.succeed(lease.running, RedisOver(outcome="node_lost"))
-            self.nodes.drop(lease)
+            self.nodes.drop(lease, is_over=True)
 
     def _switch_off(self, row: NodeRow, *, force: bool = False, waits: bool = True) -> NodeStopped:
         """Stop the machine. If it is off already, no event follows, so complete the stop here.

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ from burstcache_sim.scale.items import (
 )
 from burstcache_sim.scale.load import (
     DIMENSIONS,
+    ORIGIN_BATCH,
+    ORIGIN_CONCURRENCY,
     REGIONS,
     TEMPLATE_HIT_VALUE_USD,
     TEMPLATE_MAX_HOT_KEYS,
@@ -38,7 +41,7 @@ from burstcache_sim.scale.load import (
     StackLoad,
 )
 from burstcache_sim.scale.losses import evenly_refused_share, refused_share, used_at_first_losses
-from burstcache_sim.scale.reading import FOLLOWED_PER_S, ORIGIN_BATCH, ORIGIN_CONCURRENCY, function_units
+from burstcache_sim.scale.reading import function_units
 from burstcache_sim.scale.retries import ATTEMPTS, FIRST_PAUSE_S, contend, most_reports_per_s, most_writers_per_s, pend
 from burstcache_sim.scale.wall import IN_USE, Wall
 from burstcache_sim.scale.walls import first_wall, sweep, walls_of
@@ -182,7 +185,7 @@ def test_few_changes_take_a_unit_each_and_many_the_whole_item() -> None:
 
 
 def test_the_queue_follows_fewer_changes_than_the_log_has_room_for() -> None:
-    assert most_changes_per_s(keys_per_append=10) > FOLLOWED_PER_S
+    assert most_changes_per_s(keys_per_append=10) > StackLoad().followed_per_s
 
 
 def test_parameters_are_read_by_readers_that_start() -> None:
@@ -418,6 +421,21 @@ def test_json_has_load_limit_and_unit_of_each_wall(capsys: pytest.CaptureFixture
     assert printed["first_wall_that_refuses"] == "Lambda, synchronous invocations"
     assert walls["Lambda, synchronous invocations"]["limit"] == 100
     assert all(wall["unit"] and wall["used"] == wall["load"] / wall["limit"] for wall in walls.values())
+
+
+def test_measured_delays_move_the_walls(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    measured = {"origin_batch_ms": {"128": 110.0, "1024": 10.0}, "s3_ms": 30.0}
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps({"measured": measured}))
+
+    def used(part: str, *words: str) -> float:
+        walls = json.loads(run(capsys, "--json", "--reads-per-s", "100", *words))["walls"]
+        return float(next(wall["used"] for wall in walls if wall["part"] == part))
+
+    queue, units = "S3's events, queue of the origin function", "Lambda, concurrent executions"
+    assert used(queue, "--measured", str(file)) == pytest.approx(used(queue) * 200 / 150)
+    assert used(units, "--measured", str(file)) < used(units)
+    assert used(units, "--measured", str(file), "--proxy-ms", "60") == pytest.approx(used(units), rel=0.01)
 
 
 def test_a_sweep_names_the_first_wall_of_each_effect(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,7 @@ from burstcache_sim.world.timings import NamedTimes
 from burstcache_terminal.options import choice, decimal, number, whole
 
 _TIERS = ("s3", "lambda", "redis", "network")
+_MEASURED = "delays and prices measured in your account: evidence.json of `burstcache research aws-evidence`"
 _TODAY = "today-us-east-1"
 _DEFAULTS = Setup()
 _NODE = "Redis node: EC2 type, or Fargate such as fargate-spot:2GB (default: t4g.micro; thesis-2022: t2.micro)"
@@ -250,7 +251,8 @@ def scale(parser: argparse.ArgumentParser) -> None:
     throttle = f"`ThrottleRatePerS` (default: {usual.throttle_per_s})"
     add("--throttle-per-s", type=_COUNT, default=usual.throttle_per_s, metavar="N", help=throttle)
     proxy = f"duration of the proxy's read from S3 (default: {usual.proxy_ms:g})"
-    add("--proxy-ms", type=positive, default=usual.proxy_ms, metavar="MS", help=proxy)
+    add("--proxy-ms", type=positive, metavar="MS", help=proxy)
+    add("--measured", type=Path, metavar="FILE", help=_MEASURED)
     units = f"the account's concurrent Lambda executions (default: {usual.quotas.concurrency}; 10 in a new account)"
     add("--concurrency", type=_COUNT, default=usual.quotas.concurrency, metavar="N", help=units)
     first = next(iter(REGIONS))
@@ -364,8 +366,7 @@ def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"{kinds}: {_one_of(every, every[0])}",
     )
-    measured = "delays and prices measured in your account: evidence.json of `burstcache research aws-evidence`"
-    add("--measured", type=Path, metavar="FILE", help=measured)
+    add("--measured", type=Path, metavar="FILE", help=_MEASURED)
     _add_interruptions(parser)
 
 

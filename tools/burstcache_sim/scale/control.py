@@ -13,7 +13,6 @@ from burstcache_sim.bill.control import ControlCounts, control_usage
 from burstcache_sim.scale.change_log import log_bytes, most_changes_per_s, most_written_per_s
 from burstcache_sim.scale.items import start_write_units, write_units
 from burstcache_sim.scale.load import StackLoad
-from burstcache_sim.scale.reading import FOLLOWED_PER_S
 from burstcache_sim.scale.retries import most_reports_per_s, most_writers_per_s
 from burstcache_sim.scale.wall import Wall
 
@@ -170,7 +169,7 @@ def change_walls(load: StackLoad) -> Iterator[Wall]:
             "S3's events, queue of the origin function",
             "writes/s",
             load.writes_per_s,
-            FOLLOWED_PER_S,
+            load.followed_per_s,
             "late",
             "changes reach tiers and memories later",
             "the queue's `MaximumConcurrency`",

@@ -11,14 +11,10 @@ from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.usage import ORIGIN_MS, SCHEDULER_MS
 from burstcache_sim.scale.change_log import log_bytes
 from burstcache_sim.scale.items import digest_bytes, digest_read_units
-from burstcache_sim.scale.load import StackLoad
+from burstcache_sim.scale.load import ORIGIN_BATCH, ORIGIN_CONCURRENCY, StackLoad
 from burstcache_sim.scale.losses import used_at_first_losses
 from burstcache_sim.scale.wall import Wall
 
-ORIGIN_CONCURRENCY, ORIGIN_BATCH = 2, 10  # of the queue of S3's events: `MaximumConcurrency` and the batch size
-# A batch is followed in one go: the origin function's own time, and Redis control's for all of its keys (assumed).
-ORIGIN_BATCH_S = (ORIGIN_MS + 90) / 1_000
-FOLLOWED_PER_S = ORIGIN_CONCURRENCY * ORIGIN_BATCH / ORIGIN_BATCH_S
 _ENVIRONMENTS_WITHIN_S = 10
 _CACHE_FUNCTION_BYTES_PER_S = 625e6 / 8
 _RELAY_REQUESTS_PER_S = 2_500  # a quarter of a vCPU, 0.1 ms of processor time for both hops with TLS (assumed)
@@ -74,7 +70,7 @@ def door_walls(load: StackLoad) -> Iterator[Wall]:
 def function_units(load: StackLoad) -> dict[str, float]:
     """Return the concurrent executions of each function at the load's peak."""
     if load.origin_events == "queue":
-        origin = min(ORIGIN_CONCURRENCY, load.writes_per_s / ORIGIN_BATCH * ORIGIN_BATCH_S)
+        origin = min(ORIGIN_CONCURRENCY, load.writes_per_s / ORIGIN_BATCH * load.batch_s)
     else:
         origin = load.writes_per_s * ORIGIN_MS / 1_000
     return {
