@@ -128,9 +128,10 @@ BUGS = (
         "early-announcement",
         "a batch of S3's events is announced before the copies are invalidated",
         "src/burstcache/control/origin_changes.py",
-        "            refreshed = invalidate()\n",
-        "            self.digest.announce(list(by_hash), now_us=self.clock.now_us())\n"
-        "            refreshed = invalidate()\n            by_hash = {}\n",
+        "invalidate, tell_early = partial(self._invalidate, by_hash), partial",
+        "self._announce(by_hash, None)\n"
+        "        invalidate, by_hash = partial(self._invalidate, by_hash), {}\n"
+        "        tell_early = partial",
         Setting("breakeven", True, "direct"),
     ),
 )

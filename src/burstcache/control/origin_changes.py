@@ -34,7 +34,7 @@ class OriginChanges:
     express: ExpressCopies | None  # None if the stack makes no copies in S3 Express
     clock: Clock
 
-    def apply_writes(self, keys: Iterable[str]) -> dict[str, Refreshed]:
+    def apply_writes(self, keys: Iterable[str], *, batch: Batch | None = None) -> dict[str, Refreshed]:
         """Invalidate the copies of written or deleted objects, then announce the changes to readers.
 
         Invalidate the tiers from the lowest up. A reader that fills a tier from the tier below gets the new object, or
@@ -43,6 +43,8 @@ class OriginChanges:
 
         Args:
             keys: The objects' keys.
+            batch: The batch of S3's events that names the keys. Readers learn how long other events wait, and early if
+                a part does not answer, since events then wait behind the batch for seconds. None: there is no batch.
 
         Returns:
             The results by key.
@@ -52,39 +54,20 @@ class OriginChanges:
             ServiceError: The invalidation or the announcement has failed. Call this method again.
         """
         by_hash = {key_hash(key): key for key in keys}
-        return self._apply(by_hash, partial(self._invalidate, by_hash))
-
-    def apply_batch(self, keys: Iterable[str], batch: Batch) -> dict[str, Refreshed]:
-        """Invalidate copies as `apply_writes` does, for a batch of S3's events, and tell readers how long others wait.
-
-        If a part does not answer, the batch takes seconds, while others wait behind it. So readers learn of that early.
-        """
-        by_hash = {key_hash(key): key for key in keys}
-
-        def tell() -> None:
-            now_us = self.clock.now_us()
-            self.digest.announce([], now_us=now_us, backlog=batch.backlog(now_us))
-
-        def invalidate() -> dict[str, Refreshed]:
-            work = partial(self._invalidate, by_hash)
-            done: list[dict[str, Refreshed]] = run_concurrently(self.clock, work, late_s=LATE_S, if_late=tell)
-            return done[0]
-
-        return self._apply(by_hash, invalidate, batch)
-
-    def _apply(
-        self, by_hash: Mapping[str, str], invalidate: Callable[[], dict[str, Refreshed]], batch: Batch | None = None
-    ) -> dict[str, Refreshed]:
+        invalidate, tell_early = partial(self._invalidate, by_hash), partial(self._announce, (), batch)
         is_followed = False
         try:
-            refreshed = invalidate()
+            done: list[dict[str, Refreshed]] = run_concurrently(
+                self.clock, invalidate, late_s=LATE_S, if_late=tell_early if batch else None
+            )
             is_followed = True
         finally:
-            now_us = self.clock.now_us()
-            # A batch that fails waits on, so it ends no backlog.
-            backlog = batch.backlog(now_us) if batch is not None and is_followed else None
-            self.digest.announce(list(by_hash), now_us=now_us, backlog=backlog)
-        return refreshed
+            self._announce(by_hash, batch if is_followed else None)  # a batch that fails waits on: it ends no backlog
+        return done[0]
+
+    def _announce(self, hashes: Iterable[str], batch: Batch | None) -> None:
+        now_us = self.clock.now_us()
+        self.digest.announce(list(hashes), now_us=now_us, backlog=batch.backlog(now_us) if batch else None)
 
     def _invalidate(self, by_hash: Mapping[str, str]) -> dict[str, Refreshed]:
         """Invalidate the copies in every tier, even if one of them fails."""

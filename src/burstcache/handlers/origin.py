@@ -61,7 +61,7 @@ def _follow(records: Sequence[Mapping[str, Any]]) -> None:
     oldest_ms = min(int(record["attributes"]["SentTimestamp"]) for record in records)
     batch = Batch(len(records), oldest_ms * _US_PER_MS, changes().clock.now_us())
     keys = {_key_of(json.loads(record["body"])) for record in records}
-    refreshed = changes().apply_batch(keys, batch)
+    refreshed = changes().apply_writes(keys, batch=batch)
     copies = {key: each["copies"] for key, each in refreshed.items()}
     waited_ms = (batch.begun_us - batch.oldest_us) // _US_PER_MS
     logger().info("copies of a batch invalidated", extra={"copies": copies, "waited_ms": waited_ms})
