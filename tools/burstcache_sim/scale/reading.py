@@ -28,7 +28,7 @@ _BASELINE = {
     "t4g.medium": Fraction(1, 5),
     "t4g.large": Fraction(3, 10),
 }
-_CONCURRENCY = "Service Quotas: concurrent executions"
+_CONCURRENCY = "Service Quotas: concurrency"
 
 
 def door_walls(load: StackLoad) -> Iterator[Wall]:
@@ -140,7 +140,7 @@ def digest_walls(load: StackLoad) -> Iterator[Wall]:
     parameters = (load.nodes > 0) + load.has_cache_functions
     if parameters:
         yield Wall(
-            "SSM GetParameter, readers start within 10 s",
+            "SSM GetParameter",
             "calls/s",
             parameters * min(load.processes / _ENVIRONMENTS_WITHIN_S, load.reads_per_s),
             load.quotas.get_parameters,
@@ -155,13 +155,13 @@ def s3_walls(load: StackLoad) -> Iterator[Wall]:
     """Yield the walls of the bucket, for one prefix."""
     beyond = "503s, retried; then the read fails"
     yield Wall(
-        "S3 GET, one prefix, no node runs",
+        "S3 GET, one prefix",
         "requests/s",
         load.reads_per_s,
         load.quotas.s3_gets,
         "refused",
         beyond,
-        "keys with many first letters; time",
+        "more prefixes; time",
     )
     yield Wall(
         "S3 PUT, one prefix",
@@ -170,7 +170,7 @@ def s3_walls(load: StackLoad) -> Iterator[Wall]:
         load.quotas.s3_puts,
         "refused",
         "503s, retried; then the write fails",
-        "keys with many first letters; time",
+        "more prefixes; time",
     )
 
 
