@@ -21,7 +21,7 @@ _DIMENSION_TEXT = {
 _ASSUMED = "*"
 _ASSUMED_NOTE = f"{_ASSUMED} The limit is assumed: neither documented by AWS nor measured."
 _HEADER = ("part", "unit", "load", "limit", "used")
-_LIMIT_HEADER = ("part", "limit", "used", "beyond it", "raise it by")
+_LIMIT_HEADER = ("part", "limit", "used [%]", "beyond it", "raise it by")
 _EFFECT_HEADER = ("reads are refused", "S3 serves", "control is late")
 
 
@@ -72,7 +72,7 @@ def walls_text(load: StackLoad, walls: Sequence[Wall]) -> str:
 
 def walls_markdown(load: StackLoad, walls: Sequence[Wall]) -> str:
     """Return the table of all walls as Markdown, most used first."""
-    rows = [(wall.part, _limit(wall), _share(wall), wall.beyond, wall.raise_by) for wall in _sorted(walls)]
+    rows = [(wall.part, _limit(wall), _percent(wall), wall.beyond, wall.raise_by) for wall in _sorted(walls)]
     return f"{load_text(load)}\n\n{_markdown(_LIMIT_HEADER, rows)}"
 
 
@@ -140,7 +140,11 @@ def _number(value: float) -> str:
 
 
 def _share(wall: Wall) -> str:
-    return f"{number_text(100 * wall.used, digits=2 if wall.used < 1 else 3)} %"
+    return f"{_percent(wall)} %"
+
+
+def _percent(wall: Wall) -> str:
+    return number_text(100 * wall.used, digits=2 if wall.used < 1 else 3)
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
