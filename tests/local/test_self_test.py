@@ -228,7 +228,7 @@ def test_a_node_that_runs_is_asked_and_a_wrong_password_and_a_wrong_certificate_
         """Wait for a problem of the node. A check may read the digest too early, and time out on a busy machine."""
 
         def found() -> CheckResult | None:
-            tried = functions.failures("proxy", RELAY_URL="", **changes).get("nodes that run")
+            tried = functions.failures("proxy", None, RELAY_URL="", **changes).get("nodes that run")
             return tried if tried is not None and problem in tried["problem"] else None
 
         return until(found)
