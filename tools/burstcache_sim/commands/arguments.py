@@ -33,6 +33,8 @@ _DEFAULTS = Setup()
 _NODE = "Redis node: EC2 type, or Fargate such as fargate-spot:2GB (default: t4g.micro; thesis-2022: t2.micro)"
 
 POSITIVE_USD = number(above=0, noun="an amount", example="1e-5")
+# An amount per million, such as HitValueUsdPerMillion has, is a mistake here.
+_USD_PER_HIT = number(above=0, most=0.1, noun="an amount per request", example="1e-5, which is 10 per million")
 _EXACT_USD = decimal(above=0, noun="an amount", example="1e-4")
 _COUNT = whole(least=1)
 _MS = number(least=0, noun="a number of milliseconds")
@@ -272,7 +274,7 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     worth = parser.add_mutually_exclusive_group()
     hit, ms = "value of a request answered from memory", "value of a millisecond saved"
-    worth.add_argument("--hit-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{hit}, such as 1e-5")
+    worth.add_argument("--hit-value-usd", type=_USD_PER_HIT, metavar="USD", help=f"{hit}, such as 1e-5")
     worth.add_argument("--ms-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{ms}, such as 2e-7")
     only = f"the only policy of Burstcache: {', '.join(POLICIES)} (default: any, or none)"
     add("--policy", type=choice(POLICIES), metavar="NAME", help=only)
