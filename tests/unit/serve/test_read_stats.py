@@ -51,7 +51,8 @@ def test_small_objects_count_once_per_read(s3: S3Client) -> None:
 
 
 def test_a_large_object_counts_each_byte_once_and_names_memory_once_it_is_there(s3: S3Client) -> None:
-    wrapped, tiers = burstcache.wrap(s3, bucket=BUCKET), []
+    wrapped: Any = burstcache.wrap(s3, bucket=BUCKET)
+    tiers = []
     for _ in range(2):
         response = wrapped.get_object(Bucket=BUCKET, Key="large")
         tiers.append(response["ResponseMetadata"]["HTTPHeaders"]["x-cache-tier"])
