@@ -15,7 +15,7 @@ from burstcache_cli.operate import invoke
 from burstcache_evidence.steps.measurements import by_tier, invoke_proxy, summary
 from burstcache_evidence.steps.target import BODY_BYTES, HOT_KEY, PAUSE_S, SAMPLES, NotReachedError, Target
 
-_BULK, _UPLOADERS = 400, 32
+_BULK, _UPLOADERS = 400, 16
 _FOLLOWED = "copies of a batch"
 
 
