@@ -46,16 +46,18 @@ def aws_evidence(args: argparse.Namespace) -> ExitCode:
         if former is None:
             raise InvalidSettingError(f"--delete: {args.folder} has no run")
         deployment = _deployment(former, args, account)
-        if account is not None and (created := former.found("budget")):
-            former.run_step("budget-deleted", lambda: _without_budget(account, created))
+        if account is not None and _has_budget(former):
+            _delete_budget(former, account)
         return _finish(former, deployment, args)
+    if former is not None and former.is_over and _has_budget(former):
+        raise InvalidSettingError(f"{args.folder} has a run whose budget is left: --bill reads it, --delete deletes it")
     if former is None or former.is_over:
         _confirm(args, account, plans_of(args.stacks, express_zone=args.express_zone), region)
     options = {"express_zone": args.express_zone, "budget": args.budget}
     where = "local clouds" if args.local else AWS
     journal = Journal.open(args.folder, where=where, kinds=args.stacks, region=region, options=options)
     deployment = _deployment(journal, args, account)
-    if journal.content["options"]["budget"] and account is not None:
+    if journal.content["options"].get("budget") and account is not None:
         journal.run_step("budget", lambda: create_budget(account.session, journal.run, deployment.tags))
     for plan in plans_of(journal.kinds, express_zone=journal.content["options"]["express_zone"]):
         _run_stack(journal, deployment, plan, args.limit_s)
@@ -158,8 +160,7 @@ def _finish(journal: Journal, deployment: Deployment, args: argparse.Namespace) 
     paths = write_evidence(journal)
     print(f"\nWritten: {', '.join(map(str, paths))}. Neither names your account.")
     if journal.is_over:
-        has_budget = journal.found("budget") and not journal.has("budget-deleted")
-        print(f"Nothing of the run is left{', but its budget until --bill' if has_budget else ''}.")
+        print(f"Nothing of the run is left{', but its budget until --bill' if _has_budget(journal) else ''}.")
         return ExitCode.SUCCESS
     print(wrapped_text(f"Something may be left: see the page, and repeat with --delete. {journal.problem('proof')}"))
     return ExitCode.FAILURE
@@ -182,12 +183,13 @@ def _bill(journal: Journal | None, account: Account | None) -> ExitCode:
         raise InvalidSettingError("--bill: there is no run in AWS to bill")
     journal.forget("bill")
     is_billed = journal.run_step("bill", lambda: billed(account.session, journal.content))
-    if created := journal.found("budget"):
-        former = journal.found("budget-messages").get("messages", [])
-        journal.forget("budget-messages")
-        journal.run_step("budget-messages", lambda: {"messages": [*former, *budget_messages(account.session, created)]})
+    if _has_budget(journal):
+        created = journal.found("budget")
+        if not journal.found("budget-messages").get("messages"):
+            journal.forget("budget-messages")
+            journal.run_step("budget-messages", lambda: {"messages": budget_messages(account.session, created)})
         if journal.found("budget-messages").get("messages"):
-            journal.run_step("budget-deleted", lambda: _without_budget(account, created))
+            _delete_budget(journal, account)
         else:
             print(
                 "AWS Budgets has not reported yet: repeat --bill later. --delete deletes the budget without a report."
@@ -196,6 +198,16 @@ def _bill(journal: Journal | None, account: Account | None) -> ExitCode:
     return ExitCode.SUCCESS if is_billed else ExitCode.FAILURE
 
 
-def _without_budget(account: Account, created: Mapping[str, Any]) -> Mapping[str, Any]:
-    delete_budget(account.session, created)
-    return {}
+def _has_budget(journal: Journal) -> bool:
+    """Return whether the run's budget is left."""
+    is_deleted = journal.has("budget-deleted") and not journal.problem("budget-deleted")
+    return bool(journal.found("budget")) and not is_deleted
+
+
+def _delete_budget(journal: Journal, account: Account) -> None:
+    def delete() -> Mapping[str, Any]:
+        delete_budget(account.session, journal.found("budget"))
+        return {}
+
+    journal.forget("budget-deleted")
+    journal.run_step("budget-deleted", delete)

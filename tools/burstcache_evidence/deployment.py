@@ -182,6 +182,7 @@ class LocalDeployment:
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve() / "local"
         self.tags: Mapping[str, str] = {}
+        self._started: dict[str, subprocess.Popen[bytes]] = {}  # by this process
 
     def deploy(self, name: str, plan: StackPlan) -> None:
         """Start a local cloud, or wait for the start that an interrupted run began."""
@@ -196,7 +197,7 @@ class LocalDeployment:
             command += [word for each in parameters.items() for word in ("--parameter", "=".join(each))]
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             with (folder / "up.log").open("wb") as log:
-                up = subprocess.Popen(
+                up = self._started[name] = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=environment
                 )
             (folder / "up.pid").write_text(f"{up.pid} {state_file.start_of(up.pid)}")
@@ -236,6 +237,8 @@ class LocalDeployment:
     def _await_end(self, name: str) -> None:
         while self._is_alive(name):
             time.sleep(_PAUSE_S)
+        if started := self._started.pop(name, None):
+            started.wait()
 
     def logs(self, name: str) -> Path | None:
         """Return the folder of a cloud's logs."""

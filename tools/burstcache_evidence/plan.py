@@ -25,6 +25,7 @@ _TRANSITIONS = 400
 _CUSTOM_CODE_GB_S = 600  # self-tests and custom resources
 _NAT_USD_PER_H = Fraction("0.11")  # a NAT gateway with its address, above the list price of every region
 _PUTS, _PUT_USD = 1_000, Fraction("0.00001")  # writes of a stack, above the list price of every region
+_POOLED_USD = Fraction("0.16")  # 1 GB from S3 to this machine, above the list price of every region
 _COST_EXPLORER_USD = Fraction("0.01")  # a request of --bill (AWS, pricing of Cost Explorer)
 
 
@@ -129,6 +130,7 @@ def estimated_items(plans: Sequence[StackPlan], region: str) -> list[Item]:
         if members:
             hub_usd = (prices.usd("fargate-vcpu:arm") + 2 * prices.usd("fargate-memory:arm")) * _NODE_H
             items.append(Item(f"{plan.kind}: pool's hub for half an hour", hub_usd))
+            items.append(Item(f"{plan.kind}: reads of a large object, 1 GB", _POOLED_USD))
         gb_s = _READS * _READ_GB_S + _CACHE_GB_S + members * _MEMBER_GB_S + _CUSTOM_CODE_GB_S
         items.append(Item(f"{plan.kind}: Lambda", gb_s * prices.usd("lambda-duration:arm")))
         requests_usd = _READS * (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from burstcache.core.errors import BurstcacheError
-from burstcache_cli.stack import Stack
+from burstcache_cli.stack import Stack, absent_stack
 from burstcache_evidence import visitor_handler
 from burstcache_evidence.helpers import create_helper
 
@@ -31,12 +31,14 @@ def deploy_visitor(stack: Stack, tags: Mapping[str, str]) -> None:
         VisitorFailedError: The layer was not built.
         HelperFailedError: CloudFormation refused the function.
     """
-    if not LAYER.is_dir():
-        raise VisitorFailedError(f"{LAYER} is missing: `make gateway-layer` builds it")
-    with tempfile.TemporaryDirectory() as folder:
-        archive = shutil.make_archive(str(Path(folder) / "layer"), "zip", LAYER)
-        stack.client("s3").upload_file(archive, stack.output("BucketName"), _KEY)
-    create_helper(stack.session, stack.name + SUFFIX, template_of(stack), tags)
+    name = stack.name + SUFFIX
+    if absent_stack(Stack(name, stack.session, {})):
+        if not LAYER.is_dir():
+            raise VisitorFailedError(f"{LAYER} is missing: `make gateway-layer` builds it")
+        with tempfile.TemporaryDirectory() as folder:
+            archive = shutil.make_archive(str(Path(folder) / "layer"), "zip", LAYER)
+            stack.client("s3").upload_file(archive, stack.output("BucketName"), _KEY)
+    create_helper(stack.session, name, template_of(stack), tags)
 
 
 def visit(stack: Stack, event: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,6 +13,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from burstcache_cli.cli import main
 from burstcache_evidence import deployment
 from burstcache_evidence.arguments import KINDS
 from burstcache_evidence.bill import billed
@@ -19,6 +21,7 @@ from burstcache_evidence.budget import budget_messages, create_budget, delete_bu
 from burstcache_evidence.certificate import delete_certificates, import_certificate
 from burstcache_evidence.deployment import TAG, NotDeployedError, SamDeployment
 from burstcache_evidence.helpers import create_helper
+from burstcache_evidence.journal import Journal
 from burstcache_evidence.leftovers import leftovers
 from burstcache_evidence.plan import MOST_USD, StackPlan, estimated_items, plans_of, usd_of
 from burstcache_evidence.visitor import template_of
@@ -179,6 +182,32 @@ def test_a_budget_keeps_its_message_until_it_is_deleted(session: Any) -> None:
         delete_budget(session, created)
     assert session.client("sns").list_topics()["Topics"] == []
     assert session.client("sqs").list_queues().get("QueueUrls", []) == []
+
+
+def test_the_bill_of_a_run_has_the_message_of_its_budget_which_is_then_deleted(
+    session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"express_zone": "", "budget": True}
+    run = Journal.open(tmp_path, where="AWS", kinds=["default"], region=_REGION, options=options)
+    run.run_step("budget", lambda: create_budget(session, run.run, _TAGS))
+    run.run_step("proof", lambda: {"is_clean": True})
+    words = ["research", "aws-evidence", "--folder", str(tmp_path), "--region", _REGION]
+
+    def verdict() -> str:
+        content = json.loads((tmp_path / "evidence.json").read_text())
+        (check,) = (each for each in content["checks"] if each["name"] == "message-of-a-budget")
+        return str(check["verdict"])
+
+    assert main([*words, "--yes"]) == 2  # a new run would forget the budget
+    assert "--bill reads it" in capsys.readouterr().err
+    main([*words, "--bill"])
+    assert verdict() == "not reached"
+    topic = run.found("budget")["topic"]
+    session.client("sns").publish(TopicArn=topic, Subject="AWS Budgets: your threshold", Message="Dear customer")
+    for _ in range(2):
+        main([*words, "--bill"])
+    assert verdict() == "seen"
+    assert session.client("sns").list_topics()["Topics"] == []
 
 
 def test_nothing_is_left_in_an_empty_account(session: Any) -> None:

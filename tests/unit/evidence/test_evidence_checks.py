@@ -30,6 +30,7 @@ _WROTE = {
     "latin": {"status": 400, "is_right": False},
     "large": {"status": 413},
     "conditional": {"status": 200},
+    "stale": {"status": 412},
     "delete": {"status": 204},
 }
 _BATCHES = {"median": 7, "most": 10}
@@ -169,6 +170,7 @@ def test_an_item_whose_finding_is_as_assumed_is_seen(name: str) -> None:
         ("account-of-a-company", {"kind": "company", "deploy": "NotDeployedError: SelfTest"}),
         ("queue-of-events", {"bulk": {**_FOUND["bulk"], "batch": {"median": 1, "most": 2}}}),
         ("writes-at-the-front-door", {"write": {**_WROTE, "conditional": {"status": 403}}}),
+        ("writes-at-the-front-door", {"write": {**_WROTE, "stale": {"status": 200}}}),
         ("databases-of-state", {"state": "NotReachedError: database orders: not within 600 s"}),
         ("writes-at-the-front-door", {"write": {**_WROTE, "latin": {"status": 200, "is_right": False}}}),
         ("writes-at-the-front-door", {"write": {**_WROTE, "large": {"status": 200}}}),

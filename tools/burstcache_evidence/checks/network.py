@@ -58,7 +58,7 @@ def account_of_a_company(findings: Findings) -> Verdict:
         return refuted(f"self-test: {'; '.join(failed)}")
     if missing := [kind for kind in kinds if not {"lambda", "redis"} <= findings.tiers(kind).keys()]:
         return unreached(f"deployed; not every tier served in {', '.join(missing)}")
-    return seen("every tier served behind a NAT gateway; interface endpoints and an image in ECR were not tried")
+    return seen("every tier served with IPv4 alone; interface endpoints and an image in ECR were not tried")
 
 
 def _problem(findings: Findings, kind: str) -> str:

@@ -54,8 +54,9 @@ def writes_at_the_front_door(findings: Findings) -> Verdict:
             latin = write["latin"]
             is_safe = write["text"]["is_right"] and (latin["is_right"] or latin["status"] >= 400)
             said = f"text {write['text']['status']}, not UTF-8 {latin['status']}, 5 MB {write['large']['status']}"
-            said += f", If-Match {write['conditional']['status']}, DELETE {write['delete']['status']}"
-            is_large_refused, is_conditional = write["large"]["status"] == 413, write["conditional"]["status"] == 200
+            matches = write["conditional"]["status"], write["stale"]["status"]
+            said += f", If-Match {matches[0]} and {matches[1]} if stale, DELETE {write['delete']['status']}"
+            is_large_refused, is_conditional = write["large"]["status"] == 413, matches == (200, 412)
             is_so = is_safe and is_large_refused and is_conditional and write["delete"]["status"] in (200, 204)
             return (seen if is_so else refuted)(said)
     return unreached("no write over the front door")
