@@ -18,6 +18,9 @@ CLIENTS_BUILT := build/clients
 ENGINES := tests/engines
 ENGINES_LOCK := $(ENGINES)/requirements.lock
 ENGINES_VENV := .venv-engines
+# So has the CDK example.
+CDK_LOCK := examples/cdk/requirements.txt
+CDK_VENV := .venv-cdk
 SAM_PATH = SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/$(SAM_VENV)/bin:$$PATH"
 SAM = $(SAM_PATH) sam
 # The first of these that is a Python of 3.11 or newer; looked for only when .venv is made.
@@ -32,7 +35,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help help-evidence advise setup lock run stop demo picture thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity aws-evidence
+.PHONY: help help-evidence advise setup lock run stop demo picture recording thesis paper map load benchmarks-short test-ends evaluate consistency consistency-bugs consistency-ranges consistency-gateway pool-soak fuzz fuzz-gateway s3-tests chaos chaos-evidence soak wheels release build layer gateway-layer gateway-emulator validate deploy upgrade delete invoke clients engines engine-ministack engine-dynalite test test-weekly test-clients test-engines test-engines-short test-fast check audit lint format template types clean capacity aws-evidence package cdk help-develop site
 
 # Processes that run tests at a time, one more than cores, since some tests wait; `make test WORKERS=0` runs them in one, for
 # a debugger.
@@ -49,10 +52,13 @@ FAST_ASIDE := $(patsubst %,tests/%/,contract golden template) \
 LIST = @for group in $(1); do echo "$$group"; \
 	sed -nE "s/^([a-z0-9-]+):.*\#\# $$group: (.*)/  make \1\t\2/p" $(MAKEFILE_LIST) | expand -t 26; done
 
-help: ## develop: show the targets
-	$(call LIST,try decide deploy develop)
+help: ## develop: show the targets to try, decide and deploy
+	$(call LIST,try decide deploy more)
 
-help-evidence: ## develop: show the targets that reproduce what the documents claim
+help-develop: ## more: show the targets to work on this project
+	$(call LIST,develop)
+
+help-evidence: ## more: show the targets that reproduce what the documents claim
 	$(call LIST,evidence)
 
 setup: $(VENV)/.ready ## develop: make .venv with the `burstcache` command (again only when a pyproject.toml or the lock changes)
@@ -85,6 +91,8 @@ lock: ## develop: write the locks anew, after a version in pyproject.toml, a req
 	  --python-version $$python --python-platform $$processor-manylinux_2_28 --require-hashes -r $(LOCK) || exit 1; done; done
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:clients -o $(CLIENTS_LOCK)
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:engines -o $(ENGINES_LOCK)
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:recording -o benchmarks/recording.lock
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-header --group pyproject.toml:cdk -o $(CDK_LOCK)
 	printf '%s\n' aws-sam-cli==$(SAM_VERSION) uv==$(UV_VERSION) | $(BIN)/uv pip compile -q --universal --generate-hashes \
 	  --python-version 3.11 --no-header --no-annotate - -o $(SAM_LOCK)
 
@@ -96,6 +104,9 @@ stop: setup ## try: end the local run from another terminal
 
 picture: setup ## evidence: record a burst on this machine and draw it: docs/images/burst.png
 	$(BIN)/python -m benchmarks.picture docs/images/burst.png
+
+recording: setup ## evidence: record a terminal during a burst on this machine: docs/images/burst.svg
+	$(BIN)/python -m benchmarks.recording docs/images/burst.svg
 
 advise: setup ## decide: say what an access log needs, and what that costs; LOG=FILE
 	@test -n "$(LOG)" || { echo "make advise: LOG=FILE is missing; examples/logs/bursts.csv.gz is one" >&2; exit 2; }
@@ -117,9 +128,9 @@ load: setup ## evidence: load each tier to saturation, by the front door and the
 	$(BIN)/python -m benchmarks.load docs/images/load.png
 
 aws-evidence: setup ## evidence: try every kind of stack in an AWS account for under a dollar: build/aws-evidence; LOCAL=1 here, DELETE=1 only cleans up, BILL=1 a day later
-	$(if $(LOCAL)$(DELETE)$(BILL),,$(MAKE) --no-print-directory build)
+	$(if $(LOCAL)$(DELETE)$(BILL),,$(MAKE) --no-print-directory build gateway-layer)
 	$(SAM_PATH) $(BIN)/burstcache research aws-evidence $(if $(REGION),--region "$(REGION)") $(if $(PROFILE),--profile "$(PROFILE)") \
-	  $(if $(LOCAL),--local) $(if $(DELETE),--delete) $(if $(BILL),--bill) $(if $(STACKS),--stacks $(STACKS)) $(if $(EXPRESS_ZONE),--express-zone "$(EXPRESS_ZONE)")
+	  $(if $(LOCAL),--local) $(if $(BUDGET),--budget) $(if $(DELETE),--delete) $(if $(BILL),--bill) $(if $(STACKS),--stacks $(STACKS)) $(if $(EXPRESS_ZONE),--express-zone "$(EXPRESS_ZONE)")
 
 benchmarks-short: setup $(VENV)/.browser ## evidence: run every benchmark in its short form, to see that it still runs: half an hour
 	$(BIN)/python -m benchmarks.short $(ONLY)
@@ -190,6 +201,9 @@ wheels: setup ## develop: build the distributions of the library and of the tool
 	$(BIN)/uv build -q --no-build-isolation --python $(BIN)/python --out-dir build/wheels .
 	$(BIN)/uv build -q --no-build-isolation --python $(BIN)/python --out-dir build/wheels tools
 
+release: setup $(SAM_VENV)/.sam-$(SAM_VERSION) ## develop: make both distributions, the built stack, notes and checksums: build/release; DRY=1 with uncommitted changes
+	.ci/release $(if $(DRY),--dry)
+
 # uv is what SAM builds packages with: for Lambda's Python and processor, without having either.
 $(SAM_VENV)/.sam-$(SAM_VERSION): $(SAM_LOCK)
 	@$(PYTHON) $(IS_PYTHON) 2>/dev/null || $(NO_PYTHON)
@@ -201,6 +215,19 @@ $(SAM_VENV)/.sam-$(SAM_VERSION): $(SAM_LOCK)
 
 build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## deploy: build the functions' packages in .aws-sam, as they are deployed
 	$(SAM) build
+
+PACKAGED := build/packaged.yaml
+package: build ## deploy: upload the functions' packages and write the template that names them, for CDK and Terraform: build/packaged.yaml; REGION=, PROFILE=, BUCKET=NAME
+	@mkdir -p $(dir $(PACKAGED))
+	$(SAM) package --output-template-file $(PACKAGED) $(if $(BUCKET),--s3-bucket "$(BUCKET)",--resolve-s3) \
+	  $(if $(REGION),--region "$(REGION)") $(if $(PROFILE),--profile "$(PROFILE)")
+
+$(CDK_VENV)/.ready: $(VENV)/.ready $(CDK_LOCK)
+	$(BIN)/python -m venv --clear --without-pip $(CDK_VENV)
+	$(BIN)/uv pip install -q --python $(CDK_VENV)/bin/python --require-hashes -r $(CDK_LOCK)
+	touch $@
+
+cdk: $(CDK_VENV)/.ready ## deploy: install what the CDK app of examples/cdk needs in Python; CDK itself needs Node
 
 # For programs that are deployed without the stack, such as the examples.
 layer: setup ## deploy: build the library as a layer for Lambda functions: build/layer
@@ -336,15 +363,18 @@ lint: setup ## develop: check format, rules, imports and the template, changing 
 	@if test -x $(BIN)/shellcheck; then set -x; $(BIN)/shellcheck $(SCRIPTS); \
 	else echo "make: scripts are not linted: shellcheck has no wheel for this machine" >&2; fi
 	$(BIN)/python -m instance --check
+	$(BIN)/python -m deploy.grafana --check
 	$(BIN)/cfn-lint --regions eu-central-1 us-east-1 -- template.yaml examples/*/template.yaml
 
 format: setup ## develop: format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python -m instance
+	$(BIN)/python -m deploy.grafana
 
-template: setup ## develop: write the programs in instance/ into template.yaml, as `make format` does, too
+template: setup ## develop: write the programs in instance/ into template.yaml, and its dashboard for Grafana, as `make format` does, too
 	$(BIN)/python -m instance
+	$(BIN)/python -m deploy.grafana
 
 capacity: setup ## develop: write the tables of docs/operate/capacity.md anew, after a limit in the code has changed
 	$(BIN)/python -m benchmarks.support.capacity_page
@@ -352,6 +382,11 @@ capacity: setup ## develop: write the tables of docs/operate/capacity.md anew, a
 types: setup ## develop: check the types of everything written in Python
 	$(BIN)/mypy
 
+SITE ?= build/site
+site: setup ## develop: build the documentation as a site to read without a network: build/site/index.html; a dead link fails it
+	rm -rf $(SITE)
+	$(BIN)/python -m sphinx -q -W -j auto -c docs -d $(SITE)-pages . $(SITE)
+
 clean: ## develop: remove .venv, caches and what a local run left
-	rm -rf $(VENV) $(SAM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) $(CLIENTS)/node/node_modules $(ENGINES)/node/node_modules build .aws-sam examples/*/.aws-sam .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
+	rm -rf $(VENV) $(SAM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) $(CDK_VENV) $(CLIENTS)/node/node_modules $(ENGINES)/node/node_modules build .aws-sam examples/*/.aws-sam examples/*/cdk.out .burstcache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info src/*.egg-info tools/*.egg-info
 	find src cloudformation instance tools tests benchmarks examples research -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from burstcache.client.boto3_wrapper import wrap as wrap
     from burstcache.serve.read_stats import stats as stats
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 if not TYPE_CHECKING:  # otherwise type checkers would accept any name
 

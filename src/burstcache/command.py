@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words == ["--version"]:
         print(f"burstcache {__version__}")
         return 0
-    install = f"pip install {_TOOLS}=={__version__}"
+    install = f"pip install {_TOOLS}=={__version__}, or from a clone ./burstcache/tools"
     if words in (["--help"], ["-h"]):
         own = ", ".join(f"burstcache {name}" for name in sorted(provided)) or "none"
         print(

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from burstcache_sim.report.drawing import INK, LINE_COLOURS, drawing, head, new_figure, plain, write_image
 from chaos.code import code_of
-from chaos.faults import FAULTS, Fault
+from chaos.faults import FAULTS
 from chaos.rate import RATE_NAME, SHARE
-from chaos.report import HEADER, MOST_P99_S, cells, deeds, figures, sentences
+from chaos.report import HEADER, MOST_P99_S, cells, figures, sentences
 from chaos.results import Results, Rows
 from chaos.run import POLICIES
 from chaos.sheet import draw_sheet
@@ -24,7 +25,9 @@ from chaos.sheet import draw_sheet
 _PROJECT = Path(__file__).parents[2]
 _PAGE, _IMAGES = _PROJECT / "docs/evidence/faults.md", _PROJECT / "docs/images"
 _FIGURES, _SHEET = "faults.png", "faults-over-time.png"
+_COLUMNS = ("p99 ms", "longest ms", "hits back s")
 _COUNTS = ("failed", "excused", "wrong", "left", "refused")  # 0 in most runs
+_STOPPED = "stopped in "
 _BEGIN, _END = "<!-- results -->\n", "<!-- end of results -->\n"
 
 
@@ -35,7 +38,7 @@ def with_results(page: str, results: Results) -> str:
 
 
 def results_text(results: Results) -> str:
-    """Return the results of all faults as Markdown: machine and load, a table, effects and findings."""
+    """Return the results of all faults as Markdown: machine and load, a table, pictures and findings."""
     rows, plan = results.rows(), results.plan
     machines = dict.fromkeys(run.machine for _, run in rows if run.machine)
     loads = [run.load for _, run in rows if run.load]
@@ -53,7 +56,7 @@ def results_text(results: Results) -> str:
         _table(rows),
         f"![latencies during each fault](../images/{_FIGURES})",
         f"![latency and tiers before, during and after each fault](../images/{_SHEET})",
-        "\n".join(_description(fault, results) for fault in FAULTS),
+        _stopped(rows),
         f"**{len(found)} of {done} faults fail the criteria:**"
         if found
         else f"**All {done} faults meet the criteria.**",
@@ -64,29 +67,43 @@ def results_text(results: Results) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _description(fault: Fault, results: Results) -> str:
-    done = deeds(results.runs(fault))
-    return f"- `{fault.name}`: {fault.what}" + (f" ({done})" if done else "")
+def _stopped(rows: Rows) -> str:
+    """Name the states in which executions were stopped by hand."""
+    done = [name for _, run in rows for name, count in run.counts.items() if count and name.startswith(_STOPPED)]
+    states = ", ".join(f"`{name.removeprefix(_STOPPED)}`" for name in dict.fromkeys(done))
+    return f"Executions were stopped in {states}, and in no other state." if states else ""
 
 
 def _table(rows: Rows) -> str:
-    """Return a row for each fault, with a value for each policy, and below it the counts that are 0 in most runs."""
+    """Return a row for each fault, with a value for each policy, and below it totals and ranges of all faults."""
     found: dict[str, dict[str, dict[str, str]]] = {}
+    whats = {fault.name: fault.what for fault, _ in rows}
     for fault, run in rows:
         found.setdefault(fault.name, {})[run.policy] = dict(zip(HEADER[1:], cells(fault, run), strict=True))
 
     def pair(name: str, column: str) -> str:
         return " / ".join(found[name].get(policy, {}).get(column, "-") for policy in POLICIES)
 
-    columns = [column for column in HEADER[2:] if column not in _COUNTS]
-    lines = [("fault", *columns), ["---"] * (1 + len(columns))]
-    lines += [(name, *(pair(name, column) for column in columns)) for name in found]
+    def total(column: str) -> str:
+        return " / ".join(
+            f"{sum(int(each[policy][column]) for each in found.values() if policy in each):,}" for policy in POLICIES
+        )
+
+    def extremes(column: str) -> str:
+        values = [each[column] for of_policies in found.values() for each in of_policies.values()]
+        known = sorted((value for value in values if value != "-"), key=float)
+        return f"{known[0]} to {known[-1]}" if known else "-"
+
+    lines: list[Sequence[str]] = [("fault", "", *_COLUMNS), ["---"] * (2 + len(_COLUMNS))]
+    lines += [(name, what, *(pair(name, each) for each in _COLUMNS)) for name, what in whats.items()]
     counts = [
         (column, [f"{name} {pair(name, column)}" for name in found if _is_counted(found[name], column)])
         for column in _COUNTS
     ]
     zero = ", ".join(f"`{column}`" for column, faults in counts if not faults)
-    below = [f"`{column}`: {', '.join(faults)}." for column, faults in counts if faults]
+    below = [f"{total('reads')} reads, {total('writes')} writes. p50: {extremes('p50 ms')} ms."]
+    below += [f"At rest: {extremes('at rest s')} s."]
+    below += [f"`{column}`: {', '.join(faults)}." for column, faults in counts if faults]
     below += [f"0 in each run: {zero}."] if zero else []
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"Each pair is {' / '.join(POLICIES)}.\n\n{table}\n\n{' '.join(below)}"

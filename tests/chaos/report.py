@@ -137,14 +137,6 @@ def cells(fault: Fault, run: Run) -> tuple[str, ...]:
     return (run.policy, *map(str, counts), *times_ms, *ends, *map(str, after))
 
 
-def deeds(runs: Sequence[Run]) -> str:
-    """Return the effects of a fault, counted for each run, and the states in which no execution was stopped."""
-    counts = {name: [run.counts.get(name, 0) for run in runs] for run in runs for name in run.counts}
-    done = [f"{name}: {' / '.join(map(str, each))}" for name, each in counts.items() if any(each)]
-    missed = [name.removeprefix("stopped ") for name, each in counts.items() if not any(each)]
-    return "; ".join([*done, *([f"never {', '.join(missed)}"] if missed else [])])
-
-
 def table(rows: Iterable[tuple[Fault, Run]]) -> str:
     """Return a text table with a row for each run."""
     lines = [(fault.name, *cells(fault, run)) for fault, run in rows]

@@ -16,7 +16,7 @@ from chaos.evidence import draw_all, with_results
 from chaos.excuses import PastFault, unexcused
 from chaos.faults import FAULTS
 from chaos.load import Outcome
-from chaos.report import deeds, draw, figures, findings, table
+from chaos.report import draw, figures, findings, table
 from chaos.results import Results
 from chaos.run import Plan, Run, Turn, turns
 from chaos.sheet import draw_sheet
@@ -111,13 +111,6 @@ def test_a_write_that_is_refused_while_dynamodb_fails_is_counted_and_no_finding(
     assert found(run) == ""
     assert (figures(_FAULTS[run.fault], run).writes, figures(_FAULTS[run.fault], run).refused) == (1, 1)
     assert "1 of 1 writes were refused" in found(later)
-
-
-def test_states_in_which_nothing_was_stopped_are_named() -> None:
-    thesis = replace(_GOOD, counts={"stopped in Lambda": 1, "stopped in SeedRedis": 0, "stopped in ReturnToS3": 0})
-    breakeven = replace(_GOOD, counts={"stopped in Lambda": 0, "stopped in SeedRedis": 2, "stopped in ReturnToS3": 0})
-
-    assert deeds([thesis, breakeven]) == "stopped in Lambda: 1 / 0; stopped in SeedRedis: 0 / 2; never in ReturnToS3"
 
 
 def test_a_table_has_a_line_for_each_run_and_a_picture_is_drawn(tmp_path: Path) -> None:
@@ -216,7 +209,11 @@ def test_runs_at_once_share_the_load_of_one() -> None:
 
 def test_a_page_gets_its_results_once_and_a_picture(tmp_path: Path) -> None:
     results = Results(tmp_path, Plan(10.0))
-    failed = replace(_GOOD, outcomes=[_HIT] * 99 + [_HIT._replace(way="library", status=503)])
+    failed = replace(
+        _GOOD,
+        outcomes=[_HIT] * 99 + [_HIT._replace(way="library", status=503)],
+        counts={"stopped in Lambda": 1, "stopped in SeedRedis": 0},
+    )
     results.keep(_FAULTS["redis-killed"], [failed, replace(_GOOD, policy="breakeven", rest_s=None)])
     page = "before\n<!-- results -->\nformer\n<!-- end of results -->\nafter\n"
 
@@ -226,14 +223,15 @@ def test_a_page_gets_its_results_once_and_a_picture(tmp_path: Path) -> None:
 
     assert with_results(written, results) == written
     assert "Each pair is thesis / breakeven." in written
-    assert "| redis-killed | 100 / 100 | 10 / 10 |" in written
+    assert "| redis-killed | Redis is killed | 10 / 10 | 10 / 10 | 1.5 / 1.5 |" in written
+    assert "100 / 100 reads, 0 / 0 writes. p50: 10 to 10 ms. At rest: 20.0 to 20.0 s." in written
+    assert "Executions were stopped in `Lambda`, and in no other state." in written
     assert "`failed`: redis-killed 1 / 0. 0 in each run: `excused`, `wrong`, `left`, `refused`." in written
     assert "**1 of 1 faults fail the criteria:**" in written
     assert (
         "- `redis-killed`: under thesis, 1 of 100 reads failed (1 library: 503); under breakeven, the stack" in written
     )
     assert "From another version of the code: redis-killed." in written
-    assert "(killed: 1 / 1)" in written
     assert "former" not in written
     assert written.endswith("<!-- end of results -->\nafter\n")
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in ("all.png", "sheet.png"))

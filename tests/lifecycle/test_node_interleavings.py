@@ -61,6 +61,25 @@ def test_join_against_node_ready(world: World) -> None:
     assert world.outcome(waiter) == {"generation": generation}
 
 
+def test_abandonment_against_node_ready(world: World) -> None:
+    waiter = world.joined("k")
+    world.boot()
+    control = world.control
+
+    def get_ready() -> None:
+        world.control = control
+        world.ready()
+
+    world.control = replace(control, nodes=after(world.nodes, "read", get_ready))  # a person stops a node that boots
+    world.node_step("abandon_node")
+
+    assert world.outcome(waiter) == {"generation": world.node().generation}
+    assert world.stopped() == {"phase": "stopped"}
+    assert world.machine_state() == "stopped"
+    assert world.nodes.leases(NODE) == []
+    assert not world.digest.read().nodes[NODE].is_running
+
+
 def test_node_becomes_ready_twice(world: World) -> None:
     waiter = world.joined("k")
 
@@ -364,6 +383,25 @@ def test_a_hold_that_comes_while_a_node_stops_after_a_failed_boot_boots_it(world
     world.boot()
     world.node_step("abandon_node")  # nor does its hold boot it again and again
     assert world.stopped() == {"phase": "stopped"}
+
+
+def test_a_hold_that_comes_while_a_node_is_stopped_by_hand_boots_it_again(world: World) -> None:
+    world.running("k")
+    control = world.control
+
+    def hold() -> None:
+        world.control = control
+        world.invoke("redis_control", {"op": "hold", "node": NODE, "for_s": 600})
+
+    hold()
+    world.clock.sleep(1)
+    world.control = replace(control, nodes=after(world.nodes, "change", hold))  # the row says `stopping` by then
+    world.invoke("redis_control", {"op": "release", "node": NODE})
+    if world.node().phase == "stopping":  # an instance is off later, and a task at once
+        world.stopped()
+
+    assert world.node().phase == "booting"
+    assert [lease.hash for lease in world.nodes.leases(NODE)] == [BY_HAND]
 
 
 def test_lease_of_a_dead_key_is_dropped_at_the_next_check(world: World) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from burstcache.adapters.redis_objects import ATTENDED, object_key
+from burstcache.adapters.redis_objects import ATTENDED, RedisObjects, object_key
 from burstcache.core.digest import FORGOTTEN_S, Route
 from burstcache.core.errors import NodeFailedError, RedisDownError, ServiceTransientError
 from burstcache.core.keys import key_hash
@@ -97,6 +97,21 @@ def test_a_ping_says_what_the_task_runs_on_and_where(world: World) -> None:
 
     expected = {"machine": "task", "instance": "running", "task_kind": "fargate-spot", "host": "10.0.0.1", "pong": True}
     assert answer.items() >= expected.items()
+
+
+def test_a_ping_that_a_node_answers_as_it_starts_has_its_address(world: World) -> None:
+    _booting(world)
+    control = world.control
+
+    def store_of_a_node_that_starts(node: str) -> RedisObjects:
+        world.control = control
+        world.ecs.run(_task(world))
+        return control.store(node)
+
+    world.control = replace(control, store=store_of_a_node_that_starts)
+    answer = world.invoke("redis_control", {"op": "ping", "node": NODE})
+
+    assert (answer["pong"], answer["host"]) == (True, "10.0.0.1")
 
 
 @pytest.mark.parametrize("raises", [False, True])

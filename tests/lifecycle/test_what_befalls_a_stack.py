@@ -1,7 +1,7 @@
 """Failures of a running stack: the end of each, its cost until then, and its alarms.
 
 The deployed machines, functions and alarms on a virtual clock (`tests/support/stack.py`). The rows are those of
-`docs/evidence/aws-checks.md`, "Failures of a running stack". That table names further tests, of keys and nodes.
+`docs/evidence/aws-checks.md`, "Failures of a running stack".
 """
 
 from __future__ import annotations
@@ -409,7 +409,7 @@ def test_the_document_has_these_rows_with_their_bills_and_alarms() -> None:
     section = _DOCUMENT.read_text().split("## Failures of a running stack")[1]
     lines = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| ")][1:]
     documented = {
-        event.strip(): (usd.strip(), set(re.findall(r"`(\w+Alarm)`", alarms))) for event, _, usd, alarms, _ in lines
+        event.strip(): (usd.strip(), set(re.findall(r"`(\w+Alarm)`", alarms))) for event, _, usd, alarms in lines
     }
 
     rows = {row.event: (f"{row.most_usd:.4f}", row.alarms) for row in [*_ROWS, *_ROWS_OF_TASKS]}

@@ -6,11 +6,16 @@ longer looks at what SAM makes of a template. Hence the pin, and these broken te
 
 from __future__ import annotations
 
+import json
 import tomllib
 from importlib.metadata import version
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from burstcache_evidence import network
+from burstcache_evidence.visitor import template_of
 from support.project import ROOT
 
 _SOUND = """\
@@ -61,6 +66,18 @@ def findings(text: str) -> list[str]:
 
 def test_a_sound_template_has_no_findings() -> None:
     assert findings(_SOUND) == []
+
+
+def test_the_templates_of_the_evidence_are_sound() -> None:
+    outputs = {"StateSettings": "{}", "HolderPolicyArn": "arn:aws:iam::123456789012:policy/holder"}
+    stack: Any = SimpleNamespace(
+        output=lambda name: outputs.get(name, "sg-00000001"),
+        functions={"ProxyFunction": "proxy"},
+        configuration=lambda name: {"VpcConfig": {"SubnetIds": ["subnet-00000001"]}},
+    )
+
+    assert findings(json.dumps(network.TEMPLATE)) == []
+    assert findings(json.dumps(template_of(stack))) == []
 
 
 @pytest.mark.parametrize(("right", "wrong", "rule"), _MISTAKES.values(), ids=_MISTAKES)

@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from burstcache_cli.cli import main
+from burstcache_evidence.arguments import KINDS
 from burstcache_evidence.journal import Journal
 from burstcache_local import state_file
 from support.project import PYTHONPATH, ROOT
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.slow
 _KIND = "default"
 
 
-def words(folder: Path, *options: str) -> list[str]:
-    stacks = ("--stacks", _KIND, "--limit-s", str(LIMIT_S))
+def words(folder: Path, *options: str, kinds: Sequence[str] = (_KIND,)) -> list[str]:
+    stacks = ("--stacks", *kinds, "--limit-s", str(LIMIT_S))
     return ["research", "aws-evidence", "--local", "--folder", str(folder), *stacks, *options]
 
 
@@ -71,15 +72,36 @@ def test_a_run_that_was_killed_goes_on_and_leaves_evidence_and_nothing_else(fold
     assert [name for name, step in after.items() if "problem" in step] == []
     assert clouds(folder) == []
     evidence = json.loads((folder / "evidence.json").read_text())
-    assert {each["verdict"] for each in evidence["checks"]} == {"not reached"}  # nothing here is AWS
+    assert {each["verdict"] for each in evidence["checks"]} == {"only AWS"}  # nothing here is AWS
     assert evidence["measured"]["boot_s"]["fargate-spot"] > 0
-    assert {"s3_ms", "redis_ms", "s3_by_size_ms", "announced_s"} <= evidence["measured"].keys()
+    assert {"s3_ms", "redis_ms", "s3_by_size_ms", "announced_s", "cold_start_ms"} <= evidence["measured"].keys()
+    assert evidence["measured"]["origin_batch_ms"]["128"] > 0
     assert after[f"{_KIND}/burst"]["found"]["is_monotonic"]
     assert after[f"{_KIND}/interrupt"]["found"]["failed"] == 0
     page = (folder / "evidence.md").read_text()
     assert "After the run, nothing was left." in page
     assert "`ipv6-from-the-vpc`" in page
     assert "123456789012" not in page + json.dumps(evidence)
+
+
+@pytest.mark.weekly
+def test_every_other_kind_of_stack_takes_every_step(folder: Path) -> None:
+    kinds = [kind for kind in KINDS if kind != _KIND]
+
+    assert main(words(folder, "--yes", kinds=kinds)) == 0
+
+    after = steps(folder)
+    assert [(name, step["problem"]) for name, step in after.items() if "problem" in step] == []
+    for kind in kinds:
+        assert after[f"{kind}/burst"]["found"]["tiers_missing"] == ""
+        assert after[f"{kind}/gateway"]["found"]["here"] == [True, True]
+        assert after[f"{kind}/bulk"]["found"]["batch"]["most"] > 1
+        assert after[f"{kind}/transitions"]["found"]["entered"] > 0
+    assert after["direct/pool"]["found"]["tiers"] == ["pool", "s3"]
+    for kind in ("nlb", "direct"):
+        assert after[f"{kind}/state"]["found"]["is_right"]
+        assert after[f"{kind}/state"]["found"]["snapshots"] == 1
+    assert clouds(folder) == []
 
 
 def test_a_run_that_was_killed_is_only_deleted_if_that_is_asked_for(folder: Path) -> None:

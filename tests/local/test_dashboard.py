@@ -74,8 +74,10 @@ def test_page_says_that_it_is_on_what_it_saves_and_what_it_costs(browser: Browse
         expect(page.get_by_role("table", name="Nodes")).to_contain_text("running")
         expect(page.get_by_role("table", name="Nodes")).to_contain_text("4 B of 1.6 GB")
         expect(page.get_by_role("table", name="Nodes")).to_contain_text("fargate-spot at 127.")
+        expect(page.get_by_role("table", name="Nodes").locator("td").last).to_have_text(re.compile(r"^[\d:]{8}$"))
         bill = page.get_by_role("table", name="The bill so far")
         expect(bill).to_contain_text("Redis node fargate-spot:2GB")
+        page.get_by_role("button", name="All ").click()
         transitions = bill.get_by_role("row").filter(has_text="Step Functions").locator("td").nth(1)
         expect(transitions).to_have_text(re.compile(r"^\d\d?$"))  # of two lives and a run of a node
 
@@ -112,13 +114,41 @@ def test_hundreds_of_keys_are_a_table_of_the_rows_in_view(browser: Browser, url:
         expect(table.get_by_role("link", name=_HOT)).to_be_visible()
 
 
-def test_columns_of_keys_fill_their_table_on_a_telephone(browser: Browser, url: str) -> None:
+def test_bill_has_five_rows_and_all_of_them_on_demand(browser: Browser, url: str) -> None:
+    def usd(cell: str) -> float:
+        return float(cell.removeprefix("$"))
+
+    with opened(browser, url) as page:
+        bill = page.get_by_role("table", name="The bill so far")
+        rows = bill.locator("tbody tr")
+        expect(rows).to_have_count(6)
+        expect(rows.last).to_contain_text(re.compile(r"^\d+ others"))
+        costs = [usd(cell) for cell in rows.locator("td:last-child").all_inner_texts()[:5]]
+        assert costs == sorted(costs, reverse=True)
+
+        others = page.locator("#all-rows")
+        expect(others).to_have_attribute("aria-expanded", "false")
+        count = int(re.sub(r"\D", "", others.inner_text()))
+        others.press("Enter")
+
+        expect(rows).to_have_count(count)
+        expect(others).to_have_attribute("aria-expanded", "true")
+        expect(others).to_have_text("Fewer rows")
+        others.press("Enter")
+        expect(rows).to_have_count(6)
+
+
+def test_telephone_shows_each_keys_tier_and_last_read(browser: Browser, url: str) -> None:
     with opened(browser, url, width=NARROW) as page:
         expect(page.get_by_role("link", name=_HOT)).to_be_visible()
-        parts = page.locator("#keys th", has_text="State"), page.locator("#keys table")
+        row = page.locator("#keys").get_by_role("row").filter(has_text=_HOT)
 
+        expect(page.locator("#keys th:visible")).to_have_text(["Key", "Served by", re.compile("^Last read")])
+        expect(row.locator("td:visible")).to_have_text([_HOT, "Redis (node-1)", re.compile(r"^[\d:]{8}$")])
+        cut = "cells => cells.filter((cell) => cell.scrollWidth > cell.clientWidth).length"
+        assert row.locator("td:visible").evaluate_all(cut) == 0
+        parts = page.locator("#keys th", has_text="Last read"), page.locator("#keys table")
         ends = [part.evaluate("part => Math.round(part.getBoundingClientRect().right)") for part in parts]
-
         assert ends[0] == ends[1]
 
 

@@ -65,7 +65,7 @@ def is_gone(process_id: int) -> bool:
 
 @pytest.mark.parametrize("benchmarks", [Benchmarks((SHORT,))])
 def test_a_benchmark_ends_as_a_table_and_a_picture_with_what_was_published(browser: Browser, url: str) -> None:
-    with opened(browser, url) as page:
+    with opened(browser, f"{url}benchmarks") as page:
         run(page, SHORT)
         expect(page.locator("#benchmarking")).to_have_text("Thumbnails: done.")
 
@@ -77,7 +77,7 @@ def test_a_benchmark_ends_as_a_table_and_a_picture_with_what_was_published(brows
         assert mistakes(page) == []
 
     for width, is_dark in ((NARROW, False), (NARROW, True), (WIDE, True)):
-        with opened(browser, url, width=width, is_dark=is_dark) as page:
+        with opened(browser, f"{url}benchmarks", width=width, is_dark=is_dark) as page:
             expect(page.get_by_role("table", name="Thumbnails")).to_be_visible()
             assert mistakes(page) == []
             assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -94,7 +94,7 @@ def test_a_benchmark_ends_as_a_table_and_a_picture_with_what_was_published(brows
 def test_a_load_and_a_workflow_end_as_a_table_and_a_picture_as_well(
     browser: Browser, url: str, offer: Offer, cells: tuple[str, str]
 ) -> None:
-    with opened(browser, url) as page:
+    with opened(browser, f"{url}benchmarks") as page:
         run(page, offer)
         expect(page.locator("#benchmarking")).to_have_text(f"{offer.title}: done.")
 
@@ -105,7 +105,7 @@ def test_a_load_and_a_workflow_end_as_a_table_and_a_picture_as_well(
 
 
 def test_a_benchmark_says_how_far_it_is_and_is_cancelled(browser: Browser, url: str, benchmarks: Benchmarks) -> None:
-    with opened(browser, url) as page:
+    with opened(browser, f"{url}benchmarks") as page:
         run(page, LONG)
         expect(page.get_by_role("progressbar", name="Thumbnails")).to_have_attribute("max", "15")
         expect(page.get_by_role("button", name="Run: Strings")).to_be_disabled()
@@ -119,7 +119,7 @@ def test_a_benchmark_says_how_far_it_is_and_is_cancelled(browser: Browser, url: 
 
 
 def test_a_benchmark_that_fails_shows_its_exit_code_and_its_last_lines(browser: Browser, url: str) -> None:
-    with opened(browser, url) as page:
+    with opened(browser, f"{url}benchmarks") as page:
         run(page, WRONG)
 
         expect(page.locator("#benchmarks")).to_contain_text("failed with exit code 2")
@@ -161,6 +161,17 @@ def test_a_page_that_offers_no_benchmarks_starts_none(browser: Browser, cloud: L
     with serving(cloud, tmp_path) as url, opened(browser, url) as page:
         expect(page.locator("#on")).to_contain_text("Ready and off")
 
-        expect(page.get_by_role("heading", name="Benchmarks")).to_be_hidden()
+        expect(page.get_by_role("link", name="Benchmarks")).to_be_hidden()
         assert fetch(url, f"/benchmarks/{LONG.name}", method="POST").status == 404
-        assert fetch(url, "/benchmarks").status == 404
+        assert [fetch(url, path).status for path in ("/benchmarks", "/benchmarks/all")] == [404, 404]
+
+
+def test_benchmarks_have_a_page_of_their_own(browser: Browser, cloud: LocalCloud, tmp_path: Path) -> None:
+    with serving(cloud, tmp_path, Benchmarks((WRONG,))) as url, opened(browser, url) as page:
+        expect(page.get_by_role("heading", name="Benchmarks")).to_have_count(0)
+        page.get_by_role("link", name="Benchmarks").click()
+        expect(page.get_by_role("heading", name="Benchmarks")).to_be_visible()
+        assert mistakes(page) == []
+
+        page.get_by_role("link", name="the stack").click()
+        expect(page.locator("#on")).to_contain_text("Ready and off")

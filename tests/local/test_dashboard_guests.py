@@ -61,7 +61,7 @@ def test_key_that_a_node_serves_as_a_guest_is_shown_in_redis(relay: str, browser
             page.unroute(_OF_KEY)
 
             page.get_by_role("link", name="all keys").click()
-            expect(page.locator("#on")).to_have_text("On: 0 keys above S3 and 1 guest, 1 of 1 node on.")
+            expect(page.locator("#on")).to_have_text("On: 1 key above S3, 1 of 1 node on.")
             expect(page.locator("#diagram svg")).to_have_attribute("aria-label", re.compile("Guest: 1 key"))
             expect(page.locator("#keys").get_by_role("row").filter(has_text=_KEY)).to_contain_text("Redis (node-1)")
             expect(page.get_by_role("table", name="Nodes")).to_contain_text("4 B of 805.3 MB")

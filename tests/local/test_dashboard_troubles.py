@@ -115,7 +115,7 @@ def test_all_that_can_fail_is_named(browser: Browser, source: Source) -> None:
             failed = page.get_by_role("table", name="What failed")
             for what in (
                 "answered with an error (5xx): 3 reads",
-                "2 reads fell back to a lower tier: redis down",
+                "2 reads fell back to a lower tier: Redis was unreachable",
                 "SchedulerFunction: 1,200 of 1,200 invocations failed",
                 "ProxyFunction: 3 invocations throttled",
                 "queue FailedEvents: 1 event that a function failed on",
@@ -237,7 +237,7 @@ def test_a_page_of_another_server_at_the_same_address_is_loaded_anew(browser: Br
     with serving_source(source) as url, opened(browser, url) as page:
         expect(page.locator("#about")).to_contain_text("mine")
         expect(page.locator("#connection")).to_have_text("Live")
-        other = {"stack": "yours", "region": REGION, "isLocal": False, "policy": "", "isTraced": False}
+        other = {"stack": "yours", "region": REGION, "isLocal": False, "policy": "", "isTraced": False, "states": []}
         page.route("**/about", lambda route: route.fulfill(json=other))
 
         for is_hidden in (True, False):

@@ -127,21 +127,44 @@ def _tier(cloud: LocalCloud) -> str:
         return str(answer.headers["X-Cache-Tier"])
 
 
-def test_a_guardrail_denies_calls_of_roles_that_their_policies_allow(tmp_path: Path, refusals: list[str]) -> None:
-    """S3 serves a read whose node may not start, so the refusal is in the log alone."""
-    denied = {"Sid": "NoTasks", "Effect": "Deny", "Action": "ecs:RunTask", "Resource": "*"}
-    options = LocalOptions(
-        guardrail={"Statement": [denied]},
-        origin=ROOT / "tools/burstcache_local/samples",
-        run_dir=tmp_path,
-        boot_s=0.2,
-    )
+_NO_TASKS = {"Sid": "NoTasks", "Effect": "Deny", "Action": "ecs:RunTask", "Resource": "*"}
+_COST_CENTRE_IN_REQUESTS = {**_NO_TASKS, "Condition": {"Null": {"aws:RequestTag/acme/cost-centre": "true"}}}
+_OF_TAGS = guardrail_in(_FOLDER / "tags.json")
 
-    with LocalCloud(options) as cloud:
+
+@pytest.mark.parametrize(
+    ("policy", "tags", "statement"),
+    [
+        ({"Statement": [_NO_TASKS]}, {}, "NoTasks"),
+        (_OF_TAGS, {}, "CostCentreOfTasks"),
+        ({"Statement": [_COST_CENTRE_IN_REQUESTS]}, _TAGS, "NoTasks"),  # tasks get tags that no request has
+    ],
+    ids=["all", "without the stack's tags", "by the tags of a request"],
+)
+def test_a_guardrail_denies_calls_of_roles_that_their_policies_allow(
+    policy: dict[str, Any], tags: Mapping[str, str], statement: str, tmp_path: Path, refusals: list[str]
+) -> None:
+    """S3 serves a read whose node may not start, so the refusal is in the log alone."""
+    with LocalCloud(_on_fargate(policy, tags, tmp_path)) as cloud:
         until(lambda: _tier(cloud) == "s3" and bool(refusals))
 
-    assert all("ecs:RunTask" in each and "service control policy: NoTasks" in each for each in refusals)
+    assert all("ecs:RunTask" in each and f"service control policy: {statement}" in each for each in refusals)
     refusals.clear()
+
+
+def test_a_task_whose_definition_has_the_stacks_tags_starts_and_gets_them(tmp_path: Path) -> None:
+    with LocalCloud(_on_fargate(_OF_TAGS, _TAGS, tmp_path)) as cloud:
+        until(lambda: _tier(cloud) == "redis")
+        ecs, cluster = cloud.client("ecs"), cloud.function_variables("RedisControlFunction")["TASK_CLUSTER"]
+        tasks = ecs.list_tasks(cluster=cluster)["taskArns"]
+        (task,) = ecs.describe_tasks(cluster=cluster, tasks=tasks, include=["TAGS"])["tasks"]
+
+    assert {tag["key"]: tag["value"] for tag in task["tags"]} == _TAGS
+
+
+def _on_fargate(policy: dict[str, Any], tags: Mapping[str, str], folder: Path) -> LocalOptions:
+    samples = ROOT / "tools/burstcache_local/samples"
+    return LocalOptions(guardrail=policy, tags=tags, origin=samples, run_dir=folder, boot_s=0.2)
 
 
 def test_a_region_that_is_denied_refuses_every_resource() -> None:

@@ -91,6 +91,10 @@ class Ecs:
         until(lambda: path.exists() and path.read_text())
         return path
 
+    def are_over(self, task: str) -> list[bool]:
+        """Return whether the process of each container that has started has ended."""
+        return [process.poll() is not None for _, process in self._runner._runs[task].started]
+
     def stopped(self, task: str) -> list[str]:
         """Return the names of the containers that ended by themselves once they were asked to."""
         return self.await_file(task, "stopped").read_text().split()
@@ -119,6 +123,17 @@ def test_containers_share_a_volume_and_a_role_and_have_variables_of_their_own(ec
     assert volume.is_dir()
     ecs.stop(task)
     assert not volume.exists()
+
+
+def test_a_task_whose_container_cannot_start_stops_with_the_reason_and_all_its_containers(ecs: Ecs) -> None:
+    task = ecs.run(entryPoint=["/no/such/program"])
+
+    ended = ecs.await_end(task)
+
+    assert ended["stopCode"] == "TaskFailedToStart"
+    assert "FileNotFoundError" in ended["stoppedReason"]
+    assert "/no/such/program" in ended["stoppedReason"]
+    assert ecs.are_over(task) == [True]  # the server, which started before
 
 
 def test_containers_stop_one_after_the_other_those_that_depend_on_others_first(ecs: Ecs) -> None:

@@ -32,7 +32,7 @@ _SETUPS = (
     {"Relay": "none", "RedisOn": "ec2"},
     {"Relay": "none", "RedisNodeCount": "0"},
 )
-_MOST_USD = ("19", "3.50", "0.05", "0.30", "0.05")
+_MOST_USD = ("19.10", "3.50", "0.30", "0.55", "0.30")
 _FIRST_COLUMN = 3
 _WITH_DASHBOARD = "Sum with an account's fourth dashboard (`CreateDashboard`)"
 _ITEM_OF = {
@@ -40,6 +40,7 @@ _ITEM_OF = {
     "AWS::ECS::Service": "Relay on Fargate Spot, ARM",
     "AWS::ServiceDiscovery::PrivateDnsNamespace": "Private DNS zone",
     "AWS::EC2::Instance": "Volume of the stopped node",
+    "AWS::Lambda::EventSourceMapping": "Polls of the queue of S3's events",
 }
 # What AWS bills by the hour or month, and what this stack does not have.
 _BILLED_BY_TIME = {
@@ -106,6 +107,23 @@ def test_the_relay_and_the_volume_are_as_priced(cloudformation: dict[str, Any], 
     assert (task["Cpu"], task["Memory"]) in {("256", "512"), (256, 512)}
     assert task["RuntimePlatform"]["CpuArchitecture"] == "ARM64"
     assert rows["Volume of the stopped node"][1] == f"{volume['VolumeSize']} GB {volume['VolumeType']}"
+
+
+def test_an_idle_stack_of_the_template_s_defaults_costs_what_its_description_says(
+    root: Path, rows: dict[str, list[str]]
+) -> None:
+    description = " ".join((root / "template.yaml").read_text().split())
+    polls_usd, idle_usd = (rows[item][_FIRST_COLUMN + 2] for item in ("Polls of the queue of S3's events", "Sum"))
+
+    assert f"Idle, it costs {idle_usd} USD a month in us-east-1, of which SQS's free requests cover {polls_usd}" in (
+        description
+    )
+
+
+def test_a_stack_whose_events_call_the_function_has_no_queue_to_poll(cloudformation: dict[str, Any]) -> None:
+    types = {part["Type"] for part in deployed(cloudformation, {"OriginEvents": "direct"}).values()}
+
+    assert "AWS::Lambda::EventSourceMapping" not in types
 
 
 @pytest.mark.parametrize("document", ["template.yaml", "README.md"])

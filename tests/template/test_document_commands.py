@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from burstcache_cli.cli import _function
-from burstcache_cli.registry import COMMANDS, GROUPS
+from burstcache_cli.registry import COMMANDS, GROUPS, TOPICS
 from burstcache_terminal.options import Parser
 from support.project import ROOT
 
@@ -67,7 +67,7 @@ def _problem(call: str) -> str:
     known = {command.words for command in COMMANDS}
     command = next((" ".join(words[:n]) for n in (2, 1) if " ".join(words[:n]) in known), None)
     if command is None:
-        rest = words[1:] if words and words[0] in GROUPS else words
+        rest = words[1:] if words and words[0] in {*GROUPS, *TOPICS} else words
         is_whole = not rest or rest[0].startswith(("-", "…"))
         return "" if is_whole else "no such command"
     absent = [word for word in words if word.startswith("--") and word.partition("=")[0] not in _options(command)]
@@ -115,6 +115,8 @@ def test_modules_that_python_is_to_run_exist() -> None:
         ("burstcache show nodes", "no such command"),
         ("burstcache keys --jsn", "no option --jsn"),
         ("burstcache sim", ""),
+        ("burstcache operate", ""),
+        ("burstcache operate keys", "no such command"),
         ("burstcache redis status --json", ""),
     ],
 )

@@ -250,8 +250,19 @@ def test_every_function_is_in_the_vpc_if_asked(
         assert place.get("Ipv6AllowedForDualStack", False) == (network == "ipv6"), name
         variables = properties["Environment"]["Variables"]
         assert ("AWS_USE_DUALSTACK_ENDPOINT" in variables) == (network == "ipv6"), name
-        role = resources[properties["Role"]["Fn::GetAtt"][0]]["Properties"]
-        assert "AWSLambdaVPCAccessExecutionRole" in str(role["ManagedPolicyArns"]), name
+
+
+@pytest.mark.parametrize("kind", ["tiers", "all"])
+@pytest.mark.parametrize("answers", [_EVERYTHING, {"Relay": "none", "RedisNodeCount": "0"}], ids=["tiers", "none"])
+def test_every_role_of_a_function_may_have_network_interfaces(
+    cloudformation: dict[str, Any], answers: dict[str, str], kind: str
+) -> None:
+    resources = deployed(cloudformation, {**answers, "FunctionsInVpc": kind})
+
+    for name, part in resources.items():
+        if _is_function(part):
+            role = resources[part["Properties"]["Role"]["Fn::GetAtt"][0]]["Properties"]
+            assert "AWSLambdaVPCAccessExecutionRole" in str(role["ManagedPolicyArns"]), name
 
 
 def test_functions_that_call_aws_alone_reach_neither_relay_nor_nodes(cloudformation: dict[str, Any]) -> None:

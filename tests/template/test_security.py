@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from samtranslator.yaml_helper import yaml_parse
@@ -69,3 +71,18 @@ def test_every_bucket_refuses_public_access() -> None:
     for bucket, block in buckets.items():
         assert len(block) == 4, bucket
         assert all(value is True for value in block.values()), bucket
+
+
+def _security_group_rules(part: Any) -> Iterator[dict[str, Any]]:
+    parts = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    if isinstance(part, dict) and "IpProtocol" in part:
+        yield part
+    for each in parts:
+        yield from _security_group_rules(each)
+
+
+def test_every_rule_of_a_security_group_has_a_description() -> None:
+    rules = [rule for path in _TEMPLATES for rule in _security_group_rules(yaml_parse(path.read_text()))]
+
+    assert len(rules) > 20
+    assert [rule for rule in rules if not rule.get("Description")] == []

@@ -33,7 +33,7 @@ PINS = [
     *(line for group in LIBRARY["dependency-groups"].values() for line in group if isinstance(line, str)),
 ]
 
-_PINNED = re.compile(r"[\w-]+(\[[\w,-]+\])?==[\w.]+")
+_PINNED = re.compile(r"[\w-]+(\[[\w,-]+\])?==(\d+!)?[\w.]+")
 Locked = dict[str, frozenset[str]]
 
 
@@ -57,6 +57,8 @@ PACKAGES = {
 } | {"the gateway's image": locked("deploy/gateway/requirements-image.txt")}
 SAM_LOCK = locked("requirements-sam.lock")
 LOCKS_ASIDE = {  # by group
+    "recording": locked("benchmarks/recording.lock"),
+    "cdk": locked("examples/cdk/requirements.txt"),
     "clients": locked("tests/clients/requirements.lock"),
     "engines": locked("tests/engines/requirements.lock"),
 }
@@ -140,7 +142,7 @@ def test_a_range_has_a_lower_end_and_takes_the_version_of_the_lock(line: str) ->
 
 def test_the_lock_has_every_version_that_the_project_names() -> None:
     groups = LIBRARY["dependency-groups"]
-    others = {*groups["peers"], *groups["s3fs"], *groups["s3tests"], *groups["clients"], *groups["engines"]}
+    others = set().union(*(groups[name] for name in ("peers", "s3fs", "s3tests", *LOCKS_ASIDE)))
     peers = others - {line for line in groups["dev"] if isinstance(line, str)}
 
     assert {pin(line) for line in PINS if line not in peers} <= LOCK.keys()

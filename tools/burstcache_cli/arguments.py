@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from burstcache_terminal.options import number, whole
+from burstcache_terminal.options import number, template_parameters, whole
 
 _MAX_HOLD_S = 7 * 24 * 3600
 
@@ -39,7 +39,9 @@ def config(parser: argparse.ArgumentParser) -> None:
     """Add the options of `config`."""
     add = parser.add_argument
     add("--template", type=Path, default=Path("template.yaml"), metavar="FILE", help="(default: template.yaml)")
-    add("--check", action="store_true", help="ask nothing; check the account and the answers in the file")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--advanced", action="store_true", help="offer every other parameter, too, group by group")
+    how.add_argument("--check", action="store_true", help="ask nothing; check the account and the answers in the file")
     deployment(parser)
 
 
@@ -49,14 +51,7 @@ def permissions(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--deploy", action="store_true", help="the policy of the role that deploys the stack")
     which.add_argument("--boundary", action="store_true", help="a permissions boundary for the roles of the stack")
     add = parser.add_argument
-    add(
-        "--parameter",
-        type=_name_and_value,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="template parameter; repeatable",
-    )
+    template_parameters(parser)
     add("--template", type=Path, default=Path("template.yaml"), metavar="FILE", help="(default: template.yaml)")
     add("--stack-name", action=_Named, metavar="NAME", default="burstcache", help="name of the stack (%(default)s)")
     add("--region", default="", help="its region (default: any)")
@@ -189,13 +184,6 @@ class _Named(argparse.Action):
             problem = "'': expected the name of a deployed stack; leave the option out for the local run"
             raise argparse.ArgumentError(self, problem)
         setattr(namespace, self.dest, values)
-
-
-def _name_and_value(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
-    return name, value
 
 
 def _environment(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -11,7 +12,7 @@ from typing import Any
 
 from burstcache import __version__
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
-from burstcache_cli.registry import COMMANDS, GROUPS, SECTIONS, Command, children
+from burstcache_cli.registry import COMMANDS, FIRST, GROUPS, TOPICS, Command, children
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.options import Parser, UsageError
 from burstcache_terminal.text import print_anything, shown_text
@@ -62,34 +63,49 @@ def _command(argv: Sequence[str]) -> Command | None:
 def _refuse(argv: Sequence[str]) -> int:
     """Print the help or the version if the arguments ask for it. Otherwise, raise UsageError with all commands."""
     group = argv[0] if argv and argv[0] in GROUPS else ""
+    topic = argv[0] if argv and argv[0] in TOPICS and not group else ""
     parser = Parser(
-        prog=f"burstcache {group}".rstrip(),
+        prog=f"burstcache {group or topic}".rstrip(),
         description=_sentence(GROUPS[group]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
+    parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)  # leaves the screen to the commands
     if not group:
-        parser.add_argument("--version", action="version", version=f"burstcache {__version__}")
-    parser.usage = f"{parser.prog} [-h]{'' if group else ' [--version]'} COMMAND ..."
-    parser.epilog = _listing(group)
+        parser.add_argument("--version", action="version", version=f"burstcache {__version__}", help=argparse.SUPPRESS)
+    parser.usage = f"burstcache {group} [-h] COMMAND ..." if group else "burstcache [-h] [--version] COMMAND ..."
+    parser.epilog = _listing(group, topic)
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
-    rest = argv[1:] if group else argv
-    expected = f"expected one of {', '.join(children(group))}"
+    rest = argv[1:] if group or topic else argv
+    if topic and not rest:
+        parser.print_help()
+        return ExitCode.SUCCESS
+    if topic and rest[0] in TOPICS[topic]:
+        parser.error(f"{rest[0]!r} is a command itself: burstcache {shlex.join(rest)}")
+    expected = f"expected one of {', '.join(TOPICS.get(topic) or children(group))}"
     if rest and not rest[0].startswith("-"):
         parser.error(f"{rest[0]!r} is not a command: {expected}")
     parser.parse(rest)
     parser.error(f"a command is missing: {expected}")
 
 
-def _listing(group: str) -> str:
-    """Return the help for a group's commands. Top-level commands are grouped by section."""
+def _listing(group: str, topic: str) -> str:
+    """Return the help for a group's or topic's commands. At the top, the first commands of each topic."""
     helps = children(group)
-    width = max(map(len, helps))
-    sections = {"commands": tuple(helps)} if group else SECTIONS
-    blocks = [
-        "\n".join([f"{title}:", *(f"    {word:{width}}   {helps[word]}" for word in words)])
-        for title, words in sections.items()
+    if group:
+        blocks = {"commands": tuple(helps)}
+    else:
+        blocks = {each: tuple(word for word in words if topic or word in FIRST) for each, words in TOPICS.items()}
+        blocks = {topic: blocks[topic]} if topic else blocks
+    width = max(len(word) for words in blocks.values() for word in words)
+    texts = [
+        "\n".join([f"{title.capitalize()}:", *(f"    {word:{width}}   {helps[word]}" for word in words)])
+        for title, words in blocks.items()
     ]
-    return "\n\n".join(blocks)
+    if not group and not topic:
+        more = [each for each, words in TOPICS.items() if not FIRST.issuperset(words)]
+        texts.append(f"More: {', '.join(f'burstcache {each} --help' for each in more)}")
+    return "\n\n".join(texts)
 
 
 def _function(reference: str) -> Callable[..., Any]:

@@ -1,11 +1,11 @@
-"""The `burstcache config` wizard, which asks for main parameters, shows prices and saves the answers for SAM CLI."""
+"""The `burstcache config` wizard, which asks for parameters, shows prices and saves the answers for SAM CLI."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -83,7 +83,7 @@ def config(args: argparse.Namespace) -> ExitCode:
         template = read(args.template)
         deployed = kept_values(Stack(former.stack_name, account.session, {})) if args.check else {}
         kept = {name: value for name, value in deployed.items() if name in template["Parameters"]}
-        wizard = Wizard(template, account.region, {**kept, **former.overrides})
+        wizard = Wizard(template, account.region, {**kept, **former.overrides}, is_advanced=args.advanced)
         _print_target(former, account)
         if args.check:
             wizard.check()
@@ -91,7 +91,11 @@ def config(args: argparse.Namespace) -> ExitCode:
             return ExitCode.SUCCESS
         answers = wizard.answers(input)
     except TemplateError as error:
-        raise UsageError(f"burstcache config: {args.template}: {error}") from None
+        remedy = "" if args.advanced or args.check else " (--advanced asks for every parameter)"
+        raise UsageError(f"burstcache config: {args.template}: {error}{remedy}") from None
+    if not args.advanced:
+        text = f"{wizard.unasked} more parameters keep their values: `burstcache config --advanced` asks for them."
+        print(f"\n{wrapped_text(text)}")
     print(f"\n{wizard.bill_text()}")
     answer = _prompt(input, f"\nWrite this to {args.file}, for stack {former.stack_name}? [y/N]: ")
     if answer.strip().lower() not in ("y", "yes"):
@@ -141,9 +145,11 @@ def _replace(file: Path, content: bytes) -> None:
 
 
 class Wizard:
-    """A wizard that asks for the template's first group of parameters, and for necessary follow-up parameters."""
+    """A wizard that asks for the template's first group of parameters, and on demand for those of the other groups."""
 
-    def __init__(self, template: Mapping[str, Any], region: str, answers: dict[str, str]) -> None:
+    def __init__(
+        self, template: Mapping[str, Any], region: str, answers: dict[str, str], *, is_advanced: bool = False
+    ) -> None:
         """Prepare the questions.
 
         Args:
@@ -151,14 +157,19 @@ class Wizard:
             region: Region of the stack.
             answers: Earlier answers, which the user can keep by pressing Enter. They may include parameters that the
                 wizard does not ask for.
+            is_advanced: Whether to offer the parameters of the other groups, too.
         """
         self._template, self._region, self._answers = template, region, answers
         self._parameters: Mapping[str, Any] = template["Parameters"]
-        groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
-        first: list[str] = groups[0]["Parameters"]
-        others = [name for name in _REQUIRED_IF if name not in first and name != "StateOn"]
-        kinds = first.index("RedisOn") + 1  # before the sizes, which depend on it
-        self._names = [*first[:kinds], "StateOn", *first[kinds:], *others]
+        first, *others = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+        self._first: list[str] = first["Parameters"]
+        self._others = others if is_advanced else []
+        self._names = [*self._first, *(name for group in self._others for name in group["Parameters"])]
+
+    @property
+    def unasked(self) -> int:
+        """Number of parameters that the wizard does not ask for."""
+        return len(self._parameters) - len(self._names)
 
     def check(self) -> None:
         """Raise TemplateError if a parameter, the caching policy or a template rule rejects an answer."""
@@ -178,9 +189,11 @@ class Wizard:
         declared_values(self._parameters, {name: text for name, text in self._answers.items() if name not in names})
         self._check_possible()
         rejected = set[str]()
-        pending = names
+        asked: list[str] = []
+        pending: Iterable[str] = self._chosen_names(ask)
         while True:
             for name in pending:
+                asked.append(name)
                 if name not in _REQUIRED_IF or _REQUIRED_IF[name](self._texts()):
                     answer = self._answer(name, ask)
                     if name == "OriginBucketName" and answer != self._answers.get(name):
@@ -190,7 +203,7 @@ class Wizard:
                 self.check()
                 return self._answers
             except TemplateError as error:
-                pending = names
+                pending = list(dict.fromkeys(asked))
                 if isinstance(error, RuleError):
                     referenced = _refs(self._template["Rules"][error.rule])
                     pending = [name for name in names if name in referenced]
@@ -198,6 +211,15 @@ class Wizard:
                     raise
                 rejected.add(overrides_text(self._answers))
                 print(f"\n{wrapped_text(f'Not accepted: {error}')}")
+
+    def _chosen_names(self, ask: Ask) -> Iterator[str]:
+        """Yield the first group's parameters, and then those of each other group that the user wants to change."""
+        yield from self._first
+        for group in self._others:
+            text = f"{group['Label']['default']}: {', '.join(group['Parameters'])}"
+            print(f"\n{wrapped_text(text)}")
+            if _prompt(ask, "Ask for these? [y/N]: ").strip().lower() in ("y", "yes"):
+                yield from group["Parameters"]
 
     def _check_possible(self) -> None:
         """Raise RuleError if the region or other parameters make a rule reject all possible answers."""
@@ -319,6 +341,8 @@ class Wizard:
             if present is None or absent is None or present == absent:
                 return ""
             return f"  If given: {usd_text(present - absent)} USD a month."
+        if len({usd for usd in idle.values() if usd is not None}) == 1:
+            return "  A month in which nobody reads costs the same with each."
         return rows_text(
             [
                 (f"  {value}", f"{usd_text(usd)} USD a month in which nobody reads, all together")

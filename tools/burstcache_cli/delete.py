@@ -16,7 +16,7 @@ from burstcache_cli.stack import Stack, absent_stack, failed_resources
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import count_text, wrapped_text
 
-_MACHINES = ("KeyLifecycleArn", "RedisNodeArn", "PoolArn")
+MACHINES = ("KeyLifecycleArn", "RedisNodeArn", "PoolArn")
 _KEPT = ("OriginBucket", "StateBucket")  # retained, because the objects belong to the user
 _WAIT = {"Delay": 15, "MaxAttempts": 160}  # 40 min, because deleting the functions' network interfaces is slow
 
@@ -72,7 +72,7 @@ def remove_stack(stack: Stack, *, with_buckets: bool) -> None:
 
 
 def _remove(stack: Stack, buckets: list[str]) -> None:
-    _stop_stack(stack)
+    stop_stack(stack)
     _delete_stack(stack)
     for bucket in buckets:
         print(f"Deleting bucket {bucket} ...", flush=True)
@@ -92,7 +92,7 @@ def _kept_buckets(stack: Stack) -> list[str]:
     return [each.physical_id for each in stack.resources if each.logical_id in _KEPT and each.type == "AWS::S3::Bucket"]
 
 
-def _stop_stack(stack: Stack) -> None:
+def stop_stack(stack: Stack) -> None:
     """Pause the stack and stop all executions.
 
     CloudFormation deletes a state machine only after its executions have ended, which may take 30 days.
@@ -105,7 +105,7 @@ def _stop_stack(stack: Stack) -> None:
                 raise
     ended = sum(
         _stop_executions(stack.client("stepfunctions"), stack.outputs[name])
-        for name in _MACHINES
+        for name in MACHINES
         if name in stack.outputs
     )
     print(f"Paused; stopped {count_text(ended, 'execution')}.", flush=True)

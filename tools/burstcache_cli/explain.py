@@ -150,7 +150,7 @@ def explanation_text(explanation: Explanation, *, is_wrapped: bool = True) -> st
     )
     wrap = partial(wrapped_text, indent=" " * _COLUMN) if is_wrapped else str
     texts = []
-    for title, lines in sections:
+    for title, lines in sections if explanation.exists is not False else sections[:1]:
         body = "\n".join(wrap(f"{label:{_COLUMN}}{text}") for label, text in lines if text)
         texts.append(f"{title}\n{body or 'nothing'}" if title else body)
     return "\n\n".join(texts)
@@ -163,9 +163,10 @@ def _place_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
     yield "key", shown_text(explanation.key)
     if explanation.exists is False:
         yield "exists", "no: S3 has no object of this name, and a read of it is answered with 404"
-    if explanation.exists is not False:
-        yield "served by", f"{_TIERS[explanation.tier]}{on}{since}"
-        yield "because", "; ".join(filter(None, because))
+        yield "execution", explanation.execution_name
+        return
+    yield "served by", f"{_TIERS[explanation.tier]}{on}{since}"
+    yield "because", "; ".join(filter(None, because))
     yield "policy", explanation.policy
     yield "state", explanation.state + (", past its deadline" if explanation.is_expired else "")
     yield "execution", explanation.execution_name
@@ -183,9 +184,8 @@ def _slice_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _all_transition_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
-    if explanation.exists is not False:  # requests for missing objects cause no transitions
-        for move in explanation.moves:
-            yield from _transition_lines(move, explanation.at_us)
+    for move in explanation.moves:
+        yield from _transition_lines(move, explanation.at_us)
 
 
 def _transition_lines(move: Transition, at_us: int) -> Iterator[tuple[str, str]]:

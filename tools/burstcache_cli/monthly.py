@@ -13,11 +13,12 @@ from burstcache.core.prices import PriceSheet, price_sheet
 from burstcache.core.worth import node_price_usd_per_h, sheet_of_region
 from burstcache_local.template import parameters
 from burstcache_local.template.intrinsics import Conditions
+from burstcache_sim.bill.usage import QUEUE_POLLS_PER_H
 
 MONTH_H = 730
 _OTHER_REGIONS = "today-us-east-1"  # for prices missing from a region's sheet
 _RELAY_VCPU, _RELAY_GB, _NODE_GB = Fraction(1, 4), Fraction(1, 2), 3
-_JANITOR_USD = Fraction("0.02")  # 8,760 runs per month, one every five minutes
+_JANITOR_USD = Fraction("0.0153")  # 8,760 runs per month, one every five minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ def _items(
             yield Item("alarms", prices.month("alarm-metric"))  # each watches one metric
         case "AWS::Events::Rule" if name == "JanitorRule":
             yield Item("janitor", _JANITOR_USD)
+        case "AWS::Lambda::EventSourceMapping":
+            yield Item("queue of S3's events (1M requests free)", prices.month("sqs-request", QUEUE_POLLS_PER_H))
 
 
 def _volume_gb(properties: Mapping[str, Any], conditions: Conditions) -> int:

@@ -41,21 +41,24 @@ GROUPS = {
     "research": "reproduce the documents' claims and published results",
 }
 
-# First words of commands in help order, by the user's task.
-SECTIONS = {
+# Topic → first words of its commands, in help order, by the user's task. `burstcache operate` lists all of one topic.
+TOPICS = {
+    "try": ("local", "gateway", "replay"),
     "decide": ("advise", "sim"),
-    "use": ("gateway",),
-    "try": ("local", "replay"),
-    "deploy": ("config", "permissions", "deploy", "doctor", "delete"),
-    "watch": ("dashboard", "keys", "explain", "watch", "routes", "pool"),
-    "operate": ("purge", "pause", "resume", "redis", "lambda"),
-    "measure": ("research",),
+    "operate": (
+        *("config", "deploy", "doctor", "dashboard", "explain", "keys", "watch", "routes", "pool"),
+        *("purge", "pause", "resume", "redis", "lambda", "permissions", "delete"),
+    ),
+    "research": ("research",),
 }
+
+# Words that `burstcache --help` shows, so that it fits on a screen of 24 lines.
+FIRST = {"local", "gateway", "advise", "sim", "config", "deploy", "doctor", "dashboard", "explain", "research"}
 
 COMMANDS = (
     Command(
         "gateway",
-        "serve S3's protocol to programs in any language, through the cache",
+        "serve S3's protocol to programs in any language, cached",
         "burstcache.gateway.entry:options",
         "burstcache.gateway.command:work",
     ),
@@ -96,7 +99,7 @@ COMMANDS = (
         f"{_OWN}:redis_node",
         f"{_OPERATE}:redis_ping",
     ),
-    Command("redis status", "list the nodes: phase, generation, keys, hold", f"{_OWN}:stack", f"{_SHOW}:redis_status"),
+    Command("redis status", "list the nodes: phase, last boot, keys, hold", f"{_OWN}:stack", f"{_SHOW}:redis_status"),
     Command(
         "lambda start",
         "start a key's life, or boot its node, at any request rate",
@@ -119,7 +122,7 @@ COMMANDS = (
     ),
     Command(
         "pause",
-        "stop a stack's nodes and block new starts; S3 serves every read",
+        "stop a stack's nodes, block new starts; S3 serves every read",
         f"{_OWN}:pause",
         f"{_OPERATE}:pause",
     ),
@@ -138,7 +141,7 @@ COMMANDS = (
     ),
     Command(
         "deploy",
-        "make a change set with SAM CLI; execute it unless state is lost",
+        "make a change set with SAM CLI; execute it if no state is lost",
         f"{_OWN}:deploy",
         "burstcache_cli.deploy:deploy",
     ),

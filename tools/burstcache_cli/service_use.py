@@ -8,7 +8,8 @@ Source:
     Amazon DynamoDB Developer Guide, "DynamoDB metrics and dimensions"; Amazon EventBridge User Guide, "Monitoring
     Amazon EventBridge"; AWS Step Functions Developer Guide, "Monitoring Step Functions metrics using Amazon
     CloudWatch"; Amazon CloudWatch Logs User Guide, "CloudWatch Logs usage metrics"; Amazon API Gateway Developer Guide,
-    "Working with metrics for HTTP APIs"; Elastic Load Balancing, "CloudWatch metrics" for both kinds of balancers.
+    "Working with metrics for HTTP APIs"; Amazon SQS Developer Guide, "Available CloudWatch metrics for Amazon SQS";
+    Elastic Load Balancing, "CloudWatch metrics" for both kinds of balancers.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class ServiceUse:
     table_reads: float = 0.0  # DynamoDB read units
     table_writes: float = 0.0
     events: float = 0.0  # events on the stack's own bus that matched a rule
+    queued_events: float = 0.0  # S3's events of writes, sent to their queue
     lives: float = 0.0  # executions started for keys
     node_parts: float = 0.0  # executions started for nodes; a long run has several executions
     log_bytes: float = 0.0
@@ -49,6 +51,7 @@ _COUNTED = {
     ),
 }
 _MACHINES = {"KeyLifecycle": "lives", "RedisNode": "node_parts"}
+_QUEUE = "OriginEventsQueue"  # other queues are empty unless something fails
 _BALANCERS = {"app": ("alb_lcu_h", "AWS/ApplicationELB"), "net": ("nlb_lcu_h", "AWS/NetworkELB")}
 OWN_RULES = ("SchedulerRule", "CacheFailureRule")  # on the stack's own bus; other rules match AWS events
 _FIELDS = tuple(ServiceUse.__dataclass_fields__)
@@ -84,6 +87,8 @@ def _metrics_of(resource: Resource, bus: str) -> Iterator[tuple[str, str, str, M
     if resource.logical_id in OWN_RULES:
         rule = physical_id.rpartition("|")[2]  # the physical id is `bus|rule`
         yield "events", "AWS/Events", "MatchedEvents", {"EventBusName": bus, "RuleName": rule}
+    if resource.logical_id == _QUEUE:
+        yield "queued_events", "AWS/SQS", "NumberOfMessagesSent", {"QueueName": physical_id.rpartition("/")[2]}
     if resource.type == "AWS::ElasticLoadBalancingV2::LoadBalancer":
         name = physical_id.partition(":loadbalancer/")[2]
         field, namespace = _BALANCERS[name.partition("/")[0]]

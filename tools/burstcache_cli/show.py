@@ -101,14 +101,14 @@ def routes_text(views: Sequence[RouteView]) -> str:
     """Format routes as a table."""
     if not views:
         return "no routes: no key has a life of its own"
-    return table_text(("KEY", "TIER", "NODE", "GENERATION", "HOLDER", "VALID"), [_route_cells(view) for view in views])
+    return table_text(("KEY", "TIER", "NODE", "BOOTED", "HOLDER", "VALID"), [_route_cells(view) for view in views])
 
 
 def nodes_text(views: Sequence[NodeView]) -> str:
     """Format nodes as a table."""
     if not views:
         return "no nodes: this stack has no Redis"
-    header = ("NODE", "PHASE", "GENERATION", "READY SINCE", "KEYS", "HELD UNTIL")
+    header = ("NODE", "PHASE", "LAST BOOT", "READY SINCE", "KEYS", "HELD UNTIL")
     return table_text(header, [_node_cells(view) for view in views])
 
 
@@ -181,13 +181,13 @@ def _route_cells(view: RouteView) -> tuple[str, ...]:
     problems = {
         "expired": f"expired at {time_text(view.deadline_at_us)}",
         "node_not_running": f"{view.node} is {view.node_phase}",
-        "other_generation": f"{view.node} runs generation {view.node_generation}",
+        "other_generation": f"{view.node} booted again at {_boot_text(view.node_generation)}",
     }
     return (
         view.key,
         view.tier,
         view.node or NOTHING,
-        str(view.generation or NOTHING),
+        _boot_text(view.generation),
         view.holder or NOTHING,
         f"no: {problems[view.problem]}" if view.problem else "yes",
     )
@@ -197,11 +197,16 @@ def _node_cells(view: NodeView) -> tuple[str, ...]:
     return (
         view.node,
         view.phase,
-        str(view.generation or NOTHING),
+        _boot_text(view.generation),
         time_text(view.ready_at_us) if view.phase == "running" else NOTHING,
         str(len(view.keys)),
         time_text(view.held_until_us),
     )
+
+
+def _boot_text(generation: int) -> str:
+    """Format a node's generation, which is the time of its boot [ms]."""
+    return time_text(generation * 1000)
 
 
 def _print(views: Sequence[Any], text: str, *, as_json: bool) -> ExitCode:

@@ -19,6 +19,7 @@ from botocore.utils import validate_region_name
 from burstcache.access import parse_nodes
 from burstcache.adapters.clients import Clients
 from burstcache.adapters.clock import Clock, SystemClock
+from burstcache.adapters.stack_outputs import OPTIONAL_OUTPUTS
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache.queries.slices import ObjectHead
 from burstcache.queries.system import System
@@ -107,6 +108,8 @@ class Stack:
 
     def output(self, name: str) -> str:
         """Return an output's value, or raise StackIncompleteError if there is no such output."""
+        if name in OPTIONAL_OUTPUTS and name not in self.outputs and self.is_burstcache:
+            raise StackIncompleteError(f"stack {self.name!r} has no output {name}: {OPTIONAL_OUTPUTS[name]}")
         if name not in self.outputs:
             raise StackIncompleteError(
                 f"stack {self.name!r} ({self._described['StackStatus']}) has no output {name}: is it a Burstcache"

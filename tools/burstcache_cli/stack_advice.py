@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> ExitCode:
     args.node_kinds = list(dict.fromkeys([*args.node_kinds, *deployed.kinds]))
     if args.prices is None:
         args.prices = sheet_of_region(deployed.region).name
+    args.origin_events = args.origin_events or deployed.origin_events
     args.without = [*args.without, _OF_READERS]
     notes = _notes(stack)
     if args.traces:

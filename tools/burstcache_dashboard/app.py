@@ -26,6 +26,7 @@ from burstcache_dashboard.benchmarks import BenchmarkRunningError, Benchmarks
 from burstcache_dashboard.key_page import key_page, trace_fields
 from burstcache_dashboard.parts import error_text
 from burstcache_dashboard.receipt import rivals_of
+from burstcache_dashboard.shown import possible_states
 from burstcache_dashboard.source import Source
 from burstcache_dashboard.threads import in_thread
 from burstcache_dashboard.watching import Watching
@@ -158,6 +159,9 @@ def make_app(watching: Watching, benchmarks: Benchmarks | None, pending: _Pendin
 def _benchmark_routes(benchmarks: Benchmarks) -> list[Route]:
     """Return the routes that start, show and cancel benchmarks. Only these routes accept methods other than GET."""
 
+    async def page(request: Request) -> Response:
+        return FileResponse(_PAGE / "benchmarks.html", headers={"cache-control": "no-cache"})
+
     async def offered(request: Request) -> Response:
         return JSONResponse(benchmarks.fields(), headers={"cache-control": "no-store"})
 
@@ -183,7 +187,8 @@ def _benchmark_routes(benchmarks: Benchmarks) -> list[Route]:
         return JSONResponse(benchmarks.fields())
 
     return [
-        Route("/benchmarks", offered, methods=["GET"]),
+        Route("/benchmarks", page, methods=["GET"]),
+        Route("/benchmarks/all", offered, methods=["GET"]),
         Route("/benchmarks/{name}", start, methods=["POST"]),
         Route("/benchmarks/{name}", cancel, methods=["DELETE"]),
         Route("/benchmarks/{name}/picture", picture, methods=["GET"]),
@@ -235,6 +240,7 @@ def _about(source: Source) -> dict[str, Any]:
         "region": source.region,
         "isLocal": source.log_dir is not None,
         "policy": parameters.get("Policy", ""),
+        "states": possible_states(parameters),
         "isTraced": is_traced(source),
         "prices": source.prices.name,
     }

@@ -9,10 +9,12 @@ from typing import Any
 from burstcache.core.keys import key_hash
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.rows import KeyRow
+from burstcache.queries.explain import Explanation
 from burstcache.queries.history import History
 from burstcache.queries.lives import KeyLife, lives_of
-from burstcache.queries.places import is_ever_guest, node_of, place_of
+from burstcache.queries.places import is_ever_guest
 from burstcache.queries.slices import ObjectSlices
+from burstcache.queries.states import GUEST
 from burstcache_cli.explain import explained, explanation_text
 from burstcache_dashboard.parts import Part, error_text
 from burstcache_dashboard.source import Rows, Source
@@ -32,7 +34,8 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
     row = next((row for row in rows.keys if row.hash == hash_), None)
     lives_part: Part[list[KeyLife]] = Part("lives", [], ("lives",))
     lives = lives_part.read(lambda: lives_of(source.system, hash_))
-    text, slices = _explained(source, key, lives)
+    text, explanation = _explained(source, key, lives)
+    slices = explanation.slices if explanation else None
     if row is None and not reads and slices is None:
         return None
     row = row or KeyRow(hash_, key)  # guests and large objects may have no row
@@ -50,8 +53,9 @@ def key_page(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
         "lives": [_life(source, life) for life in reversed(lives)],
         "trouble": lives_part.trouble,
         "isEverGuest": slices is None and is_ever_guest(hash_, [node for node, _ in rows.nodes]),
-        "guestSinceMs": 0 if slices else _guest_since_us(source, row, rows) // 1000,
-        "nowMs": rows.at_us // 1000,
+        # The strip ends with the state that the explanation names. That of a large object may be a minute old.
+        "guestSinceMs": explanation.since_us // 1000 if explanation and explanation.state == GUEST else 0,
+        "nowMs": (explanation.at_us if explanation and not slices else rows.at_us) // 1000,
     }
 
 
@@ -63,8 +67,8 @@ def trace_fields(source: Source, rows: Rows, key: str) -> dict[str, Any] | None:
     return asdict(trace) if trace else None
 
 
-def _explained(source: Source, key: str, lives: Sequence[KeyLife]) -> tuple[str, ObjectSlices | None]:
-    """Return the text of `burstcache explain`, or an error message, for example for an older stack, and the slices."""
+def _explained(source: Source, key: str, lives: Sequence[KeyLife]) -> tuple[str, Explanation | None]:
+    """Return the text of `burstcache explain` and the explanation, or an error message, such as for an older stack."""
     try:
         explanation = source.explained_large.get(key)
         if explanation is None or source.system.clock.now_us() - explanation.at_us > _SLICES_EVERY_US:
@@ -72,7 +76,7 @@ def _explained(source: Source, key: str, lives: Sequence[KeyLife]) -> tuple[str,
             source.explained_large.clear()
             if explanation.slices is not None:
                 source.explained_large[key] = explanation
-        return explanation_text(explanation, is_wrapped=False), explanation.slices
+        return explanation_text(explanation, is_wrapped=False), explanation
     except Exception as error:  # the rest of the page does not depend on the explanation
         return error_text(error), None
 
@@ -87,13 +91,6 @@ def _slices(slices: ObjectSlices) -> dict[str, Any]:
         "sampled": slices.sampled,
         "tiers": [{"tier": tier, **asdict(held)} for tier, held in tiers],
     }
-
-
-def _guest_since_us(source: Source, row: KeyRow, rows: Rows) -> int:
-    """Return the time when a node began to serve a key as a guest [us], or 0 if no node serves it as a guest."""
-    node = node_of(row, [node for node, _ in rows.nodes], rows.at_us)
-    place = place_of(row, node, rows.at_us, max_object_bytes=source.max_object_bytes)
-    return node.ready_at_us if node and place == "guest" else 0
 
 
 def _life(source: Source, life: KeyLife) -> dict[str, Any]:

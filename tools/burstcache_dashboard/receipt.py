@@ -18,10 +18,10 @@ from burstcache_sim.bill.control import ControlCounts, control_usage
 from burstcache_sim.bill.cost import Bill, Usage, add, bill
 from burstcache_sim.bill.counted import StackCounts, counted_usage
 from burstcache_sim.bill.setup import Setup
-from burstcache_sim.bill.usage import METERED_BYTES, idle_usage
+from burstcache_sim.bill.usage import METERED_BYTES, idle_usage, queue_requests
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 
-_CACHE, _PROXY, _SCHEDULER = "CacheFunction", "ProxyFunction", "SchedulerFunction"
+_CACHE, _PROXY, _SCHEDULER, _ORIGIN = "CacheFunction", "ProxyFunction", "SchedulerFunction", "OriginFunction"
 _SELF_TEST = "SelfTestFunction"  # used by deployments and `doctor`
 _JANITOR = "JanitorFunction"  # already included in the idle usage
 # Systems on the market, and a theoretical lower bound, as described in docs/use/advise.md.
@@ -42,12 +42,12 @@ _COUNTED = (
     " objects. The free tier is not deducted."
 )
 _METERED = (
-    "DynamoDB, EventBridge, logs, front door and balancers: from CloudWatch, on a best effort. AWS does not count the"
-    " rest by stack: Step Functions transitions are derived from lives, promotions and runs of nodes, S3 GETs"
-    " from reads, lives and promotions. Not in this bill: requests of programs with the client library to S3 and S3"
-    " Express, such as those for slices of large objects, INIT of functions, S3's PUTs and events, alarms and"
-    " CloudWatch's own dashboard, KMS, X-Ray, a pool's environments and hub, databases of state, burstable"
-    " nodes above their baseline. The free tier is not deducted."
+    "DynamoDB, EventBridge, messages of the queue of S3's events, logs, front door and balancers: from CloudWatch, on a"
+    " best effort. AWS does not count the rest by stack: Step Functions transitions are derived from lives, promotions"
+    " and runs of nodes, S3 GETs from reads, lives and promotions. Not in this bill: requests of programs with the"
+    " client library to S3 and S3 Express, such as those for slices of large objects, INIT of functions, S3's PUTs and"
+    " events, alarms and CloudWatch's own dashboard, KMS, X-Ray, a pool's environments and hub, databases of state,"
+    " burstable nodes above their baseline. The free tier is not deducted."
 )
 _CHECK_S = 60  # default interval of a running node's utilisation checks
 _LEAST_S = 60.0  # minimum period for an extrapolation to a month
@@ -85,7 +85,7 @@ def receipt_of(
     if policy is not None:
         usage = add((usage, counted_usage(_counted(measured, usage, policy, node_runs), setup, period_us)))
     elif measured.services:
-        usage = _metered(usage, measured, measured.services)
+        usage = _metered(usage, measured, measured.services, setup)
     completed = _completed(prices)
     so_far = bill(usage, completed)
     idle_month = bill(idle_usage(setup, HOURS_PER_MONTH * US_PER_H), completed)
@@ -128,11 +128,12 @@ def _counted(measured: Measured, usage: Usage, policy: str, node_runs: int) -> S
         messages=calls.get(_SCHEDULER, 0),
         gathers=POLICIES.get(policy) is not None,
         calls=sum(calls.values()),
+        origin_calls=calls.get(_ORIGIN, 0),
         steps=steps,
     )
 
 
-def _metered(usage: Usage, measured: Measured, services: ServiceUse) -> Usage:
+def _metered(usage: Usage, measured: Measured, services: ServiceUse, setup: Setup) -> Usage:
     """Complete a deployed stack's usage with AWS's metrics. The janitor's reads are a separate item."""
     node_s = int(usage.node_h * 3600)
     lives, invocations = round(services.lives), int(usage.cache_requests)
@@ -146,6 +147,7 @@ def _metered(usage: Usage, measured: Measured, services: ServiceUse) -> Usage:
     )
     return replace(
         usage,
+        queue_requests=queue_requests(round(services.queued_events), setup),
         front_door_512kb=max(round(services.door_requests), ceil(services.door_bytes / METERED_BYTES)),
         alb_lcu_h=_amount(services.alb_lcu_h),
         nlb_lcu_h=_amount(services.nlb_lcu_h),

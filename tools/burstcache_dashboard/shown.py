@@ -27,6 +27,15 @@ from burstcache_terminal.text import count_text
 
 _DEAD_LETTERS = {"UndeliveredEvents": "could not be delivered", "FailedEvents": "a function failed on"}
 
+# Values of the dimension of `metrics.FALLBACKS` in an operator's words.
+_FALLBACKS = {
+    "redis_down": "Redis was unreachable",
+    "relay_down": "the relay was unreachable",
+    "silent": "the cache function timed out",
+    "left_alone": "a circuit breaker was open after a failure",
+    "other": "another error, which the proxy's log has",
+}
+
 Sections = dict[str, Any]  # by name; the section `keys` maps hashes to rows
 
 
@@ -71,6 +80,17 @@ def shown(
     }
 
 
+def possible_states(parameters: Mapping[str, str]) -> list[str]:
+    """Return the states that keys have in a stack with these parameters, in the order of a life.
+
+    Keys in other states may remain from a deployment with other parameters.
+    """
+    has_nodes, has_relay = parameters.get("RedisNodeCount") != "0", parameters.get("Relay") != "none"
+    functions = ["Lambda", *(["RestrictedLambda"] if has_nodes else [])] if has_relay else []
+    nodes = ["RedisBootup", "RedisRunning", "RedisShutdown"] if parameters.get("Policy") == "thesis" else [GUEST]
+    return ["S3", *functions, *(nodes if has_nodes else [])]
+
+
 def _key(row: KeyRow, nodes: Sequence[NodeRow], now_us: int, max_object_bytes: int) -> list[Any]:
     """Return name, state, tier, node, entry time, requests, size, consecutive failures, cool-down end, last request."""
     node = node_of(row, nodes, now_us)
@@ -95,11 +115,10 @@ def _key(row: KeyRow, nodes: Sequence[NodeRow], now_us: int, max_object_bytes: i
 
 def _status(rows: Rows, states: Mapping[str, int]) -> dict[str, Any]:
     pause = rows.pause
-    live = sum(count for state, count in states.items() if state not in ("S3", GUEST))
+    live = sum(count for state, count in states.items() if state != "S3")
     running = [row.node for row, _ in rows.nodes if row.phase_at(rows.at_us) != "stopped"]
     return {
         "live": live,
-        "guests": states.get(GUEST, 0),
         "nodesOn": running,
         "nodes": len(rows.nodes),
         "pause": {"reason": pause.reason, "sinceMs": pause.since_us // 1000, "untilMs": pause.until_us // 1000}
@@ -114,7 +133,7 @@ def _node(row: NodeRow, leases: tuple[Lease, ...], rows: Rows, keys: Iterable[li
         "node": view.node,
         "phase": view.phase,
         "runsOn": _machine_text(row, view.phase),
-        "generation": view.generation,
+        "lastBootMs": view.generation,  # generations are clock times
         "readyMs": view.ready_at_us // 1000 if view.phase == "running" else 0,
         "bootedMs": row.booted_at_us // 1000 if view.phase != "stopped" else 0,
         "keys": list(view.keys),
@@ -191,7 +210,10 @@ def _failures(measured: Measured) -> list[dict[str, Any]]:
         )
     for reason, count in measured.fallbacks.items():
         failures.append(
-            {"atMs": 0, "what": f"{count_text(count, 'read')} fell back to a lower tier: {reason.replace('_', ' ')}"}
+            {
+                "atMs": 0,
+                "what": f"{count_text(count, 'read')} fell back to a lower tier: {_FALLBACKS.get(reason, reason)}",
+            }
         )
     for name, use in measured.functions.items():
         if use.errors:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from burstcache_terminal.options import choice, number
 
-KINDS = ("default", "nlb", "direct")
+KINDS = ("default", "nlb", "direct", "company")
 FOLDER = Path("build/aws-evidence")
 
 
@@ -21,7 +21,10 @@ def aws_evidence(parser: argparse.ArgumentParser) -> None:
     add("--express-zone", default="", metavar="ZONE", help="zone id for S3 Express (default: Express is not reached)")
     add("--limit-s", type=seconds, default=600.0, metavar="S", help="limit of each wait (default: 600)")
     add("--local", action="store_true", help="run it on this machine, in local clouds, and cost nothing")
+    add(
+        "--budget", action="store_true", help="leave a budget of 0.01 USD until --bill reads its message and deletes it"
+    )
     add("--yes", action="store_true", help="do not ask")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--delete", action="store_true", help="only delete what a run left, and prove that it is gone")
-    what.add_argument("--bill", action="store_true", help="add the bill by Cost Explorer to a run that has ended")
+    what.add_argument("--bill", action="store_true", help="a day later: add bill and message of the budget")

@@ -10,11 +10,15 @@ from typing import Any
 from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache_cli.account import Account, account_of
 from burstcache_evidence.bill import billed
+from burstcache_evidence.budget import budget_messages, create_budget, delete_budget
 from burstcache_evidence.deployment import Deployment, LocalDeployment, SamDeployment
+from burstcache_evidence.findings import AWS
 from burstcache_evidence.journal import Journal
 from burstcache_evidence.page import write_evidence
 from burstcache_evidence.plan import MOST_USD, StackPlan, estimated_items, plans_of, usd_of
-from burstcache_evidence.steps import STEPS, Target
+from burstcache_evidence.steps.registry import LAST_STEPS, STEPS, Step
+from burstcache_evidence.steps.requests import self_test
+from burstcache_evidence.steps.target import Target
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import rows_text, wrapped_text
 
@@ -41,20 +45,27 @@ def aws_evidence(args: argparse.Namespace) -> ExitCode:
     if args.delete:
         if former is None:
             raise InvalidSettingError(f"--delete: {args.folder} has no run")
-        return _finish(former, _deployment(former, args, account), args)
+        deployment = _deployment(former, args, account)
+        if account is not None and _has_budget(former):
+            _delete_budget(former, account)
+        return _finish(former, deployment, args)
+    if former is not None and former.is_over and _has_budget(former):
+        raise InvalidSettingError(f"{args.folder} has a run whose budget is left: --bill reads it, --delete deletes it")
     if former is None or former.is_over:
         _confirm(args, account, plans_of(args.stacks, express_zone=args.express_zone), region)
-    options = {"express_zone": args.express_zone}
-    where = "local clouds" if args.local else "AWS"
+    options = {"express_zone": args.express_zone, "budget": args.budget}
+    where = "local clouds" if args.local else AWS
     journal = Journal.open(args.folder, where=where, kinds=args.stacks, region=region, options=options)
     deployment = _deployment(journal, args, account)
+    if journal.content["options"].get("budget") and account is not None:
+        journal.run_step("budget", lambda: create_budget(account.session, journal.run, deployment.tags))
     for plan in plans_of(journal.kinds, express_zone=journal.content["options"]["express_zone"]):
         _run_stack(journal, deployment, plan, args.limit_s)
     return _finish(journal, deployment, args)
 
 
 def _deployment(journal: Journal, args: argparse.Namespace, account: Account | None) -> Deployment:
-    is_local = journal.content["where"] != "AWS"
+    is_local = journal.content["where"] != AWS
     if is_local != args.local:
         raise InvalidSettingError(f"--local: the run in {args.folder} is on {journal.content['where']}")
     if account is None:
@@ -78,7 +89,8 @@ def _confirm(args: argparse.Namespace, account: Account | None, plans: Sequence[
             )
         text = (
             f"{len(plans)} stacks are deployed, tested and deleted, one after the other, in about an hour each. After"
-            " your answer this needs nobody. If it is interrupted, repeat it: it continues, or cleans up with --delete."
+            " your answer this needs nobody, but credentials that last as long. If it is interrupted or they expire,"
+            " repeat it: it continues with the first step that has not ended. --delete only cleans up."
         )
         print(f"\n{wrapped_text(text)}")
     if not args.yes and _answer("\nBegin? [y/N]: ") not in ("y", "yes"):
@@ -103,10 +115,27 @@ def _run_stack(journal: Journal, deployment: Deployment, plan: StackPlan, limit_
         return {"parameters": dict(plan.parameters)}
 
     if journal.run_step(f"{kind}/deploy", deploy):
-        target = Target(deployment.stack(name), deployment.front_url(name), plan, limit_s)
-        for step, work in STEPS.items():
-            journal.run_step(f"{kind}/{step}", lambda work=work: work(target))  # type: ignore[misc]
+        _take_steps(journal, STEPS, _target(deployment, name, plan, limit_s))
+        if plan.update:
+            journal.run_step(f"{kind}/update", lambda: _update(deployment, name, plan, limit_s))
+        _take_steps(journal, LAST_STEPS, _target(deployment, name, plan, limit_s))
     _delete(journal, deployment, kind)
+
+
+def _target(deployment: Deployment, name: str, plan: StackPlan, limit_s: float) -> Target:
+    stack, url = deployment.stack(name), deployment.front_url(name)
+    return Target(stack, url, plan, limit_s, deployment.logs(name), deployment.tags)
+
+
+def _take_steps(journal: Journal, steps: Mapping[str, Step], target: Target) -> None:
+    for step, work in steps.items():
+        journal.run_step(f"{target.plan.kind}/{step}", lambda work=work: work(target))  # type: ignore[misc]
+
+
+def _update(deployment: Deployment, name: str, plan: StackPlan, limit_s: float) -> Mapping[str, Any]:
+    """Update a stack, and run its self-test again. Return nothing where there are no updates."""
+    found = deployment.update(name, plan)
+    return {**found, **self_test(_target(deployment, name, plan, limit_s))} if found else {}
 
 
 def _delete(journal: Journal, deployment: Deployment, kind: str) -> None:
@@ -131,7 +160,7 @@ def _finish(journal: Journal, deployment: Deployment, args: argparse.Namespace) 
     paths = write_evidence(journal)
     print(f"\nWritten: {', '.join(map(str, paths))}. Neither names your account.")
     if journal.is_over:
-        print("Nothing of the run is left.")
+        print(f"Nothing of the run is left{', but its budget until --bill' if _has_budget(journal) else ''}.")
         return ExitCode.SUCCESS
     print(wrapped_text(f"Something may be left: see the page, and repeat with --delete. {journal.problem('proof')}"))
     return ExitCode.FAILURE
@@ -149,10 +178,36 @@ def _proof(journal: Journal, deployment: Deployment, limit_s: float) -> Mapping[
 
 
 def _bill(journal: Journal | None, account: Account | None) -> ExitCode:
-    """Add the bill of the run's days to its evidence."""
-    if journal is None or account is None:
+    """Add the bill of the run's days to its evidence, and the messages of its budget, which is then deleted."""
+    if journal is None or account is None or journal.content["where"] != AWS:
         raise InvalidSettingError("--bill: there is no run in AWS to bill")
     journal.forget("bill")
     is_billed = journal.run_step("bill", lambda: billed(account.session, journal.content))
+    if _has_budget(journal):
+        created = journal.found("budget")
+        if not journal.found("budget-messages").get("messages"):
+            journal.forget("budget-messages")
+            journal.run_step("budget-messages", lambda: {"messages": budget_messages(account.session, created)})
+        if journal.found("budget-messages").get("messages"):
+            _delete_budget(journal, account)
+        else:
+            print(
+                "AWS Budgets has not reported yet: repeat --bill later. --delete deletes the budget without a report."
+            )
     print(f"Written: {', '.join(map(str, write_evidence(journal)))}.")
     return ExitCode.SUCCESS if is_billed else ExitCode.FAILURE
+
+
+def _has_budget(journal: Journal) -> bool:
+    """Return whether the run's budget is left."""
+    is_deleted = journal.has("budget-deleted") and not journal.problem("budget-deleted")
+    return bool(journal.found("budget")) and not is_deleted
+
+
+def _delete_budget(journal: Journal, account: Account) -> None:
+    def delete() -> Mapping[str, Any]:
+        delete_budget(account.session, journal.found("budget"))
+        return {}
+
+    journal.forget("budget-deleted")
+    journal.run_step("budget-deleted", delete)

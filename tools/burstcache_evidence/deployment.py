@@ -16,9 +16,11 @@ from burstcache.core.errors import BurstcacheError
 from burstcache_cli.delete import remove_stack
 from burstcache_cli.samconfig import overrides_text
 from burstcache_cli.stack import Stack, absent_stack, failed_resources, local_stack
+from burstcache_evidence import network, visitor
 from burstcache_evidence.certificate import delete_certificates, import_certificate
+from burstcache_evidence.helpers import create_helper, delete_helper
 from burstcache_evidence.leftovers import leftovers
-from burstcache_evidence.plan import StackPlan
+from burstcache_evidence.plan import StackPlan, needs_network
 from burstcache_local import state_file
 
 TAG = "burstcache-evidence"
@@ -32,7 +34,9 @@ class NotDeployedError(BurstcacheError):
 
 
 class Deployment(Protocol):
-    """Where a run's stacks are deployed. Both methods may be repeated after an interruption."""
+    """Where a run's stacks are deployed. Each method may be repeated after an interruption."""
+
+    tags: Mapping[str, str]
 
     def deploy(self, name: str, plan: StackPlan) -> None:
         """Deploy a stack, or wait for a deployment under way."""
@@ -50,16 +54,29 @@ class Deployment(Protocol):
         """Delete a stack with its buckets. An absent stack counts as deleted."""
         ...
 
+    def logs(self, name: str) -> Path | None:
+        """Return the folder of a stack's logs, None if they are in CloudWatch."""
+        ...
+
+    def update(self, name: str, plan: StackPlan) -> Mapping[str, Any]:
+        """Update a stack with the plan's further parameters, and return the logical ids that were replaced."""
+        ...
+
     def leftovers(self, name: str) -> Mapping[str, list[str]]:
         """Return a stack's leftovers by kind of resource. Every kind that was looked for has an entry."""
         ...
 
 
 class SamDeployment:
-    """Stacks in an AWS account, by SAM CLI from the built template."""
+    """Stacks in an AWS account, by SAM CLI from the built template.
+
+    Attributes:
+        tags: The tags of the run, on every stack.
+    """
 
     def __init__(self, session: Any, run: str, *, profile: str = "") -> None:
-        self._session, self._run, self._profile = session, run, profile
+        self._session, self._profile = session, profile
+        self.tags: Mapping[str, str] = {TAG: run}
 
     def deploy(self, name: str, plan: StackPlan) -> None:
         """Deploy a stack, or wait for a deployment that an interrupted run began."""
@@ -70,12 +87,21 @@ class SamDeployment:
                 self.delete(name)
             else:
                 return self._await(name, status)
+        self._sam(name, self._parameters(name, plan), "CREATE")
+        return None
+
+    def _parameters(self, name: str, plan: StackPlan) -> dict[str, str]:
+        """Return the parameters of a stack, with those of the certificate and the network that it needs."""
         parameters = dict(plan.parameters)
         if parameters.get("FrontDoor") == "alb":
-            parameters["CertificateArn"] = import_certificate(self._session.client("acm"), name, {TAG: self._run})
+            parameters["CertificateArn"] = import_certificate(self._session.client("acm"), name, self.tags)
+        if needs_network(plan):
+            parameters |= create_helper(self._session, name + network.SUFFIX, network.TEMPLATE, self.tags)
+        return parameters
+
+    def _sam(self, name: str, parameters: Mapping[str, str], verb: str) -> None:
         if subprocess.run(self._command(name, parameters), check=False).returncode:
-            self._raise(name)
-        return None
+            self._raise(name, verb)
 
     def _command(self, name: str, parameters: Mapping[str, str]) -> list[str]:
         chosen = ["--profile", self._profile] if self._profile else []
@@ -83,7 +109,12 @@ class SamDeployment:
             *("sam", "deploy", "--template-file", str(_BUILT), "--stack-name", name),
             *("--region", str(self._session.region_name), *chosen),
             *("--capabilities", "CAPABILITY_IAM", "--resolve-s3", "--no-confirm-changeset"),
-            *("--tags", f"{TAG}={self._run}", "--parameter-overrides", overrides_text(parameters)),
+            *(
+                "--tags",
+                *(f"{key}={value}" for key, value in self.tags.items()),
+                "--parameter-overrides",
+                overrides_text(parameters),
+            ),
         ]
 
     def _await(self, name: str, status: str) -> None:
@@ -96,8 +127,8 @@ class SamDeployment:
         elif status != "CREATE_COMPLETE":
             self._raise(name)
 
-    def _raise(self, name: str) -> None:
-        failed = list(failed_resources(self._session.client("cloudformation"), name, "CREATE"))
+    def _raise(self, name: str, verb: str = "CREATE") -> None:
+        failed = list(failed_resources(self._session.client("cloudformation"), name, verb))
         raise NotDeployedError(f"{name}: {'; '.join(dict.fromkeys(failed)) or 'see the events of the stack'}")
 
     def stack(self, name: str) -> Stack:
@@ -109,15 +140,40 @@ class SamDeployment:
         return self.stack(name).output("ApiUrl").rstrip("/")
 
     def delete(self, name: str) -> None:
-        """Delete a stack, its buckets with every version of every object, and its certificate."""
+        """Delete a stack with its helpers, its buckets with every version of every object, and its certificate."""
+        delete_helper(self._session, name + visitor.SUFFIX)  # it uses the stack's network and policies
         stack = self.stack(name)
         if not absent_stack(stack):
             remove_stack(stack, with_buckets=True)
+        delete_helper(self._session, name + network.SUFFIX)
         delete_certificates(self._session.client("acm"), name)
+
+    def logs(self, name: str) -> Path | None:
+        """Return None: logs are in CloudWatch."""
+        return None
+
+    def update(self, name: str, plan: StackPlan) -> Mapping[str, Any]:
+        """Update a stack, and return the logical ids of the resources that were replaced or removed.
+
+        Raises:
+            NotDeployedError: CloudFormation has rolled the update back.
+        """
+        status = self.stack(name).version[-1]
+        if "UPDATE" in status and status.endswith("IN_PROGRESS"):  # an interrupted run began it
+            waiter = self._session.client("cloudformation").get_waiter("stack_update_complete")
+            waiter.wait(StackName=name, WaiterConfig=_WAIT)
+            return {"replaced": [], "is_resumed": True}
+        before = self._physical_ids(name)
+        self._sam(name, {**self._parameters(name, plan), **plan.update}, "UPDATE")
+        after = self._physical_ids(name)
+        return {"replaced": sorted(each for each in before if after.get(each) != before[each])}
+
+    def _physical_ids(self, name: str) -> dict[str, str]:
+        return {each.logical_id: each.physical_id for each in self.stack(name).resources}
 
     def leftovers(self, name: str) -> Mapping[str, list[str]]:
         """Return a stack's leftovers in the account by kind of resource."""
-        return leftovers(self._session, name, {TAG: self._run})
+        return leftovers(self._session, name, self.tags)
 
 
 class LocalDeployment:
@@ -125,6 +181,8 @@ class LocalDeployment:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve() / "local"
+        self.tags: Mapping[str, str] = {}
+        self._started: dict[str, subprocess.Popen[bytes]] = {}  # by this process
 
     def deploy(self, name: str, plan: StackPlan) -> None:
         """Start a local cloud, or wait for the start that an interrupted run began."""
@@ -139,7 +197,7 @@ class LocalDeployment:
             command += [word for each in parameters.items() for word in ("--parameter", "=".join(each))]
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             with (folder / "up.log").open("wb") as log:
-                up = subprocess.Popen(
+                up = self._started[name] = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=environment
                 )
             (folder / "up.pid").write_text(f"{up.pid} {state_file.start_of(up.pid)}")
@@ -179,6 +237,16 @@ class LocalDeployment:
     def _await_end(self, name: str) -> None:
         while self._is_alive(name):
             time.sleep(_PAUSE_S)
+        if started := self._started.pop(name, None):
+            started.wait()
+
+    def logs(self, name: str) -> Path | None:
+        """Return the folder of a cloud's logs."""
+        return Path(self._running(name).log_dir)
+
+    def update(self, name: str, plan: StackPlan) -> Mapping[str, Any]:
+        """Return nothing: a local cloud has no updates."""
+        return {}
 
     def leftovers(self, name: str) -> Mapping[str, list[str]]:
         """Return the cloud's process if it is alive."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
-
+from burstcache_evidence import network, visitor
 from burstcache_evidence.certificate import certificate_names
 
 _STACK_TAG = "aws:cloudformation:stack-name"
+_HELPERS = (network.SUFFIX, visitor.SUFFIX)
 _GONE = ("terminated", "shutting-down")
-# Deleted resources that keep their tags: terminated instances for an hour, inactive task definitions. The instances
-# have a list of their own.
-_GHOSTS = (":instance/", ":task-definition/")
+# Deleted resources that keep their tags: terminated instances and NAT gateways for an hour, inactive task definitions.
+# Instances and gateways have lists of their own.
+_GHOSTS = (":instance/", ":task-definition/", ":natgateway/")
 
 
 def leftovers(session: Any, name: str, tags: Mapping[str, str]) -> dict[str, list[str]]:
@@ -24,7 +24,8 @@ def leftovers(session: Any, name: str, tags: Mapping[str, str]) -> dict[str, lis
         name: The stack's name.
         tags: The tags of the run, which all its resources have that can be tagged.
     """
-    ec2, of_stack = session.client("ec2"), [{"Name": f"tag:{_STACK_TAG}", "Values": [name]}]
+    ec2 = session.client("ec2")
+    of_stack = [{"Name": f"tag:{_STACK_TAG}", "Values": [name, *(name + suffix for suffix in _HELPERS)]}]
     return {
         "stacks": list(_stacks(session.client("cloudformation"), name)),
         "instances": [
@@ -37,6 +38,13 @@ def leftovers(session: Any, name: str, tags: Mapping[str, str]) -> dict[str, lis
         "volumes": _ids(ec2, "describe_volumes", "Volumes", "VolumeId", of_stack),
         "snapshots": _ids(ec2, "describe_snapshots", "Snapshots", "SnapshotId", of_stack, OwnerIds=["self"]),
         "networks": _ids(ec2, "describe_vpcs", "Vpcs", "VpcId", of_stack),
+        "NAT gateways": [
+            each["NatGatewayId"]
+            for page in ec2.get_paginator("describe_nat_gateways").paginate(Filters=of_stack)
+            for each in page["NatGateways"]
+            if each["State"] not in ("deleting", "deleted")
+        ],
+        "addresses": [each["AllocationId"] for each in ec2.describe_addresses(Filters=of_stack)["Addresses"]],
         "interfaces": list(_interfaces(ec2, name, of_stack)),
         "tasks": list(_tasks(session.client("ecs"), name)),
         "buckets": [
@@ -61,13 +69,11 @@ def leftovers(session: Any, name: str, tags: Mapping[str, str]) -> dict[str, lis
 
 
 def _stacks(cloudformation: Any, name: str) -> Iterator[str]:
-    try:
-        for stack in cloudformation.describe_stacks(StackName=name)["Stacks"]:
-            if stack["StackStatus"] != "DELETE_COMPLETE":
-                yield f"{stack['StackName']} ({stack['StackStatus']})"
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ValidationError":  # CloudFormation's answer for an absent stack
-            raise
+    """Yield the stack and its helpers. CloudFormation goes on listing deleted stacks for 90 days."""
+    for page in cloudformation.get_paginator("list_stacks").paginate():
+        for each in page["StackSummaries"]:
+            if each["StackName"].startswith(name) and each["StackStatus"] != "DELETE_COMPLETE":
+                yield f"{each['StackName']} ({each['StackStatus']})"
 
 
 def _ids(ec2: Any, operation: str, plural: str, field: str, filters: Any, **further: Any) -> list[str]:

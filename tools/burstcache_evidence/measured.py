@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from burstcache_evidence.checks import Findings
+from burstcache_evidence.findings import Findings
 
 # Items of the price sheets by the end of Cost Explorer's usage type. A type that AWS names otherwise is left out.
 _ITEMS = {
@@ -21,6 +21,15 @@ _ITEMS = {
     "BoxUsage:t4g.micro": "ec2:t4g.micro",
 }
 _TIERS = {"s3": "s3_ms", "lambda": "lambda_ms", "redis": "redis_ms", "express": "express_ms"}
+
+# Figures by memory: their names, the part of the step, and the summary that has them.
+_SWEPT = (
+    ("proxy_init_ms", "proxy", "init_ms"),
+    ("proxy_first_ms", "proxy", "first_ms"),
+    ("proxy_warm_ms", "proxy", "warm_ms"),
+    ("origin_batch_init_ms", "origin_batch", "init_ms"),
+    ("origin_batch_ms", "origin_batch", "warm_ms"),
+)
 
 
 def measured_of(findings: Findings) -> dict[str, Any]:
@@ -44,6 +53,11 @@ def measured_of(findings: Findings) -> dict[str, Any]:
                 found.setdefault("s3_by_size_ms", {}).setdefault(size, []).append(summary["median"])
         for memory_mb, summary in findings.found(kind, "measure").get("cold_starts_ms", {}).items():
             found.setdefault("cold_start_ms", {}).setdefault(memory_mb, []).append(summary["median"])
+        swept = findings.found(kind, "memory")
+        for name, part, figure in _SWEPT:
+            for memory_mb, by_memory in swept.get(part, {}).items():
+                if summary := by_memory.get(figure):
+                    found.setdefault(name, {})[memory_mb] = summary["median"]
         table_ms = [each["ms"] for each in findings.parts(kind) if each["part"] == "table"]
         if table_ms:
             found.setdefault("table_ms", []).extend(table_ms)

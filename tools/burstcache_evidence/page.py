@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from burstcache import __version__
-from burstcache_evidence.checks import CHECKS, Findings, Verdict
+from burstcache_evidence.checks.registry import CHECKS
+from burstcache_evidence.findings import Findings, Verdict
 from burstcache_evidence.journal import Journal
 from burstcache_evidence.measured import measured_of
 

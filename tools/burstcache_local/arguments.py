@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from burstcache_local.state_file import STATE_DIR
-from burstcache_terminal.options import number, whole
+from burstcache_terminal.options import number, pairs, template_parameters, whole
 
 if TYPE_CHECKING:
     from burstcache_local.lambdas.reclaims import ReclaimPattern
@@ -26,28 +26,14 @@ def up(parser: argparse.ArgumentParser) -> None:
     add("--dashboard-port", type=_PORT, metavar="PORT", help="port of the dashboard (default: no dashboard)")
     add("--boot-s", type=_SECONDS, default=5.0, metavar="S", help="duration of a Redis node's start (default: 5)")
     add("--stop-s", type=_SECONDS, default=0.5, metavar="S", help="duration of an instance's stop (default: 0.5)")
-    add(
-        "--parameter",
-        type=_name_and_value,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="template parameter; repeatable",
-    )
+    template_parameters(parser)
     add(
         "--guardrail",
         type=Path,
         metavar="FILE",
         help="service control policy of the account, as JSON: deny what it denies (default: none)",
     )
-    add(
-        "--tag",
-        type=_name_and_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="tag of the stack, for policies that require tags; repeatable",
-    )
+    pairs(parser, "--tag", "KEY=VALUE", "tag of the stack, for policies that require tags")
     add("--template", type=Path, metavar="FILE", help="SAM template (default: the project's template.yaml)")
     add(
         "--environments",
@@ -98,10 +84,3 @@ def _reclaims(text: str) -> ReclaimPattern:
         return ReclaimPattern.from_text(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _name_and_value(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
-    return name, value

@@ -17,7 +17,9 @@ def listen(port: int) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port), backlog=1024)
     except OSError:
-        raise PortTakenError(f"port {port} is in use: choose another one, or stop its listener") from None
+        raise PortTakenError(
+            f"port {port} is in use: stop its listener, or choose another (`burstcache local up --help`)"
+        ) from None
 
 
 def check_free(*ports: int) -> None:

@@ -70,6 +70,10 @@ class Stack:
                 if f":{ACCOUNT}:policy/" in arn:  # AWS managed policies are not loaded
                     self._services.client("iam").attach_role_policy(RoleName=self.physical_ids[name], PolicyArn=arn)
 
+        for name in self.template.of_type("AWS::ECS::TaskDefinition") if self._tags else ():
+            tags = [{"key": each["Key"], "value": each["Value"]} for each in self._tags]
+            self._services.client("ecs").tag_resource(resourceArn=self.physical_ids[name], tags=tags)
+
     def door(self) -> Door:
         """Return the front door, which is the load balancer if the template has one, or else the HTTP API."""
         for name, properties in self.template.of_type("AWS::ElasticLoadBalancingV2::TargetGroup").items():

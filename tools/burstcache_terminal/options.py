@@ -1,4 +1,6 @@
-"""Types of command-line options. A type parses an option's text, or raises an error that names valid values.
+"""Types of command-line options, and options that several commands share.
+
+A type parses an option's text, or raises an error that names valid values.
 
 `Parser` reports errors in one line: `--seeds '0': expected a whole number of at least 1`.
 """
@@ -111,6 +113,23 @@ def choice(names: Iterable[str]) -> Callable[[str], str]:
         return text
 
     return parse
+
+
+def template_parameters(parser: argparse.ArgumentParser) -> None:
+    """Add `--parameter`."""
+    pairs(parser, "--parameter", "NAME=VALUE", "template parameter")
+
+
+def pairs(parser: argparse.ArgumentParser, option: str, form: str, meaning: str) -> None:
+    """Add a repeatable option, such as `--tag KEY=VALUE`, that collects pairs of texts."""
+
+    def parse(text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected {form}")
+        return name, value
+
+    parser.add_argument(option, type=parse, action="append", default=[], metavar=form, help=f"{meaning}; repeatable")
 
 
 def _whole(text: str) -> int:

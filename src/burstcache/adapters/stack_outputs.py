@@ -15,7 +15,7 @@ from burstcache.core.errors import InvalidSettingError, in_one_line
 _LOCAL_FILE = "local.json"
 _OF_EVERY_STACK = "ReaderSettings"
 # Remedies for missing outputs that not every stack has.
-_PARAMETERS = {
+OPTIONAL_OUTPUTS = {
     "PoolSettings": "it has no pool; accepted: a stack with the parameter PoolMembers above 0",
     "StateSettings": "it has no databases; accepted: a stack whose parameter StateDatabases names them",
 }
@@ -43,8 +43,8 @@ def outputs_with(output: str, stack_name: str, session: Any, endpoint_urls: Mapp
             f"stack_name={stack_name!r}: its outputs cannot be read: {in_one_line(error)}"
         ) from error
     outputs: dict[str, str] = {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
-    if output in _PARAMETERS and output not in outputs and _OF_EVERY_STACK in outputs:
-        raise InvalidSettingError(f"stack {stack_name!r} has no output {output}: {_PARAMETERS[output]}")
+    if output in OPTIONAL_OUTPUTS and output not in outputs and _OF_EVERY_STACK in outputs:
+        raise InvalidSettingError(f"stack {stack_name!r} has no output {output}: {OPTIONAL_OUTPUTS[output]}")
     if output not in outputs:
         raise InvalidSettingError(
             f"stack {stack_name!r} has no output {output}: is it one of Burstcache, and new enough?"

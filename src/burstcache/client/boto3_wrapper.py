@@ -211,6 +211,7 @@ class CachedBucket:
         if response.status not in _EXACT:
             return None
         parsed["Body"].close()
+        self._client.large.counter.take_back("s3", parsed["ContentLength"])
         return response
 
     def opened(self, request: Request, response: Response) -> tuple[Response, io.IOBase]:

@@ -262,7 +262,8 @@ def open_part(large: LargeObjects, request: Request, response: Response) -> tupl
     part, slices = large.part(request, response), large.slices
     if part.end - part.start <= SLICE_BYTES and (body := slices.recall(part.version, part.start, part.end)) is not None:
         return response, ObjectFile.of(body, "memory")
-    # Reported as a miss: the tier of each slice is only known once it is read.
-    source = {"x-cache-tier": slices.tier, "x-cache": "miss"}
+    # Otherwise reported as a miss: the tier of each slice is only known once it is read.
+    is_hit = slices.are_in_memory(part.version, part.start, part.end)
+    source = {"x-cache-tier": "memory" if is_hit else slices.tier, "x-cache": "hit" if is_hit else "miss"}
     file = ObjectFile(partial(slices.begin, part.version), part.start, part.end)
     return replace(response, headers={**response.headers, **source}), file

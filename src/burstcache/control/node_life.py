@@ -8,7 +8,7 @@ API: ECS's events about the task complete the token, and end the run (`follow_ta
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock, back_off
@@ -244,10 +244,11 @@ class NodeLife:
         A failed boot starts a cool-down, which bars the next boot. `waits` is as for `_switch_off`.
         """
         row = self._row(generation)
-        if row.phase in ("booting", "running"):
-            row = self._mark_stopping(row, bars=row.phase == "booting") or self._row(generation)
+        holds = [lease for lease in self.nodes.leases(self.node) if lease.is_by_hand]  # a later hold boots it again
+        row = self._end_run(row)
         self.digest.show_node(row)
-        self._release_all(NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
+        keys = [lease for lease in self.nodes.leases(self.node) if not lease.is_by_hand]
+        self._release([*holds, *keys], NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
         return self._switch_off(row, force=force, waits=waits)
 
     def stop_by_hand(self) -> NodeStopped:
@@ -511,6 +512,12 @@ class NodeLife:
             raise _NodeUnused("nobody used it any more")
         return self._row(row.generation)
 
+    def _end_run(self, row: NodeRow) -> NodeRow:
+        """Mark a booting or running node as stopping, whatever step of its run changes the row meanwhile."""
+        while row.phase in ("booting", "running"):
+            row = self._mark_stopping(row, bars=row.phase == "booting") or self._row(row.generation)
+        return row
+
     def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False, bars: bool = False) -> NodeRow | None:
         now_us = self.clock.now_us()
         used_us = row.used_today_us(now_us)
@@ -532,18 +539,21 @@ class NodeLife:
 
         Routes to the node are invalid once its row no longer says `running` (`docs/understand/lifecycle.md`, rule 4).
         """
-        row = self._mark_stopping(row) or self._row(row.generation)
+        row = self._end_run(row)
         self.digest.show_node(row)
         self._release_all(NodeFailedError(f"Redis on {self.node} does not answer any more"))
         return row
 
     def _release_all(self, error: NodeFailedError) -> None:
-        for lease in self.nodes.leases(self.node):
+        self._release(self.nodes.leases(self.node), error)
+
+    def _release(self, leases: Iterable[Lease], error: NodeFailedError) -> None:
+        for lease in leases:
             if lease.waiter:
                 self.executions.fail(lease.waiter, error)
             if lease.running:
                 self.executions.succeed(lease.running, RedisOver(outcome="node_lost"))
-            self.nodes.drop(lease)
+            self.nodes.drop(lease, is_over=True)
 
     def _switch_off(self, row: NodeRow, *, force: bool = False, waits: bool = True) -> NodeStopped:
         """Stop the machine. If it is off already, no event follows, so complete the stop here.

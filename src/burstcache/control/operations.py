@@ -264,6 +264,12 @@ class RedisControl:
 
     def ping(self, node: str) -> Pong:
         """Ping a node's Redis. Return whether it answers, and the state of the node's instance or task."""
+        problem: RedisDownError | None = None
+        try:
+            self.store(node).ping()
+        except RedisDownError as error:
+            problem = error
+        # Read afterwards, the row has the address that answered.
         row, machines = self.nodes.read(node), self.machines(node)
         answer = Pong(
             instance=machines.state(row),
@@ -271,12 +277,10 @@ class RedisControl:
             task_kind=row.task_kind,
             host=row.host,
             phase=row.phase,
-            pong=True,
+            pong=problem is None,
         )
-        try:
-            self.store(node).ping()
-        except RedisDownError as error:
-            answer["pong"], answer["reason"] = False, str(error)
+        if problem is not None:
+            answer["reason"] = str(problem)
         return answer
 
     def stop_cache(self, key: str) -> CacheStopped:

@@ -11,7 +11,7 @@ from burstcache import __version__
 from burstcache.core.errors import BurstcacheError, InvalidSettingError, in_one_line
 
 PORT = 9000
-_PURPOSE = "Serve S3's protocol to programs in any language, through the cache."
+_PURPOSE = "Serve S3's protocol to programs in any language, cached."
 _FAILURE, _USAGE_ERROR = 1, 2
 
 

@@ -206,7 +206,10 @@ class ObjectCache:
         if head is None or status != 200 or not is_long:
             return None
         response = object_response(request, head.meta, b"").served_by("s3", is_hit=False)
-        return response if response.status in _SENT else None
+        if response.status not in _SENT:
+            return None
+        self._large.counter.take_back("s3", int(headers["content-length"]))
+        return response
 
     def keeps(self, request: Request, status: int, headers: Mapping[str, str], miss: Miss) -> bool:
         """Return True if the cache keeps the body that S3 sends: a small object, or slices."""

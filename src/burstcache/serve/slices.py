@@ -13,6 +13,7 @@ from typing import Protocol
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.single_flight import LEFT_AFTER_S, Flight, FlightOutcome, SingleFlight, always
 from burstcache.core.pool.slices import SLICE_BYTES as _PART_BYTES
+from burstcache.core.pool.slices import extents
 from burstcache.core.slices import Slice, SliceNames, Version, runs
 from burstcache.serve.buffers import LARGE_BYTES, ResultBuffer, mapped
 from burstcache.serve.entry_writer import EntryWriter
@@ -170,6 +171,15 @@ class Slices:
         """Return the bytes from `start` up to `end`, exclusive, if all of them are in memory. Never blocks."""
         parts = self._recall(self._names.slices(version, start, end), start, end)
         return None if parts is None else _joined(parts)
+
+    def are_in_memory(self, version: Version, start: int, end: int) -> bool:
+        """Return True if memory has the bytes from `start` up to `end`, exclusive. Count no read."""
+        memory = self._memory
+        return memory is not None and all(
+            memory.find(each) is not None
+            for first, last in extents(start, end)
+            for each in self._names.slices(version, first, last)
+        )
 
     def read_cached(self, version: Version, start: int, end: int, *, waits: bool = True) -> bytes | None:
         """Return the bytes from `start` up to `end`, exclusive, if memory and disk have all of them.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.dashboard_pictures import Frame, StateUnseenError, chosen, sheet
+from benchmarks.dashboard_pictures import Frame, StateUnseenError, chosen, chosen_default, sheet
 
 
 def frame(at_ms: float, **counts: int) -> Frame:
@@ -52,6 +52,16 @@ def test_a_state_that_no_diagram_shows_is_named(state: str) -> None:
 
     with pytest.raises(StateUnseenError, match=f"no key in {state}"):
         chosen(frames)
+
+
+def test_the_default_policys_burst_has_four_diagrams() -> None:
+    frames = [frame(0, S3=4), frame(1, S3=3, Lambda=1), frame(2, Lambda=4), frame(3, Guest=4), frame(4, S3=4)]
+
+    assert [(state, each.at_ms) for state, each in chosen_default(frames)] == [
+        *(("S3", 0), ("Lambda", 2), ("Guest", 3), ("S3", 4)),
+    ]
+    with pytest.raises(StateUnseenError, match="no key in Guest"):
+        chosen_default(frames[:3])
 
 
 def test_a_frame_has_the_numbers_of_the_diagrams_label() -> None:

@@ -96,15 +96,15 @@ def test_routes_prints_hot_keys_only_and_whether_their_route_is_followed(
     aws.put_key("cold.json")
     aws.put_key("starting.json", phase="lambda", **live)
     aws.put_key("warm.json", phase="lambda", tier="lambda", holder="request-1", **live)
-    aws.put_key("hot.json", phase="redis_running", tier="redis", node="node-1", generation=3, **live)
-    aws.put("NODE#node-1", "NODE", phase="running", generation=4)
+    aws.put_key("hot.json", phase="redis_running", tier="redis", node="node-1", generation=1_785_538_800_000, **live)
+    aws.put("NODE#node-1", "NODE", phase="running", generation=1_785_542_400_000)
 
     assert main(["routes", *STACK]) == 0
 
     assert capsys.readouterr().out.splitlines() == [
-        "KEY        TIER    NODE    GENERATION  HOLDER     VALID",
-        "hot.json   redis   node-1  3           -          no: node-1 runs generation 4",
-        "warm.json  lambda  -       -           request-1  yes",
+        "KEY        TIER    NODE    BOOTED                HOLDER     VALID",
+        "hot.json   redis   node-1  2026-07-31T23:00:00Z  -          no: node-1 booted again at 2026-08-01T00:00:00Z",
+        "warm.json  lambda  -       -                     request-1  yes",
     ]
 
 

@@ -44,14 +44,24 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def wizard(region: str = _REGION, **given: str) -> Wizard:
-    return Wizard(template(), region, dict(given))
+def wizard(region: str = _REGION, is_advanced: bool = False, /, **given: str) -> Wizard:
+    return Wizard(template(), region, dict(given), is_advanced=is_advanced)
 
 
-def answered(typed: dict[str, str], **given: str) -> dict[str, str]:
+def groups() -> list[dict[str, Any]]:
+    """Return the console's groups of parameters."""
+    found: list[dict[str, Any]] = template()["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    return found
+
+
+def answered(typed: dict[str, str], is_advanced: bool = False, /, **given: str) -> dict[str, str]:
     """Return the wizard's answers after typing these and accepting the default of every other question."""
     left = dict(typed)
-    return wizard(**given).answers(lambda question: left.pop(question.partition(" ")[0], ""))
+
+    def answer(question: str) -> str:
+        return "y" if "[y/N]" in question else left.pop(question.partition(" ")[0], "")
+
+    return wizard(_REGION, is_advanced, **given).answers(answer)
 
 
 def configure(monkeypatch: pytest.MonkeyPatch, file: Path, *typed: str, confirm: str = "y", options: str = "") -> int:
@@ -69,7 +79,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, file: Path, *typed: str, confirm:
 def test_enter_takes_every_default() -> None:
     taken = answered({})
 
-    assert len(taken) == 9
+    assert len(taken) == 8
     assert all(str(template()["Parameters"][name]["Default"]) == value for name, value in taken.items())
 
 
@@ -104,16 +114,62 @@ def test_an_answer_that_the_template_refuses_is_asked_for_again(capsys: pytest.C
     assert "'everybody' is not one of public, iam, jwt" in " ".join(capsys.readouterr().out.split())
 
 
-def asked_for(**given: str) -> list[str]:
-    """Return the parameters that the wizard asks for after these earlier answers, in order."""
-    names = []
+def asked_for(opened: str | None = None, /, **given: str) -> list[str]:
+    """Return the parameters that the wizard asks for after these earlier answers, in order.
+
+    `opened` is a parameter of the only other group that is opened. None: no other group is offered.
+    """
+    names: list[str] = []
 
     def answer(question: str) -> str:
+        if "[y/N]" in question:
+            return "y" if opened in next(offered) else ""
         names.append(question.partition(" ")[0])
         return ""
 
-    wizard(**given).answers(answer)
+    offered = iter(group["Parameters"] for group in groups()[1:])
+    wizard(_REGION, opened is not None, **given).answers(answer)
     return names
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"OriginBucketName": "mine", "ApiAuth": "public", "ExistingBucketIsPublic": "yes"},
+        {"ApiAuth": "jwt", "JwtIssuer": "https://a.b", "JwtAudience": "a"},
+        {"StateDatabases": "a", "RedisOn": "fargate", "Writes": "iam"},
+    ],
+)
+def test_at_most_the_consoles_first_group_is_asked_for_in_its_order(given: dict[str, str]) -> None:
+    first = groups()[0]["Parameters"]
+
+    asked = asked_for(**given)
+
+    assert len(first) == 12
+    assert asked == [name for name in first if name in asked]
+
+
+def test_every_parameter_of_the_first_group_is_asked_for_after_some_answers() -> None:
+    given = {"OriginBucketName": "mine", "Writes": "jwt", "JwtIssuer": "https://a.b", "JwtAudience": "a"}
+    given |= {"ApiAuth": "public", "ExistingBucketIsPublic": "yes", "JwtWritePrefixes": "a/"}
+
+    assert asked_for(**given, StateDatabases="a") == groups()[0]["Parameters"]
+
+
+def test_other_parameters_are_offered_by_group() -> None:
+    assert asked_for("") == asked_for()
+    assert asked_for("PoolMembers")[len(asked_for()) :] == [
+        *("PoolMembers", "PoolMemoryMb", "PoolTls", "PoolKeepS", "PoolHub"),
+    ]
+    assert all(group["Label"]["default"].startswith("Advanced: ") for group in groups()[1:])
+
+
+def test_an_advanced_answer_is_kept_and_one_that_a_rule_refuses_asked_for_again() -> None:
+    taken = answered({"PoolMembers": "8", "PoolHub": "fargate", "FrontDoor": "alb"}, True)
+
+    assert (taken["PoolMembers"], taken["PoolHub"]) == ("8", "fargate")
+    assert taken["FrontDoor"] == "http-api"  # an ALB needs a certificate
 
 
 @pytest.mark.parametrize(
@@ -121,43 +177,57 @@ def asked_for(**given: str) -> list[str]:
     [
         ({}, ["RedisOn", "RedisTaskMemoryGb"]),
         ({"RedisOn": "ec2"}, ["RedisOn", "RedisInstanceType"]),
-        ({"StateDatabases": "a"}, ["RedisOn", "StateOn", "RedisInstanceType", "RedisTaskMemoryGb"]),
+        ({"StateDatabases": "a"}, ["RedisOn", "RedisInstanceType", "RedisTaskMemoryGb"]),
         (
             {"StateDatabases": "a", "StatePersistence": "aof"},
             ["RedisOn", "RedisInstanceType", "RedisTaskMemoryGb"],
         ),
-        ({"RedisOn": "ec2", "StateDatabases": "a"}, ["RedisOn", "StateOn", "RedisInstanceType"]),
+        ({"RedisOn": "ec2", "StateDatabases": "a"}, ["RedisOn", "RedisInstanceType"]),
         (
             {"RedisOn": "ec2", "StateOn": "fargate", "StateDatabases": "a"},
-            ["RedisOn", "StateOn", "RedisInstanceType", "RedisTaskMemoryGb"],
+            ["RedisOn", "RedisInstanceType", "RedisTaskMemoryGb"],
         ),
         (
             {"RedisOn": "fargate-spot", "StateOn": "fargate", "StateDatabases": "a"},
-            ["RedisOn", "StateOn", "RedisTaskMemoryGb"],
+            ["RedisOn", "RedisTaskMemoryGb"],
         ),
         ({"RedisNodeCount": "0"}, []),
     ],
 )
 def test_the_size_is_asked_for_that_nodes_and_databases_have(given: dict[str, str], asked: list[str]) -> None:
-    assert [name for name in asked_for(**given) if name.startswith(("Redis", "StateOn"))] == asked
+    assert [name for name in asked_for(**given) if name.startswith("Redis")] == asked
+
+
+@pytest.mark.parametrize(
+    ("given", "is_asked"),
+    [
+        ({}, False),
+        ({"StateDatabases": "a"}, True),
+        ({"StateDatabases": "a", "StatePersistence": "aof"}, False),
+    ],
+)
+def test_what_databases_run_on_is_asked_for_if_there_are_some_without_a_log(
+    given: dict[str, str], is_asked: bool
+) -> None:
+    assert ("StateOn" in asked_for("StateOn", **given)) == is_asked
 
 
 def test_a_database_with_a_log_that_names_tasks_is_asked_for_its_machine() -> None:
     given = {"StateDatabases": "a", "StatePersistence": "aof", "StateOn": "fargate"}
 
-    assert answered({}, **given)["StateOn"] == "ec2"
+    assert answered({}, True, **given)["StateOn"] == "ec2"
 
 
 def test_what_databases_may_run_on_is_shown_with_each_price_and_what_the_stack_costs_then(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answered({}, StateDatabases="a", RedisOn="fargate")
+    answered({}, True, StateDatabases="a", RedisOn="fargate")
 
     rows = node_rows(capsys.readouterr().out)[3:]
     assert [(row[0], row[1], row[2], row[-1]) for row in rows] == [
-        ("fargate-spot", "2GB", "0.004865", "0.02"),
-        ("ec2", "t4g.micro", "0.0084", "0.34"),
-        ("fargate", "2GB", "0.01521", "0.02"),
+        ("fargate-spot", "2GB", "0.004865", "0.28"),
+        ("ec2", "t4g.micro", "0.0084", "0.60"),
+        ("fargate", "2GB", "0.01521", "0.28"),
     ]
 
 
@@ -205,9 +275,9 @@ def test_the_cheapest_node_is_offered_first_beside_the_others_and_enter_takes_it
     rows = node_rows(capsys.readouterr().out)
     assert [row[0] for row in rows] == ["fargate-spot", "ec2", "fargate"]
     assert [(row[1], row[2], row[9], row[-1]) for row in rows] == [
-        ("2GB", "0.004865", "3.55", "0.02"),
-        ("t4g.micro", "0.0084", "6.13", "0.26"),
-        ("2GB", "0.01521", "11.11", "0.02"),
+        ("2GB", "0.004865", "3.55", "0.28"),
+        ("t4g.micro", "0.0084", "6.13", "0.52"),
+        ("2GB", "0.01521", "11.11", "0.28"),
     ]
     assert taken["RedisOn"] == "fargate-spot"
 
@@ -273,7 +343,8 @@ def test_whatever_is_typed_the_template_accepts_what_is_written(seed: int) -> No
     region = chance.choice(["us-east-1", "eu-north-1", "eu-central-1", "me-central-1"])
 
     try:
-        taken = wizard(region, **given).answers(lambda question: typed.pop() if typed else "")
+        asking = wizard(region, chance.random() < 0.5, **given)
+        taken = asking.answers(lambda question: typed.pop() if typed else "")
     except TemplateError:  # of what is not asked for, or what was typed twice: nothing is written
         return
 
@@ -307,7 +378,7 @@ def test_every_question_says_what_its_answers_cost(capsys: pytest.CaptureFixture
 
     wizard().answers(answer)
 
-    assert len(asked) == 10
+    assert len(asked) == 9
     assert [each for each in asked if not ("USD" in each or "osts nothing" in each)] == []
 
 

@@ -150,14 +150,18 @@ def test_key_of_a_cache_function_says_when_that_ends_and_what_it_has_cost() -> N
     assert "save" not in text
 
 
-def test_absent_object_is_reported_and_nothing_would_move_it() -> None:
-    move = Transition("lambda", "is_hot", requests=1)
+@pytest.mark.parametrize(("name", "lines"), [("", []), ("cars-1", ["execution   cars-1"])])
+def test_nothing_but_its_last_execution_is_told_of_an_object_that_does_not_exist(name: str, lines: list[str]) -> None:
+    costs = (Cost("node_run", NOW_US, 1.0, keys=4, share_usd=0.25),)
+    absent = replace(explanation(Transition("lambda", "is_hot", requests=1), costs=costs), exists=False)
 
-    text = explanation_text(replace(explanation(move), exists=False))
+    text = explanation_text(replace(absent, execution_name=name), is_wrapped=False)
 
-    assert "exists      no: S3 has no object of this name, and a read of it" in text
-    assert "served by" not in text
-    assert "What would move it\nnothing" in text
+    assert text.splitlines() == [
+        "key         cars.json",
+        "exists      no: S3 has no object of this name, and a read of it is answered with 404",
+        *lines,
+    ]
 
 
 def test_lives_that_are_over_have_a_line_of_their_own() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from burstcache import __version__
 from burstcache_cli.cli import main
-from burstcache_cli.registry import COMMANDS, GROUPS, SECTIONS, Command, children
+from burstcache_cli.registry import COMMANDS, FIRST, GROUPS, TOPICS, Command, children
 from support.project import PYTHONPATH
 
 
@@ -29,16 +29,45 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"burstcache {__version__}\n"
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_help_of_a_group_lists_its_commands_with_their_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+def printed_help(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit, match="0"):
-        main([*group.split(), "--help"])
+        main([*words, "--help"])
+    return capsys.readouterr().out
 
-    printed = capsys.readouterr().out
-    assert children(group)
-    assert all(
-        re.search(rf"^    {word} +{re.escape(help_)}$", printed, re.M) for word, help_ in children(group).items()
-    )
+
+def listed(help_: str) -> dict[str, str]:
+    """Return the commands in a help text, with the help for each."""
+    return dict(re.findall(r"^    ([a-z-]+) +(\S.*)$", help_, re.M))
+
+
+@pytest.mark.parametrize("group", [group for group in GROUPS if group])
+def test_help_of_a_group_lists_its_commands_with_their_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert listed(printed_help(group, capsys=capsys)) == children(group) != {}
+
+
+def test_help_is_a_screen_of_the_first_commands_by_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = printed_help(capsys=capsys)
+
+    lines = printed.splitlines()
+    assert (len(lines) <= 24, max(map(len, lines)) <= 80) == (True, True)
+    assert listed(printed) == {word: help_ for word, help_ in children("").items() if word in FIRST}
+    assert re.findall(r"^(\w+):$", printed, re.M) == [topic.capitalize() for topic in TOPICS]
+
+
+@pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic not in GROUPS])
+def test_help_of_a_topic_lists_all_of_its_commands(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = printed_help(topic, capsys=capsys)
+
+    assert listed(printed) == {word: children("")[word] for word in TOPICS[topic]}
+    assert max(map(len, printed.splitlines())) <= 80
+    assert main([topic]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_a_command_behind_its_topic_is_refused_with_what_to_type(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["operate", "purge", "a b"]) == 2
+
+    assert "'purge' is a command itself: burstcache purge 'a b'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.words)
@@ -64,8 +93,9 @@ def test_help_is_a_phrase_that_a_full_stop_turns_into_a_sentence(help_: str) -> 
     assert not help_.endswith(".")
 
 
-def test_every_first_word_is_in_one_section_of_the_help() -> None:
-    assert sorted(word for words in SECTIONS.values() for word in words) == sorted(children(""))
+def test_every_first_word_is_in_one_topic_of_the_help() -> None:
+    assert sorted(word for words in TOPICS.values() for word in words) == sorted(children(""))
+    assert children("").keys() >= FIRST
 
 
 def test_every_group_has_commands_and_every_command_is_in_a_group() -> None:

@@ -33,6 +33,15 @@ def test_volumes_of_nodes_instances_and_logs_are_billed(
     assert float(usd) == pytest.approx(0.08 * size_gb)
 
 
+@pytest.mark.parametrize(("events", "usd"), [("queue", 0.40 * 0.657), ("direct", 0)])
+def test_polls_of_the_queue_are_billed_if_there_is_one(template: Any, events: str, usd: float) -> None:
+    answers = {"OriginEvents": events, "RedisNodeCount": "0"}
+
+    items = idle_items(template, declared_values(template["Parameters"], answers), "us-east-1")
+
+    assert sum(float(item.usd) for item in items) == pytest.approx(usd)
+
+
 def test_databases_as_tasks_cost_nothing_while_they_sleep(template: Any) -> None:
     answers = {"StateDatabases": "orders,carts", "StateOn": "fargate-spot", "RedisAlwaysOnNodes": "1"}
 

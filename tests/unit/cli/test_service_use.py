@@ -28,7 +28,8 @@ RESOURCES = (
     Resource("HttpApi", "api-1", "AWS::ApiGatewayV2::Api"),
     Resource("Alb", f"{_BALANCERS}/app/burst/50dc", "AWS::ElasticLoadBalancingV2::LoadBalancer"),
     Resource("RelayBalancer", f"{_BALANCERS}/net/relay/60ec", "AWS::ElasticLoadBalancingV2::LoadBalancer"),
-    Resource("UndeliveredEvents", "https://sqs/queue", "AWS::SQS::Queue"),
+    Resource("OriginEventsQueue", "https://sqs.us-east-1.amazonaws.com/123456789012/events", "AWS::SQS::Queue"),
+    Resource("UndeliveredEvents", "https://sqs.us-east-1.amazonaws.com/123456789012/failed", "AWS::SQS::Queue"),
 )
 # Namespace, metric, dimensions, value.
 COUNTED = (
@@ -42,6 +43,8 @@ COUNTED = (
     ("AWS/ApiGateway", "Count", {"ApiId": "api-1"}, 40.0),
     ("AWS/ApiGateway", "DataProcessed", {"ApiId": "api-1"}, 4000.0),
     ("AWS/ApplicationELB", "ConsumedLCUs", {"LoadBalancer": "app/burst/50dc"}, 0.25),
+    ("AWS/SQS", "NumberOfMessagesSent", {"QueueName": "events"}, 6.0),
+    ("AWS/SQS", "NumberOfMessagesSent", {"QueueName": "failed"}, 99.0),
     ("AWS/NetworkELB", "ConsumedLCUs", {"LoadBalancer": "net/relay/60ec"}, 0.5),
 )
 
@@ -66,8 +69,8 @@ def test_what_services_count_in_a_time_is_added_up(cloudwatch: Any) -> None:
     values = values_of(cloudwatch, queries_of(RESOURCES, 60), since_s=SINCE_S, until_s=SINCE_S + 120)
 
     assert use_of(values) == ServiceUse(
-        table_reads=21.0, table_writes=6.0, events=8, lives=4, log_bytes=2400, door_requests=80, door_bytes=8000,
-        alb_lcu_h=0.5, nlb_lcu_h=1.0,
+        table_reads=21.0, table_writes=6.0, events=8, queued_events=12, lives=4, log_bytes=2400, door_requests=80,
+        door_bytes=8000, alb_lcu_h=0.5, nlb_lcu_h=1.0,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from burstcache.queries.watch import StateEntry
 from burstcache_cli.show import Lines, keys_text, nodes_text, routes_text
 
 NOW_US = 1_785_542_400_000_000  # 2026-08-01T00:00:00Z
+BOOTED_MS = NOW_US // 1000 - 3_600_000
 HASH = "0123456789abcdef0123456789abcdef"
 
 
@@ -66,31 +67,34 @@ def test_expired_and_cooling_keys_are_marked() -> None:
 
 def test_routes_of_two_nodes_are_shown_in_columns_with_why_they_are_not_followed() -> None:
     def on(node: str, **of_node: object) -> tuple[KeyRow, NodeRow]:
-        row = hot(phase="redis_running", tier="redis", node=node, generation=3, holder="")
+        row = hot(phase="redis_running", tier="redis", node=node, generation=BOOTED_MS, holder="")
         return row, NodeRow(node, **of_node)  # type: ignore[arg-type]
 
     views = [route_view(hot(), None, NOW_US), route_view(hot(deadline_at_us=NOW_US), None, NOW_US)]
-    views += [route_view(*on("node-1"), NOW_US), route_view(*on("node-2", phase="running", generation=4), NOW_US)]
+    views += [
+        route_view(*on("node-1"), NOW_US),
+        route_view(*on("node-2", phase="running", generation=BOOTED_MS + 1000), NOW_US),
+    ]
 
     assert routes_text(views).splitlines() == [
-        "KEY        TIER    NODE    GENERATION  HOLDER  VALID",
-        "cars.json  lambda  -       -           req-1   yes",
-        "cars.json  lambda  -       -           req-1   no: expired at 2026-08-01T00:00:00Z",
-        "cars.json  redis   node-1  3           -       no: node-1 is stopped",
-        "cars.json  redis   node-2  3           -       no: node-2 runs generation 4",
+        "KEY        TIER    NODE    BOOTED                HOLDER  VALID",
+        "cars.json  lambda  -       -                     req-1   yes",
+        "cars.json  lambda  -       -                     req-1   no: expired at 2026-08-01T00:00:00Z",
+        "cars.json  redis   node-1  2026-07-31T23:00:00Z  -       no: node-1 is stopped",
+        "cars.json  redis   node-2  2026-07-31T23:00:00Z  -       no: node-2 booted again at 2026-07-31T23:00:01Z",
     ]
 
 
 def test_nodes_are_shown_with_their_keys_and_holds() -> None:
-    running = NodeRow("node-1", phase="running", generation=8, ready_at_us=NOW_US, deadline_at_us=NOW_US + 2)
+    running = NodeRow("node-1", phase="running", generation=BOOTED_MS, ready_at_us=NOW_US, deadline_at_us=NOW_US + 2)
     leases = [Lease("node-1", "h2", "b"), Lease("node-1", "by-hand", held_until_us=NOW_US + 1)]
 
-    views = [node_view(running, leases, NOW_US), node_view(NodeRow("node-2", generation=5), [], NOW_US)]
+    views = [node_view(running, leases, NOW_US), node_view(NodeRow("node-2", generation=BOOTED_MS), [], NOW_US)]
 
     assert nodes_text(views).splitlines() == [
-        "NODE    PHASE    GENERATION  READY SINCE           KEYS  HELD UNTIL",
-        "node-1  running  8           2026-08-01T00:00:00Z  1     2026-08-01T00:00:00Z",
-        "node-2  stopped  5           -                     0     -",
+        "NODE    PHASE    LAST BOOT             READY SINCE           KEYS  HELD UNTIL",
+        "node-1  running  2026-07-31T23:00:00Z  2026-08-01T00:00:00Z  1     2026-08-01T00:00:00Z",
+        "node-2  stopped  2026-07-31T23:00:00Z  -                     0     -",
     ]
 
 

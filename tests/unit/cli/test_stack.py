@@ -114,6 +114,15 @@ def test_stack_of_something_else_lacks_an_output_that_is_named() -> None:
 
 
 @pytest.mark.usefixtures("_deployed")
+def test_part_that_the_stack_was_deployed_without_is_named_with_its_parameter() -> None:
+    stack = find_stack(stack_name="mine", region="eu-west-1")
+    vars(stack)["_described"] = {"Outputs": [{"OutputKey": "TableName", "OutputValue": "t"}]}
+
+    with pytest.raises(StackIncompleteError, match="'mine' has no output PoolSettings: it has no pool.* PoolMembers"):
+        stack.output("PoolSettings")
+
+
+@pytest.mark.usefixtures("_deployed")
 def test_stack_that_is_not_complete_is_named_with_its_status() -> None:
     stack = find_stack(stack_name="mine", region="eu-west-1")
     vars(stack)["_described"] = {"StackStatus": "CREATE_IN_PROGRESS"}

@@ -154,6 +154,24 @@ def test_a_stack_of_any_kind_has_a_bill_for_the_log_that_is_named(
     assert (found["deployed"]["in_memory_pct"] > 80) == (changes.get("RedisNodeCount") != "0")
 
 
+@pytest.mark.parametrize(
+    ("given", "events"), [({}, "direct"), ({"OriginEvents": "direct"}, "direct"), ({"OriginEvents": "queue"}, "queue")]
+)
+def test_a_stack_keeps_its_way_of_events_and_pays_for_the_polls_of_a_queue(
+    given: dict[str, str], events: str, aws: Aws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy(aws, has_log=False, **given)
+    log = tmp_path / "log.csv"
+    log.write_text("t,key,size\n" + "".join(f"{number / 5},{number % 20},100000\n" for number in range(6_000)))
+
+    kept, direct = (advised(capsys, str(log), *options) for options in ((), ("--origin-events", "direct")))
+
+    changes = [{each["parameter"] for each in found["deployed"]["changes"]} for found in (kept, direct)]
+    assert ["OriginEvents" in names for names in changes] == [False, events == "queue"]
+    polls_usd = kept["burstcache"]["usd_per_month"] - direct["burstcache"]["usd_per_month"]
+    assert polls_usd == pytest.approx(0.2628 if events == "queue" else 0, abs=1e-4)
+
+
 def test_full_nodes_are_named_with_what_they_were_measured_to_lose(
     aws: Aws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

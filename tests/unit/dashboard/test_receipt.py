@@ -121,14 +121,19 @@ def test_table_events_and_machines_of_a_local_run_are_billed() -> None:
     measured = replace(
         NOTHING,
         tiers={"s3": TierUse(100, 10, None, None, None, None)},
-        functions={"SchedulerFunction": FunctionUse(100, 2000, 256), "CacheFunction": FunctionUse(2, 4096, 256)},
+        functions={
+            "SchedulerFunction": FunctionUse(100, 2000, 256),
+            "CacheFunction": FunctionUse(2, 4096, 256),
+            "OriginFunction": FunctionUse(5, 300, 128),
+        },
         promotions=1,
         busy_s=40,
     )
     node = NodeRow("node-1", "stopped", generation=1_785_542_400_000)  # by the clock: it counts nothing
 
-    billed = receipt(measured, node=node, policy="thesis", node_runs=3)
+    billed = receipt(measured, node=node, policy="thesis", node_runs=3, OriginEvents="queue")
 
+    assert usd_of(billed, "queue of S3's events, messages") == pytest.approx(3 * 5 * float(PRICES.usd("sqs-request")))
     assert usd_of(billed, "EventBridge") == pytest.approx(100 * float(PRICES.usd("event")))
     # A life that ended in a cache function takes 4 transitions, one that went on to Redis 7, a run of a node 3.
     assert usd_of(billed, "Step Functions") == pytest.approx((4 + 7 + 3 * 3) * float(PRICES.usd("transition")))
@@ -136,7 +141,7 @@ def test_table_events_and_machines_of_a_local_run_are_billed() -> None:
         (100 + 9 + 19 + 3 * 7) * float(PRICES.usd("dynamodb-write"))
     )
     assert usd_of(billed, "DynamoDB reads") == pytest.approx(
-        (20 + 3 + 6 + 2 + 3 * 8) * float(PRICES.usd("dynamodb-read"))
+        (20 + 3 + 6 + 2 + 2 * 1.5 + 3 * 8) * float(PRICES.usd("dynamodb-read"))
     )
     assert "not deducted" in billed.note
 
@@ -188,8 +193,8 @@ def test_rivals_of_a_busy_deployed_stack_are_for_the_newest_requests_alone(monke
 
 
 METERED = ServiceUse(
-    table_reads=1000.5, table_writes=200, events=30, lives=2, node_parts=1, log_bytes=BYTES_PER_GB // 2,
-    door_requests=400, door_bytes=BYTES_PER_GB, alb_lcu_h=0.25, nlb_lcu_h=0.5,
+    table_reads=1000.5, table_writes=200, events=30, queued_events=50, lives=2, node_parts=1,
+    log_bytes=BYTES_PER_GB // 2, door_requests=400, door_bytes=BYTES_PER_GB, alb_lcu_h=0.25, nlb_lcu_h=0.5,
 )  # fmt: skip
 
 
@@ -203,12 +208,14 @@ def test_what_services_count_of_a_deployed_stack_is_billed() -> None:
         metric_h=7,
     )
 
-    billed = receipt(measured)
+    billed = receipt(measured, OriginEvents="queue")
 
     quantities = {line.text: float(line.quantity) for line in billed.so_far.lines}
     assert quantities["DynamoDB reads"] + quantities["janitor, DynamoDB reads"] == pytest.approx(1000.5)
     assert quantities["DynamoDB writes"] == 200
     assert quantities["EventBridge"] == 30
+    assert quantities["queue of S3's events, messages"] == 3 * 50
+    assert quantities["queue of S3's events, polls"] == 15 * 60
     # A life that ended in a cache function, one that went on to Redis, a second invocation, a run, two checks.
     assert quantities["Step Functions"] == 4 + 7 + 1 + 3 + 3 * 2
     assert quantities["logs"] == 0.5

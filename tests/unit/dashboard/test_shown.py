@@ -12,9 +12,10 @@ from burstcache.core.node_scaling import ENTRY_BYTES
 from burstcache.core.policy import RecordedRequest
 from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
 from burstcache.core.worth import MICRO
+from burstcache.metrics import FALLBACKS
 from burstcache.queries.explain import stack_rules
 from burstcache_dashboard.measured import FunctionUse, Measured
-from burstcache_dashboard.shown import changes, shown
+from burstcache_dashboard.shown import changes, possible_states, shown
 from burstcache_dashboard.source import Failed, Rows
 from support.policies import DECIDES_BY
 
@@ -38,8 +39,21 @@ def test_key_without_a_life_is_a_guest_of_its_home_that_runs() -> None:
 
     assert with_guests["keys"][HASH][1:5] == ["Guest", "redis", "node-1", RUNNING.ready_at_us // 1000]
     assert with_guests["nodes"][0]["objectBytes"] == 7
-    assert (with_guests["status"]["live"], with_guests["status"]["guests"]) == (0, 1)
+    assert (with_guests["status"]["live"], without["status"]["live"]) == (1, 0)
     assert without["keys"][HASH][1:5] == ["S3", "s3", "", NOW_US // 1000 - 9_000]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "states"),
+    [
+        ({}, ["S3", "Lambda", "RestrictedLambda", "Guest"]),
+        ({"Relay": "none", "Policy": "breakeven", "RedisNodeCount": "1"}, ["S3", "Guest"]),
+        ({"Relay": "nlb", "RedisNodeCount": "0"}, ["S3", "Lambda"]),
+        ({"Policy": "thesis", "Relay": "none"}, ["S3", "RedisBootup", "RedisRunning", "RedisShutdown"]),
+    ],
+)
+def test_states_are_those_that_the_parameters_allow(parameters: dict[str, str], states: list[str]) -> None:
+    assert possible_states(parameters) == states
 
 
 def test_node_is_shown_with_what_it_holds_as_far_as_that_is_known() -> None:
@@ -137,9 +151,18 @@ def test_failures_are_those_of_reads_nodes_and_tiers() -> None:
 
     assert [each["what"] for each in failed] == [
         "answered with an error (5xx): 3 reads",
-        "2 reads fell back to a lower tier: redis down",
+        "2 reads fell back to a lower tier: Redis was unreachable",
         "node node-1: 2 failed boots in a row",
     ]
+
+
+def test_every_reason_of_a_fallback_has_words() -> None:
+    measured = replace(NOTHING, fallbacks=dict.fromkeys(FALLBACKS.values, 1))
+
+    texts = [each["what"] for each in page(measured=measured)["failures"]]
+
+    assert len(texts) == len(FALLBACKS.values) > 0
+    assert not any("_" in text for text in texts)
 
 
 def test_functions_that_fail_and_events_that_wait_are_failures() -> None:

@@ -162,6 +162,28 @@ def test_key_whose_lives_cannot_be_read_is_shown_without_them(source: Source, de
     assert "S3" in found["explained"]
 
 
+def test_strip_of_a_key_ends_in_the_state_that_is_explained_whatever_has_changed_since_the_page_looked(
+    source: Source, aws: Aws
+) -> None:
+    off = source.rows()
+    now_us = source.system.clock.now_us()
+    times = {"ready_at_us": now_us - 5_000_000, "deadline_at_us": now_us + 3_600_000_000}
+    aws.put("NODE#node-1", "NODE", phase="running", generation=1, peers=["node-1"], **times)
+    on = source.rows()
+
+    found = key_page(source, off, "a.json")
+    aws.put("NODE#node-1", "NODE", phase="stopped", generation=1, peers=["node-1"])
+    later = key_page(source, on, "a.json")
+
+    assert found is not None
+    assert later is not None
+    assert "state       Guest" in found["explained"]
+    assert found["guestSinceMs"] == times["ready_at_us"] // 1000
+    assert found["nowMs"] >= now_us // 1000
+    assert "state       S3" in later["explained"]
+    assert later["guestSinceMs"] == 0
+
+
 def test_page_of_a_large_object_counts_its_slices_once_a_minute(
     source: Source, aws: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:

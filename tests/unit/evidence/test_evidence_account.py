@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from burstcache_cli.cli import main
 from burstcache_evidence import deployment
 from burstcache_evidence.arguments import KINDS
 from burstcache_evidence.bill import billed
+from burstcache_evidence.budget import budget_messages, create_budget, delete_budget
 from burstcache_evidence.certificate import delete_certificates, import_certificate
 from burstcache_evidence.deployment import TAG, NotDeployedError, SamDeployment
+from burstcache_evidence.helpers import create_helper
+from burstcache_evidence.journal import Journal
 from burstcache_evidence.leftovers import leftovers
 from burstcache_evidence.plan import MOST_USD, StackPlan, estimated_items, plans_of, usd_of
+from burstcache_evidence.visitor import template_of
+
+if TYPE_CHECKING:
+    from burstcache_cli.stack import Stack
 
 _REGION, _NAME, _TAGS = "us-east-1", "bc-evidence-default-abc123", {TAG: "abc123"}
 _EMPTY_STACK = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
@@ -81,6 +90,124 @@ def test_a_failed_deployment_names_what_failed(session: Any, monkeypatch: pytest
 
     with pytest.raises(NotDeployedError, match="the relay does not answer"):
         SamDeployment(session, "abc123").deploy(_NAME, StackPlan("default"))
+
+
+def test_an_update_names_what_it_replaced(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloudformation, commands = session.client("cloudformation"), list[list[str]]()
+    cloudformation.create_stack(StackName=_NAME, TemplateBody=_EMPTY_STACK)
+
+    def run(command: list[str], *, check: bool) -> SimpleNamespace:
+        commands.append(command)
+        renamed = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": "other"}}}}
+        cloudformation.update_stack(StackName=_NAME, TemplateBody=json.dumps(renamed))
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(deployment, "subprocess", SimpleNamespace(run=run))
+    plan = StackPlan("nlb", {"Relay": "nlb", "Writes": "iam"}, update={"Writes": "none"})
+
+    found = SamDeployment(session, "abc123").update(_NAME, plan)
+
+    assert found == {"replaced": ["Topic"]}
+    overrides = commands[0][commands[0].index("--parameter-overrides") + 1]
+    assert 'Relay="nlb"' in overrides
+    assert 'Writes="none"' in overrides
+
+
+def test_a_stack_with_ipv4_alone_gets_a_network_that_goes_with_it(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], *, check: bool) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(deployment, "subprocess", SimpleNamespace(run=run))
+    sam, ec2 = SamDeployment(session, "abc123"), session.client("ec2")
+    others = {each["VpcId"] for each in ec2.describe_vpcs()["Vpcs"]}
+
+    sam.deploy(_NAME, StackPlan("company", {"Network": "ipv4"}))
+
+    (vpc,) = {each["VpcId"] for each in ec2.describe_vpcs()["Vpcs"]} - others
+    overrides = commands[0][commands[0].index("--parameter-overrides") + 1]
+    assert f'VpcId="{vpc}"' in overrides
+    (gateway,) = ec2.describe_nat_gateways()["NatGateways"]
+    routes = [route for table in ec2.describe_route_tables()["RouteTables"] for route in table["Routes"]]
+    assert gateway["NatGatewayId"] in {route.get("NatGatewayId") for route in routes}
+    left = leftovers(session, _NAME, _TAGS)
+    assert left["stacks"] == [f"{_NAME}-network (CREATE_COMPLETE)"]
+    assert left["networks"] == [vpc]
+    assert left["NAT gateways"] == [gateway["NatGatewayId"]]
+
+
+@pytest.mark.parametrize("suffix", ["-network", "-visitor"])
+def test_helpers_are_deleted_with_their_stack(session: Any, suffix: str) -> None:
+    create_helper(session, _NAME + suffix, json.loads(_EMPTY_STACK), _TAGS)
+    assert leftovers(session, _NAME, _TAGS)["stacks"] == [f"{_NAME}{suffix} (CREATE_COMPLETE)"]
+
+    SamDeployment(session, "abc123").delete(_NAME)
+
+    assert leftovers(session, _NAME, _TAGS)["stacks"] == []
+
+
+def test_the_visitor_is_in_the_stacks_network_with_its_program() -> None:
+    outputs = {
+        "BucketName": "origin",
+        "HolderPolicyArn": "arn:aws:iam::123456789012:policy/holder",
+        "HolderSecurityGroupId": "sg-1",
+        "StateSettings": "{}",
+    }
+    stack = SimpleNamespace(
+        output=outputs.__getitem__,
+        functions={"ProxyFunction": "proxy"},
+        configuration=lambda name: {"VpcConfig": {"SubnetIds": ["subnet-1"]}},
+    )
+
+    properties = template_of(cast("Stack", stack))["Resources"]["Visitor"]["Properties"]
+
+    assert properties["VpcConfig"]["SubnetIds"] == ["subnet-1"]
+    assert properties["VpcConfig"]["SecurityGroupIds"] == ["sg-1"]
+    assert "def handler(" in properties["Code"]["ZipFile"]
+
+
+def test_a_budget_keeps_its_message_until_it_is_deleted(session: Any) -> None:
+    created = create_budget(session, "abc123", _TAGS)
+    assert create_budget(session, "abc123", _TAGS) == created  # as after an interruption
+    assert budget_messages(session, created) == []
+
+    session.client("sns").publish(TopicArn=created["topic"], Subject="AWS Budgets: threshold", Message="Dear customer")
+
+    assert budget_messages(session, created) == [{"subject": "AWS Budgets: threshold", "text": "Dear customer"}]
+    for _ in range(2):
+        delete_budget(session, created)
+    assert session.client("sns").list_topics()["Topics"] == []
+    assert session.client("sqs").list_queues().get("QueueUrls", []) == []
+
+
+def test_the_bill_of_a_run_has_the_message_of_its_budget_which_is_then_deleted(
+    session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"express_zone": "", "budget": True}
+    run = Journal.open(tmp_path, where="AWS", kinds=["default"], region=_REGION, options=options)
+    run.run_step("budget", lambda: create_budget(session, run.run, _TAGS))
+    run.run_step("proof", lambda: {"is_clean": True})
+    words = ["research", "aws-evidence", "--folder", str(tmp_path), "--region", _REGION]
+
+    def verdict() -> str:
+        content = json.loads((tmp_path / "evidence.json").read_text())
+        (check,) = (each for each in content["checks"] if each["name"] == "message-of-a-budget")
+        return str(check["verdict"])
+
+    assert main([*words, "--yes"]) == 2  # a new run would forget the budget
+    assert "--bill reads it" in capsys.readouterr().err
+    main([*words, "--bill"])
+    assert verdict() == "not reached"
+    topic = run.found("budget")["topic"]
+    session.client("sns").publish(TopicArn=topic, Subject="AWS Budgets: your threshold", Message="Dear customer")
+    for _ in range(2):
+        main([*words, "--bill"])
+    assert verdict() == "seen"
+    assert session.client("sns").list_topics()["Topics"] == []
 
 
 def test_nothing_is_left_in_an_empty_account(session: Any) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from burstcache.core.errors import InvalidSettingError
-from burstcache_evidence.checks import Findings
+from burstcache_evidence.findings import Findings
 from burstcache_evidence.journal import Journal
 from burstcache_evidence.measured import measured_of
 from burstcache_evidence.page import write_evidence
-from burstcache_evidence.steps import duration_ms, init_of
+from burstcache_evidence.steps.measurements import duration_ms, init_of
 
 _ARN = "arn:aws:states:eu-west-1:210987654321:stateMachine:x"
 _REPORT = {"durationMs": 12.5, "initDurationMs": 321.0, "memorySizeMB": 512}
@@ -104,6 +104,13 @@ def test_measurements_have_the_simulators_names() -> None:
             "s3_proxy_ms": {"1024": {"by": ["Lambda"], "s3": {"median": 28.0}}},
             "cold_starts_ms": {"256": {"median": 400.0}},
         },
+        "memory": {
+            "proxy": {
+                "128": {"init_ms": {"median": 900.0}, "warm_ms": {"median": 8.0}},
+                "problems": {"256": "no memory"},
+            },
+            "origin_batch": {"128": {"warm_ms": {"median": 140.0}}, "512": {"warm_ms": {"median": 40.0}}},
+        },
         "self-test": {"tried": [{"part": "table", "ms": 9, "ok": True}]},
     }
     steps: dict[str, Any] = {f"one/{name}": {"found": each} for name, each in found.items()}
@@ -120,4 +127,7 @@ def test_measurements_have_the_simulators_names() -> None:
     assert (measured["redis_ms"], measured["s3_ms"], measured["table_ms"]) == (2.5, 30.0, 9)
     assert measured["s3_by_size_ms"] == {"1024": 28.0}
     assert measured["cold_start_ms"] == {"256": 400.0}
+    assert measured["proxy_init_ms"] == {"128": 900.0}
+    assert measured["proxy_warm_ms"] == {"128": 8.0}
+    assert measured["origin_batch_ms"] == {"128": 140.0, "512": 40.0}
     assert measured["prices"] == {"transition": pytest.approx(0.000025)}  # a free tier paid the other

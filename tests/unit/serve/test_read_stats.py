@@ -50,6 +50,18 @@ def test_small_objects_count_once_per_read(s3: S3Client) -> None:
         assert client.stats().hit_share == 0.75
 
 
+def test_a_large_object_counts_each_byte_once_and_names_memory_once_it_is_there(s3: S3Client) -> None:
+    wrapped: Any = burstcache.wrap(s3, bucket=BUCKET)
+    tiers = []
+    for _ in range(2):
+        response = wrapped.get_object(Bucket=BUCKET, Key="large")
+        tiers.append(response["ResponseMetadata"]["HTTPHeaders"]["x-cache-tier"])
+        assert response["Body"].read() == bytes(_LARGE)
+
+    assert tiers == ["s3", "memory"]
+    assert reads(wrapped.stats()) == dict.fromkeys(tiers, (_LARGE // SLICE_BYTES, _LARGE))
+
+
 def test_tasks_count(s3: S3Client) -> None:
     async def read() -> ReadStats:
         async with AsyncClient(bucket=BUCKET, s3=s3) as client:

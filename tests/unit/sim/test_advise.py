@@ -23,7 +23,7 @@ from burstcache_local.template.read import read
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.nodes import fitting_type, node_capacity_bytes
-from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.setup import OriginEvents, Setup
 from burstcache_sim.choose.advise.advice import Advice, advise
 from burstcache_sim.choose.advise.classes import WITHIN_MS
 from burstcache_sim.choose.advise.configurations import scheduled_choices, static_choices
@@ -348,6 +348,22 @@ def test_memory_express_and_nodes_are_weighed_in_every_mixture_that_could_be_bes
     judged = [choice for choice in on_pages().further if choice.policy]
     assert {choice.policy for choice in judged} == {"breakeven", "hazard"}
     assert all(choice.setup.decides and choice.setup.nodes for choice in judged)
+
+
+@pytest.mark.parametrize("events", ["queue", "direct"])
+def test_a_queue_is_polled_and_recommended_for_stacks_that_keep_copies(events: OriginEvents) -> None:
+    trace = Trace(np.arange(100) * US_PER_S, np.zeros(100, np.int32), np.full(100, 1_000), ("k",))
+    workload = workload_of(trace, PRICES, Setup(origin_events=events), period_us=DAY_US)
+
+    bare, *others = static_choices(Weighing(workload, CLOCK, Value(usd_per_hit=1e-5)))
+
+    polls = {line.usd for choice in others for line in choice.system.month.lines if line.item == "sqs-request"}
+    given = [
+        setup_parameters(one.setup, "", PRICES, usd_per_hit=Fraction("1e-5"), hot_keys=1, per_s=1) for one in others
+    ]
+    assert polls == ({0.2628} if events == "queue" else set())
+    assert {accepted(each)["OriginEvents"] for each in given} == {events}
+    assert not any(line.item == "sqs-request" for line in bare.system.month.lines)
 
 
 def test_what_is_redirected_to_s3_does_not_pass_our_front_door() -> None:

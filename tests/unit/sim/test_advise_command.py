@@ -262,7 +262,11 @@ def test_no_question_is_asked_without_a_terminal(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--hit-value-usd", "-1"], "--hit-value-usd '-1': expected an amount above 0, such as 1e-5"),
+        (["--hit-value-usd", "-1"], "--hit-value-usd '-1': expected an amount per request above 0 and at most 0.1"),
+        (
+            ["--hit-value-usd", "10"],
+            "--hit-value-usd '10': expected an amount per request above 0 and at most 0.1, such as",
+        ),
         (["--ms-value-usd", "0"], "--ms-value-usd '0': expected an amount above 0, such as 1e-5"),
         (["--s3-ms", "fast"], "--s3-ms 'fast': expected a number of milliseconds of at least 0"),
         (["--instance-type", "t2.micro"], "--instance-type t2.micro: expected one of t4g.nano, "),
@@ -275,8 +279,8 @@ def test_no_question_is_asked_without_a_terminal(capsys: pytest.CaptureFixture[s
             "--out /nowhere/report.html: expected a file that can be",
         ),
         (["--out", "/"], "--out /: expected a file that can be written (it is a folder)"),
-        (["--hit-value-usd", "nan"], "--hit-value-usd 'nan': expected an amount above 0"),
-        (["--hit-value-usd", "1e999"], "--hit-value-usd '1e999': expected an amount above 0"),
+        (["--hit-value-usd", "nan"], "--hit-value-usd 'nan': expected an amount per request above 0"),
+        (["--hit-value-usd", "1e999"], "--hit-value-usd '1e999': expected an amount per request above 0"),
         (["--without", "memcached"], "--without memcached: expected one of "),
     ],
 )

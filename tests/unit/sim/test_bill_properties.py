@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from burstcache.core.prices import SHEETS, PriceSheet, price_sheet
 from burstcache_sim.bill.competitors import quotes, unpriced
-from burstcache_sim.bill.cost import BillLine
+from burstcache_sim.bill.cost import BillLine, bill
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market, Quote
-from burstcache_sim.bill.setup import Setup
+from burstcache_sim.bill.setup import OriginEvents, Setup
+from burstcache_sim.bill.usage import live_usage
 from burstcache_sim.traces.trace import Trace
 from burstcache_sim.units import US_PER_H
+from burstcache_sim.world.result import RunResult
 from support.searches import search
 
 TODAY = price_sheet("today-us-east-1")
@@ -109,6 +111,24 @@ def test_what_was_not_sent_is_not_billed(rows: list[Row], name: str) -> None:
     whole = [(at_us, key, size, 1.0) for at_us, key, size, _ in rows]
 
     assert offer(rows, name, readers="internet").bill.usd_exact <= offer(whole, name, readers="internet").bill.usd_exact
+
+
+@search(60)
+@given(st.integers(0, 10**9), st.integers(0, 10_000), st.sampled_from(["today-us-east-1", "today-eu-central-1"]))
+def test_a_queue_costs_more_than_direct_calls_by_its_polls_and_three_requests_a_write(
+    writes_per_h: int, hours: int, sheet: str
+) -> None:
+    run = RunResult(
+        n=0, n_s3=0, n_lambda=0, n_redis=0, lambda_ms=0, invocations=0, cold_starts=0, redis_s=0, redis_starts=0,
+        s3_requests=0, lambda_us_exact=0, redis_us_exact=0, end_us=0,
+    )  # fmt: skip
+
+    def usd(origin_events: OriginEvents) -> Fraction:
+        setup = Setup(writes_per_h=writes_per_h, origin_events=origin_events)
+        return bill(live_usage(run, setup, period_us=hours * US_PER_H), price_sheet(sheet)).usd_exact
+
+    requests = 15 * 60 * hours + 3 * writes_per_h * hours
+    assert usd("queue") - usd("direct") == requests * Fraction("0.40") / 10**6
 
 
 @pytest.mark.parametrize("prices", [sheet for name, sheet in SHEETS.items() if name.startswith("today-")])

@@ -14,6 +14,7 @@ from burstcache.adapters.digest_reader import DigestReader, at_once
 from burstcache.core.digest import Digest
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
+from burstcache_sim.bill.control import SWEEP_READS, ControlCounts, control_usage
 from burstcache_sim.bill.cost import bill
 from burstcache_sim.bill.demand import demand_of
 from burstcache_sim.bill.setup import LARGEST_OBJECT_BYTES, TEMPLATE_NODE, Readers, Relay, Setup
@@ -186,7 +187,7 @@ def test_a_read_of_the_digest_takes_a_unit_per_25_keys_in_tiers(keys: int, units
 
     usage = live_usage(replace(minute, cold_starts=keys, s3_requests=keys), Setup(), period_us=HOUR_US, busy_s=60)
 
-    assert usage.dynamodb_reads == 4 * keys + Fraction(60 * units, 2)
+    assert usage.dynamodb_reads == (4 + SWEEP_READS) * keys + Fraction(60 * units, 2)
 
 
 def test_what_the_api_metered_is_billed_instead_of_the_mean_size() -> None:
@@ -248,6 +249,13 @@ def test_a_hit_costs_what_the_documents_say() -> None:
     assert items["HTTP API"] == pytest.approx(1.0)
     assert items["proxy, duration"] == pytest.approx(0.067, abs=0.001)
     assert items["DynamoDB reads"] == pytest.approx(0.0625)  # none had another within its second
+
+
+@pytest.mark.parametrize(("lives", "promotions"), [(2, 0), (0, 2)], ids=["cache function", "straight to Redis"])
+def test_a_start_reads_a_row_and_a_half_to_sweep_the_set_of_started_keys(lives: int, promotions: int) -> None:
+    counts = ControlCounts(lives=lives, promotions=promotions, handovers=0, boots=0, node_s=0, checks=0)
+
+    assert control_usage(counts).dynamodb_reads == 2 * (4 + 1.5)  # four of the life itself
 
 
 @pytest.mark.parametrize(("node_s", "removals"), [(0, 0), (3_600, 30), (7_200, 60)])

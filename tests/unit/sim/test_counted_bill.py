@@ -25,6 +25,7 @@ COUNTED = StackCounts(
     messages=3,
     gathers=False,
     calls=9,  # the scheduler's 3, the cache function's, 3 of Redis control for the promotion and its 4 + 2 for the node
+    origin_calls=0,
     steps=ControlCounts(lives=1, promotions=1, handovers=0, boots=1, node_s=137, checks=2),
 )
 SETUP = Setup(readers="internet")
@@ -36,6 +37,13 @@ def test_what_was_counted_is_billed_as_what_was_simulated(item: str) -> None:
     counted = counted_usage(COUNTED, SETUP, US_PER_H)
 
     assert getattr(counted, item) == pytest.approx(float(getattr(simulated, item)), rel=0.05)
+
+
+def test_a_call_of_the_origin_function_is_an_event_of_the_queue_unless_there_is_none() -> None:
+    queued = counted_usage(replace(COUNTED, origin_calls=5), SETUP, US_PER_H)
+    direct = counted_usage(replace(COUNTED, origin_calls=5), replace(SETUP, origin_events="direct"), US_PER_H)
+
+    assert (queued.queue_requests, direct.queue_requests) == (15, 0)
 
 
 def test_readers_that_gather_have_their_reads_learned() -> None:

@@ -154,6 +154,7 @@ def test_the_templates_default_is_what_the_template_says() -> None:
     node = f"{declared['RedisOn']['Default']}:{declared['RedisTaskMemoryGb']['Default']}GB"
     assert node == TEMPLATE_NODE
     assert (declared["RedisNodeCount"]["Default"], declared["Relay"]["Default"]) == (str(Setup().nodes), TEMPLATE_RELAY)
+    assert declared["OriginEvents"]["Default"] == Setup().origin_events
 
 
 def test_other_prices_have_no_optimum(capsys: pytest.CaptureFixture[str], trace: str) -> None:

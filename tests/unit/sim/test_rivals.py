@@ -289,6 +289,16 @@ def test_functions_of_both_processors_share_their_free_seconds() -> None:
     assert usd == 200_000 * TODAY.usd("lambda-duration:x86")
 
 
+def test_polls_of_a_queue_are_free_unless_writes_use_up_the_allowance() -> None:
+    def month_usd(writes: int) -> Fraction:
+        return free_usd(Bill("", tuple(bill_line(TODAY, "sqs-request", count, "") for count in (657_000, 3 * writes))))[
+            0
+        ]
+
+    assert month_usd(100_000) == 0
+    assert month_usd(1_000_000) == (657_000 + 3_000_000 - 1_000_000) * TODAY.usd("sqs-request")
+
+
 # What would change the verdict
 
 

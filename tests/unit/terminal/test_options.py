@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from burstcache_terminal.options import Parser, UsageError, choice, decimal, number, whole
+from burstcache_terminal.options import Parser, UsageError, choice, decimal, number, pairs, template_parameters, whole
 
 
 def parsed(type_: Callable[[str], object], text: str) -> object:
@@ -71,3 +71,21 @@ def test_option_that_is_missing_is_named() -> None:
 
     with pytest.raises(UsageError, match=r"^burstcache try: the following arguments are required: --value \(see"):
         parser.parse([])
+
+
+def test_pairs_are_collected_in_order_and_values_may_contain_an_equals_sign() -> None:
+    parser = Parser(prog="burstcache try")
+    template_parameters(parser)
+
+    found = parser.parse(["--parameter", "ResourceTags=a=b", "--parameter", "ZoneA="]).parameter
+
+    assert found == [("ResourceTags", "a=b"), ("ZoneA", "")]
+
+
+@pytest.mark.parametrize("text", ["owner", "=Ada", ""])
+def test_a_text_that_is_no_pair_is_refused_with_the_form_of_its_option(text: str) -> None:
+    parser = Parser(prog="burstcache try")
+    pairs(parser, "--tag", "KEY=VALUE", "tag of the stack")
+
+    with pytest.raises(UsageError, match=f"--tag '{text}': expected KEY=VALUE"):
+        parser.parse(["--tag", text])

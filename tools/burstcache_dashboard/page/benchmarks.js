@@ -1,26 +1,26 @@
-// Benchmarks that reproduce published measurements: start, progress, and results next to the published results.
+// The page of benchmarks that reproduce published measurements: start, progress, and results next to the published ones.
 
-import { clock, count, duration, element, fill, table } from "./text.js";
+import { asked, clock, count, duration, element, fill, table } from "./text.js";
 
 const EVERY_MS = 1000;
 
-export class Benchmarks {
-  constructor(parent, status, token) {
+class Benchmarks {
+  constructor(parent, status) {
     this.parent = parent;
     this.status = status;
-    this.token = token;
     this.timer = 0;
   }
 
   // Loads all benchmarks, and polls while one is running.
   async follow() {
-    await this.ask("benchmarks");
+    await this.ask("benchmarks/all");
   }
 
   async ask(path, method = "GET") {
     clearTimeout(this.timer);
     try {
-      const answer = await fetch(path, { method, headers: { "X-Burstcache-Token": this.token } });
+      const { benchmarkToken } = await asked("about"); // a restarted server has another token
+      const answer = await fetch(path, { method, headers: { "X-Burstcache-Token": benchmarkToken } });
       if (answer.ok) return this.show(await answer.json());
       this.say(await answer.text());
     } catch (error) {
@@ -80,3 +80,5 @@ function outcome({ name, title, run }) {
     element("img", { src: `benchmarks/${name}/picture?${run.beganMs}`, alt: `${title}: the values of the table above, drawn` }),
   ];
 }
+
+new Benchmarks(document.getElementById("benchmarks"), document.getElementById("benchmarking")).follow();

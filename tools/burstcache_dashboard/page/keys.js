@@ -6,10 +6,10 @@ const ROW_PX = 34, MARGIN = 8;
 const [NAME, STATE, TIER, NODE, SINCE, REQUESTS, SIZE, FAILURES, NOT_BEFORE, NEWEST] = Array(10).keys();
 const COLUMNS = [
   { name: "Key", at: NAME },
-  { name: "State", at: STATE },
-  { name: "Served by", at: TIER, minor: true },
+  { name: "State", at: STATE, minor: true },
+  { name: "Served by", at: TIER },
   { name: "Since", at: SINCE, minor: true },
-  { name: "Last read", at: NEWEST, minor: true },
+  { name: "Last read", at: NEWEST },
   { name: "Reads noted", at: REQUESTS, number: true, minor: true },
   { name: "Size", at: SIZE, number: true, minor: true },
 ];
@@ -163,10 +163,10 @@ export class Keys {
     const served = row[TIER] === "redis" ? `Redis (${row[NODE]})` : row[TIER] === "lambda" ? "cache function" : "S3";
     const cells = [
       element("td", {}, link),
-      element("td", { title: remark ? row[STATE] + remark : null }, row[STATE] + remark),
-      element("td", { class: "minor" }, served),
+      element("td", { class: "minor", title: remark ? row[STATE] + remark : null }, row[STATE] + remark),
+      element("td", {}, served),
       element("td", { class: "minor" }, clock(row[SINCE])),
-      element("td", { class: "minor" }, clock(row[NEWEST])),
+      element("td", {}, clock(row[NEWEST])),
       element("td", { class: "number minor" }, row[REQUESTS]),
       element("td", { class: "number minor" }, bytes(row[SIZE])),
     ];

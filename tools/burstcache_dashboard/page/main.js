@@ -1,6 +1,5 @@
 // Keeps the current state of the stack, applies the server's events to it, and updates each part of the page.
 
-import { Benchmarks } from "./benchmarks.js";
 import { Chart } from "./chart.js";
 import { Diagram } from "./diagram.js";
 import { showKey } from "./key.js";
@@ -12,11 +11,11 @@ import { showTrace } from "./trace.js";
 const KEY_EVERY_MS = 3000, ABOUT_EVERY_MS = 3000;
 const at = (id) => document.getElementById(id);
 const state = {};
-const diagram = new Diagram(at("diagram"));
 const chart = new Chart(at("chart"), at("legend"));
 const keys = new Keys(at("keys"), at("filter"), at("state"), at("shown"));
 let troubledSince = 0;
 const about = await knownAbout();
+const diagram = new Diagram(at("diagram"), about.states);
 
 at("about").textContent = `${about.stack}, ${about.isLocal ? "on this machine" : about.region}${about.policy ? `, policy ${about.policy}` : ""}`;
 document.title = `${about.stack} · Burstcache`;
@@ -46,7 +45,7 @@ function show(news) {
     at("gateways-section").hidden = news.gateways.length === 0;
     showGateways(at("gateways"), news.gateways);
   }
-  if (news.receipt) showBill(at("bill"), news.receipt);
+  if (news.receipt) showBill(at("bill"), at("all-rows"), news.receipt);
   for (const [place, troubles] of Object.entries(news.troubles ?? {})) showTroubles(at(`${place}-trouble`), troubles);
 }
 
@@ -118,10 +117,12 @@ at("compare").addEventListener("click", async () => {
   at("compare").disabled = false;
 });
 
-if (about.benchmarkToken) {
-  at("benchmarks-section").hidden = false;
-  new Benchmarks(at("benchmarks"), at("benchmarking"), about.benchmarkToken).follow();
-}
+at("all-rows").addEventListener("click", () => {
+  at("all-rows").setAttribute("aria-expanded", at("all-rows").ariaExpanded !== "true");
+  showBill(at("bill"), at("all-rows"), state.receipt);
+});
+
+at("benchmarks-link").hidden = !about.benchmarkToken;
 
 const keyOfPage = () => new URLSearchParams(location.hash.slice(1)).get("key");
 let timer = 0, newest = 0;

@@ -3,9 +3,9 @@
 import { TIER_NAMES, bytes, clock, count, duration, element, fill, milliseconds, plural, table, usd } from "./text.js";
 
 export function showStatus(parent, status) {
-  const { pause, live, guests, nodesOn, nodes } = status;
+  const { pause, live, nodesOn, nodes } = status;
   const on = live || nodesOn.length
-    ? `${plural(live, "key")} above S3${guests ? ` and ${plural(guests, "guest")}` : ""}, ${nodesOn.length} of ${plural(nodes, "node")} on.`
+    ? `${plural(live, "key")} above S3, ${nodesOn.length} of ${plural(nodes, "node")} on.`
     : "";
   let said = on ? `On: ${on}` : "Ready and off: S3 serves every key, no node runs.";
   if (pause) {
@@ -67,13 +67,13 @@ export function showNodes(parent, nodes) {
   if (!nodes.length) return fill(parent, element("p", {}, "This stack has no Redis."));
   const columns = [
     { name: "Node" }, { name: "Phase", wide: true }, { name: "Up for" }, { name: "Leases", number: true },
-    { name: "Objects", number: true, wide: true }, { name: "Guests", minor: true }, { name: "Runs on", minor: true }, { name: "Held by hand until", minor: true }, { name: "Generation", number: true, minor: true },
+    { name: "Objects", number: true, wide: true }, { name: "Guests", minor: true }, { name: "Runs on", minor: true }, { name: "Held by hand until", minor: true }, { name: "Last boot", minor: true },
   ];
   const rows = nodes.map((node) => [
     node.node,
     node.bar ? `${node.bar}; off until ${clock(node.notBeforeMs)}` : node.phase,
     uptime(node), count(node.keys.length), memory(node), node.guests ? "taken" : "no", node.runsOn || "–", clock(node.heldMs),
-    node.generation || "–",
+    clock(node.lastBootMs),
   ]);
   const note = "Objects: the sizes of the keys that their rows place on the node, guests included, of the memory that Redis takes, three quarters of the instance's or task's; Redis itself is not asked.";
   fill(parent, table("Nodes", columns, rows), element("p", { class: "note" }, note));
@@ -115,12 +115,22 @@ function uptime(node) {
   return since ? duration(up < 60_000 ? up : up - (up % 60_000)) : "–";
 }
 
-export function showBill(parent, receipt) {
+const FIRST_ROWS = 5;
+
+// Shows the most expensive rows, and all rows once the button has been pressed.
+export function showBill(parent, button, receipt) {
   const columns = [{ name: "Item", wide: true }, { name: "Quantity", number: true }, { name: "Unit", minor: true }, { name: "So far", number: true }];
-  const rows = receipt.lines.map((line) => [
+  const lines = receipt.lines.toSorted((one, other) => other.usd - one.usd);
+  const isWhole = button.ariaExpanded === "true" || lines.length <= FIRST_ROWS;
+  const shown = isWhole ? lines : lines.slice(0, FIRST_ROWS), rest = lines.slice(shown.length);
+  const rows = shown.map((line) => [
     line.text + (line.idle ? " (always)" : ""), line.quantity.toLocaleString("en-GB", { maximumSignificantDigits: 4 }), line.unit, usd(line.usd),
   ]);
+  if (rest.length) rows.push([`${rest.length} others`, "", "", usd(rest.reduce((sum, line) => sum + line.usd, 0))]);
   fill(parent, table("The bill so far", columns, rows, ["Sum", "", "", usd(receipt.usd)]), element("p", { class: "note" }, receipt.note));
+  button.hidden = lines.length <= FIRST_ROWS;
+  const said = isWhole ? "Fewer rows" : `All ${lines.length} rows`;
+  if (button.textContent !== said) button.textContent = said;
 }
 
 export function showRivals(parent, found, receipt) {

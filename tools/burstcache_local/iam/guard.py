@@ -193,6 +193,8 @@ class Guard:
         from moto.ec2.exceptions import InvalidInstanceIdError, InvalidVolumeIdError
         from moto.ec2.models import ec2_backends
 
+        if not id_.startswith(("i-", "vol-")):
+            return {tag["key"]: tag["value"] for tag in _task_definition(self._region, id_).tags}
         backend = ec2_backends[ACCOUNT][self._region]
         try:
             resource = backend.get_volume(id_) if id_.startswith("vol-") else backend.get_instance(id_)
@@ -202,9 +204,7 @@ class Guard:
 
     def _roles(self, definition: str) -> list[str]:
         """Return the ARNs of the roles that a task definition passes to ECS."""
-        from moto.ecs.models import ecs_backends
-
-        found = ecs_backends[ACCOUNT][self._region].describe_task_definition(definition)
+        found = _task_definition(self._region, definition)
         return [role for name in ("execution_role_arn", "task_role_arn") if (role := getattr(found, name, ""))]
 
     def _key(self, id_: str) -> str:
@@ -252,6 +252,12 @@ def _rights_at_queue(region: str, arn: str) -> list[Mapping[str, Any]]:
 
     policy = sqs_backends[ACCOUNT][region].queues[arn.rpartition(":")[2]].policy
     return list(_parsed(policy)["Statement"]) if policy else []
+
+
+def _task_definition(region: str, name: str) -> Any:
+    from moto.ecs.models import ecs_backends
+
+    return ecs_backends[ACCOUNT][region].describe_task_definition(name)
 
 
 def _documents(role: str) -> list[Mapping[str, Any]]:

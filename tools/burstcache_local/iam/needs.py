@@ -36,7 +36,7 @@ class Place:
     """The region, and properties of the called resources."""
 
     region: str
-    tags: Callable[[str], Mapping[str, str]] = lambda instance_id: {}  # of an EC2 instance
+    tags: Callable[[str], Mapping[str, str]] = lambda id_: {}  # of an instance, a volume or a task definition
     key: Callable[[str], str] = lambda id_: ""  # KMS key ARN of a bucket or an instance's volumes
     roles: Callable[[str], Iterable[str]] = lambda definition: ()  # ARNs in a task definition
 
@@ -162,6 +162,7 @@ def _ecs(operation: str, parameters: Parameters, place: Place) -> Iterable[Need]
         name = parameters["taskDefinition"].rpartition("/")[2]
         definition = name if ":" in name else f"{name}:{_NEWEST}"
         tags = {f"aws:RequestTag/{each['key']}": (each["value"],) for each in parameters.get("tags", [])}
+        tags |= {f"aws:ResourceTag/{key}": (value,) for key, value in place.tags(parameters["taskDefinition"]).items()}
         yield Need("ecs:RunTask", place.arn("ecs", f"task-definition/{definition}"), {**of_cluster, **tags})
         if "propagateTags" in parameters:
             task = place.arn("ecs", f"task/{cluster.rpartition('/')[2]}/{_NEW_TASK}")

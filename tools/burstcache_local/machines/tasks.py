@@ -31,6 +31,7 @@ _LOG = logging.getLogger(__name__)
 _CLOSING_GRACE_S = 5.0
 _POLL_S = 0.05
 _DEFAULT_STOP_TIMEOUT_S = 30.0  # of ECS
+_CANNOT_START = "TaskFailedToStart"
 _IMAGE_ERROR = "CannotPullContainerError: pull image manifest has been retried 7 time(s): {}: not found"
 
 
@@ -145,13 +146,14 @@ class TaskRunner:
         if self._closing.is_set():
             return
         status = None
-        definition = containers.definition_of(self._services, task.task_definition_arn)
         if not run.asked.is_set():
-            if self._faults.lacks_image():
-                self.end(task, "TaskFailedToStart", _IMAGE_ERROR.format(definition.containers[0]["image"]))
-            elif self._launch(task, definition, run):
-                set_status(task, "RUNNING")
-                publish_task(task)
+            try:
+                self._start(task, run)
+            except Exception as error:  # whatever it is, ECS would not leave the task pending for ever
+                if self._closing.is_set():
+                    raise
+                _LOG.exception("task %s cannot start", task.id)
+                self.end(task, _CANNOT_START, f"{type(error).__name__}: {error}")
         if run.started:
             status = self._await_end(task, run)
         if self._closing.is_set():
@@ -161,6 +163,14 @@ class TaskRunner:
         self._closing.wait(self._times.release_s)
         set_status(task, "STOPPED", exit_code=status)
         if not self._closing.is_set():
+            publish_task(task)
+
+    def _start(self, task: Any, run: _Run) -> None:
+        definition = containers.definition_of(self._services, task.task_definition_arn)
+        if self._faults.lacks_image():
+            self.end(task, _CANNOT_START, _IMAGE_ERROR.format(definition.containers[0]["image"]))
+        elif self._launch(task, definition, run):
+            set_status(task, "RUNNING")
             publish_task(task)
 
     def _launch(self, task: Any, definition: containers.Definition, run: _Run) -> bool:

@@ -67,7 +67,9 @@ class MotoServer:
         try:
             self._server.prepare()
         except OSError:
-            raise PortTakenError(f"port {self._port} is in use: choose another one, or stop its listener") from None
+            raise PortTakenError(
+                f"port {self._port} is in use: stop its listener, or choose another (`burstcache local up --help`)"
+            ) from None
         self._thread = threading.Thread(target=self._server.serve, name="moto", daemon=True)
         self._thread.start()
         self._services.cloud_url = f"http://127.0.0.1:{self._server.bind_addr[1]}"

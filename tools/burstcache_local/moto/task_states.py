@@ -85,7 +85,7 @@ def publish_task(task: Any) -> None:
 
 @repair
 def tasks_pass_through_states() -> None:
-    """Add a task's states and addresses, capacity, idempotency and events. moto's tasks run and stop at once."""
+    """Add a task's states, addresses, capacity, idempotency, tags and events. moto's tasks run and stop at once."""
     from moto.core.responses import ActionResult
     from moto.ecs.models import EC2ContainerServiceBackend, Task
     from moto.ecs.responses import EC2ContainerServiceResponse
@@ -120,6 +120,8 @@ def tasks_pass_through_states() -> None:
         if token:
             known[token] = tasks
         for task in tasks:
+            if self._get_param("propagateTags") == "TASK_DEFINITION":
+                task.tags = [*self.ecs_backend.describe_task_definition(task.task_definition_arn).tags, *task.tags]
             agent.created(task)
         return result
 

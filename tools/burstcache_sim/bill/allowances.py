@@ -40,6 +40,7 @@ class CloudFrontPlan:
 ALLOWANCES = (
     Allowance(("lambda-request",), 1_000_000, "AWS Lambda pricing page, copy of 2026"),
     Allowance(("lambda-duration:arm", "lambda-duration:x86"), 400_000, "AWS Lambda pricing page, copy of 2026"),
+    Allowance(("sqs-request",), 1_000_000, "cloudburn.io 2026-03, FIFO and standard queues together"),
     Allowance(("transition",), 4_000, f"AWS Step Functions pricing page, {UNCHECKED}"),
     Allowance(("logs",), 5, f"Amazon CloudWatch pricing page, {UNCHECKED}"),
     Allowance(("metric",), 10 * 730, "api-evangelist/cloudwatch, price page of 2026-05"),

@@ -87,6 +87,7 @@ class Usage:
         Amount, BillingRule("proxy, scheduler, Redis control, invocations", "lambda-request")
     ] = 0
     events_64kb: Annotated[Amount, BillingRule("EventBridge", "event")] = 0
+    queue_requests: Annotated[Amount, BillingRule("queue of S3's events, messages", "sqs-request")] = 0
     dynamodb_writes: Annotated[Amount, BillingRule("DynamoDB writes", "dynamodb-write")] = 0
     dynamodb_reads: Annotated[Amount, BillingRule("DynamoDB reads", "dynamodb-read")] = 0
     transitions: Annotated[Amount, BillingRule("Step Functions", "transition")] = 0
@@ -112,6 +113,7 @@ class Usage:
     ] = 0
     janitor_reads: Annotated[Amount, BillingRule("janitor, DynamoDB reads", "dynamodb-read", is_fixed=True)] = 0
     janitor_requests: Annotated[Amount, BillingRule("janitor, invocations", "lambda-request", is_fixed=True)] = 0
+    queue_polls: Annotated[Amount, BillingRule("queue of S3's events, polls", "sqs-request", is_fixed=True)] = 0
 
 
 BILLED: dict[str, BillingRule] = {

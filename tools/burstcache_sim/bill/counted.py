@@ -10,7 +10,7 @@ from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.control import LOG_BYTES, ControlCounts, control_usage, metrics_usage
 from burstcache_sim.bill.cost import Usage, add
 from burstcache_sim.bill.setup import Setup
-from burstcache_sim.bill.usage import READ_LOG_BYTES
+from burstcache_sim.bill.usage import READ_LOG_BYTES, queue_requests
 
 _EVENTUAL_READ = Fraction(1, 2)  # units per digest read, which is eventually consistent
 
@@ -24,6 +24,7 @@ class StackCounts:
     messages: int  # messages from readers to the scheduler, one event each
     gathers: bool  # whether readers batch their reports, as with node-use policies
     calls: int  # invocations of all functions except the proxy
+    origin_calls: int  # of the origin function among them
     steps: ControlCounts
 
 
@@ -31,7 +32,7 @@ def counted_usage(counts: StackCounts, setup: Setup, period_us: int) -> Usage:
     """Return a stack's usage, except function durations and requests, which are billed separately.
 
     The formulas are the same as in `live_usage`, with counts instead of simulated figures. Figures without counts are
-    upper bounds.
+    upper bounds. Each call of the origin function counts as one event of the queue.
     """
     control = control_usage(counts.steps)
     metrics = metrics_usage(counts.steps, counts.reads.values(), period_us)
@@ -42,6 +43,7 @@ def counted_usage(counts: StackCounts, setup: Setup, period_us: int) -> Usage:
             _table_and_events(counts, setup, reads),
             Usage(dynamodb_writes=control.dynamodb_writes, dynamodb_reads=control.dynamodb_reads),
             Usage(transitions=control.transitions, metric_h=metrics.metric_h),
+            Usage(queue_requests=queue_requests(counts.origin_calls, setup)),
             Usage(logs_gb=Fraction(logged_bytes, BYTES_PER_GB)),
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 from burstcache.core.node_kinds import has_address, node_kind, with_address, without_address
 from burstcache_sim.world.interruptions import ASSUMED_PER_H
@@ -18,6 +18,8 @@ LARGEST_OBJECT_BYTES = {"http-api": 4_194_304, "alb": 716_800}
 Readers = Literal["aws", "internet"]
 # How readers reach the relay: through an NLB, by a name in a private DNS zone, or not at all (no Lambda tier).
 Relay = Literal["nlb", "direct", "none"]
+# How S3's events of writes reach the origin function: by a queue, or each by an invocation of its own.
+OriginEvents = Literal["queue", "direct"]
 TEMPLATE_RELAY: Relay = "none"  # template.yaml's defaults, compared by a test
 TEMPLATE_NODE = "fargate-spot:2GB"
 
@@ -47,6 +49,7 @@ class Setup:
     interruptions_per_h: Fraction | int = ASSUMED_PER_H  # of each node on Spot that a policy runs
     interruption_seed: int = 1
     writes_per_h: Fraction | int = 0  # writes to the bucket's objects, each with an invalidation
+    origin_events: OriginEvents = "queue"
 
     @property
     def has_tasks(self) -> bool:
@@ -73,7 +76,9 @@ def deployed_setup(parameters: Mapping[str, str], *, node_name: str = "") -> Set
             nodes have no public addresses.
     """
     usual, relay = Setup(), parameters.get("Relay", "nlb")
-    assert relay in ("nlb", "direct", "none"), "the template accepts no other"
+    events = parameters.get("OriginEvents", "direct")  # a stack without the parameter has no queue
+    assert relay in get_args(Relay), "the template accepts no other"
+    assert events in get_args(OriginEvents), "the template accepts no other"
     door: Literal["alb", "http-api"] = "alb" if parameters.get("FrontDoor") == "alb" else "http-api"
     return Setup(
         instance_type=without_address(node_name) or _deployed_node(parameters, usual.instance_type),
@@ -85,6 +90,7 @@ def deployed_setup(parameters: Mapping[str, str], *, node_name: str = "") -> Set
         relay=relay,  # type: ignore[arg-type]  # as asserted
         relay_ipv4=has_address(node_name),
         express=bool(parameters.get("ExpressZone")),
+        origin_events=events,  # type: ignore[arg-type]  # as asserted
     )
 
 

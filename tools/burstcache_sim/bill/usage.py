@@ -13,7 +13,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import BYTES_PER_GB
 from burstcache_sim.bill.config_items import items_per_run
 from burstcache_sim.bill.control import CONTROL_MB, LOG_BYTES, ControlCounts, control_usage, metrics_usage
-from burstcache_sim.bill.cost import Usage, add, gb_s
+from burstcache_sim.bill.cost import Amount, Usage, add, gb_s
 from burstcache_sim.bill.setup import Setup
 from burstcache_sim.units import US_PER_H
 from burstcache_sim.world.result import RunResult
@@ -61,6 +61,13 @@ _ATTENDED_EVERY_S = 300  # interval of the janitor's timestamps in the row of a 
 # change. If the key's home node holds read-through entries, Redis control reads the same rows and deletes the entry
 # while the origin function waits.
 ORIGIN_MS, _ORIGIN_MB, _REMOVE_MS = 60, 128, 50
+
+# Lambda polls an idle queue by five connections, and with a maximum concurrency never by fewer (AWS Lambda Developer
+# Guide, "Configuring scaling behavior for SQS event source mappings"). Each long poll lasts 20 s, the most that SQS
+# allows. Messages are sent one by one. Each is billed as if it were received and deleted alone, although up to ten
+# share these requests.
+QUEUE_POLLS_PER_H = 5 * 3600 // 20
+_REQUESTS_PER_EVENT = 3  # send, receive, delete
 
 
 def thesis_usage(result: RunResult, setup: Setup) -> Usage:
@@ -263,7 +270,8 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
     """Return the usage of invalidations. Each write needs an invocation, a digest write and a tombstone in S3 Express.
 
     With read-through entries, a write also calls Redis control while the object's home node runs, whether or not the
-    node holds the object. S3 sends one event per write, so invocations are not batched.
+    node holds the object. S3 sends one event per write. As an upper bound, each event is followed by an invocation of
+    its own, with a queue, too.
     """
     writes = Fraction(setup.writes_per_h) * period_us / US_PER_H
     runs_s, exists_s = _node_s(result, setup) if result.guests.told else 0, setup.nodes * Fraction(period_us, US_PER_S)
@@ -272,11 +280,17 @@ def _writes(result: RunResult, setup: Setup, period_us: int) -> Usage:
     return Usage(
         control_gb_s=origin_gb_s + gb_s(_REMOVE_MS * removals, CONTROL_MB),
         function_requests=writes + removals,
+        queue_requests=queue_requests(writes, setup),
         dynamodb_writes=writes,
         dynamodb_reads=(1 + setup.nodes) * (writes + removals),
         express_puts=writes if setup.express else 0,
         logs_gb=LOG_BYTES * (writes + removals) / BYTES_PER_GB,
     )
+
+
+def queue_requests(events: Amount, setup: Setup) -> Amount:
+    """Return the requests to SQS by which S3's events of writes pass the queue, without the polls of an idle queue."""
+    return _REQUESTS_PER_EVENT * events if setup.origin_events == "queue" else 0
 
 
 def _control_counts(result: RunResult, setup: Setup) -> ControlCounts:
@@ -310,6 +324,7 @@ def idle_usage(setup: Setup, period_us: int) -> Usage:
         janitor_gb_s=gb_s(JANITOR_MS, _JANITOR_MB) * _JANITOR_PER_H * janitor_h,
         janitor_reads=(_JANITOR_READS + 2 * setup.nodes) * _JANITOR_PER_H * janitor_h,
         janitor_requests=_JANITOR_PER_H * janitor_h,
+        queue_polls=QUEUE_POLLS_PER_H * hours if setup.origin_events == "queue" else 0,
     )
 
 

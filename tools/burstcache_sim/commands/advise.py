@@ -102,7 +102,8 @@ def _workload(args: argparse.Namespace, prices: PriceSheet) -> Workload:
     instance_type = args.instance_type or setup.instance_type
     # Reach cache functions through a DNS name, because a load balancer costs more without any benefit.
     setup = replace(setup, instance_type=instance_type, reader_processes=args.reader_processes or 1, relay="direct")
-    setup = replace(setup, writes_per_h=Fraction(args.writes_per_hour))
+    events = args.origin_events or setup.origin_events
+    setup = replace(setup, writes_per_h=Fraction(args.writes_per_hour), origin_events=events)
     rate, seed = args.interruptions_per_hour, args.interruption_seed
     setup = replace(setup, node_times=node_times_of(args), interruptions_per_h=rate, interruption_seed=seed)
     check_deployable(setup)

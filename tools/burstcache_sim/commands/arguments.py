@@ -14,24 +14,27 @@ from burstcache.core.policies import POLICIES as LIVE_POLICIES
 from burstcache.core.pool.redundancy import TARGET_AVAILABILITY
 from burstcache.core.prices import SHEETS, THESIS
 from burstcache_sim.bill.config_items import LISTED_USD
-from burstcache_sim.bill.setup import Readers, Relay, Setup
+from burstcache_sim.bill.setup import OriginEvents, Readers, Relay, Setup
 from burstcache_sim.commands.generators import KINDS
 from burstcache_sim.commands.log_options import add_log
 from burstcache_sim.latency import FRONT_DOOR_MS, HIT_WITHIN_MS, TODAYS_LATENCIES
 from burstcache_sim.output import STANDARD_OUTPUT
 from burstcache_sim.policies.registry import DEFAULT, POLICIES, TEMPLATE
 from burstcache_sim.pool.reclaims import ACCEPTED
-from burstcache_sim.scale.load import DIMENSIONS, REGIONS, OriginEvents, StackLoad
+from burstcache_sim.scale.load import DIMENSIONS, REGIONS, StackLoad
 from burstcache_sim.world.interruptions import ASSUMED_PER_H, MAX_PER_H
 from burstcache_sim.world.timings import NamedTimes
 from burstcache_terminal.options import choice, decimal, number, whole
 
 _TIERS = ("s3", "lambda", "redis", "network")
+_MEASURED = "delays and prices measured in your account: evidence.json of `burstcache research aws-evidence`"
 _TODAY = "today-us-east-1"
 _DEFAULTS = Setup()
 _NODE = "Redis node: EC2 type, or Fargate such as fargate-spot:2GB (default: t4g.micro; thesis-2022: t2.micro)"
 
 POSITIVE_USD = number(above=0, noun="an amount", example="1e-5")
+# An amount per million, such as HitValueUsdPerMillion has, is a mistake here.
+_USD_PER_HIT = number(above=0, most=0.1, noun="an amount per request", example="1e-5, which is 10 per million")
 _EXACT_USD = decimal(above=0, noun="an amount", example="1e-4")
 _COUNT = whole(least=1)
 _MS = number(least=0, noun="a number of milliseconds")
@@ -244,15 +247,14 @@ def scale(parser: argparse.ArgumentParser) -> None:
     add("--node", default=usual.node, metavar="NODE", help=f"kind and size of a node (default: {usual.node})")
     hot = f"`MaxHotKeys` (default: {usual.max_hot_keys})"
     add("--max-hot-keys", type=_COUNT, default=usual.max_hot_keys, metavar="N", help=hot)
-    events = get_args(OriginEvents)
-    followed = f"how S3's events of writes are followed: {_one_of(events, usual.origin_events)}"
-    add("--origin-events", type=choice(events), default=usual.origin_events, metavar="NAME", help=followed)
+    _add_origin_events(parser)
     stacks = "stacks that share the bucket by prefix, and so keys, reads and writes (default: 1)"
     add("--stacks", type=_COUNT, default=usual.stacks, metavar="N", help=stacks)
     throttle = f"`ThrottleRatePerS` (default: {usual.throttle_per_s})"
     add("--throttle-per-s", type=_COUNT, default=usual.throttle_per_s, metavar="N", help=throttle)
     proxy = f"duration of the proxy's read from S3 (default: {usual.proxy_ms:g})"
-    add("--proxy-ms", type=positive, default=usual.proxy_ms, metavar="MS", help=proxy)
+    add("--proxy-ms", type=positive, metavar="MS", help=proxy)
+    add("--measured", type=Path, metavar="FILE", help=_MEASURED)
     units = f"the account's concurrent Lambda executions (default: {usual.quotas.concurrency}; 10 in a new account)"
     add("--concurrency", type=_COUNT, default=usual.quotas.concurrency, metavar="N", help=units)
     first = next(iter(REGIONS))
@@ -272,7 +274,7 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     worth = parser.add_mutually_exclusive_group()
     hit, ms = "value of a request answered from memory", "value of a millisecond saved"
-    worth.add_argument("--hit-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{hit}, such as 1e-5")
+    worth.add_argument("--hit-value-usd", type=_USD_PER_HIT, metavar="USD", help=f"{hit}, such as 1e-5")
     worth.add_argument("--ms-value-usd", type=POSITIVE_USD, metavar="USD", help=f"{ms}, such as 2e-7")
     only = f"the only policy of Burstcache: {', '.join(POLICIES)} (default: any, or none)"
     add("--policy", type=choice(POLICIES), metavar="NAME", help=only)
@@ -292,6 +294,7 @@ def advise(parser: argparse.ArgumentParser) -> None:
     add("--reader-processes", type=_COUNT, metavar="N", help=many)
     writes = "writes to the bucket, for which Burstcache pays invalidations, such as 60 (default: 0)"
     add("--writes-per-hour", type=number(least=0), metavar="N", default=0.0, help=writes)
+    _add_origin_events(parser, None)
     _add_config_items(parser)
     free = "decide by the bill after AWS's permanent free tiers and with CloudFront's flat-rate plans"
     add("--free-tiers", action="store_true", help=free)
@@ -328,6 +331,13 @@ def _add_config_items(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config-item-usd", type=usd, metavar="USD", default=Fraction(0), help=items)
 
 
+def _add_origin_events(parser: argparse.ArgumentParser, default: OriginEvents | None = "queue") -> None:
+    """Add the option of S3's events of writes. A default of None means that of the stack, if there is one."""
+    events, usual = get_args(OriginEvents), default or "queue, or the stack's"
+    followed = f"how S3's events of writes are followed: {_one_of(events, usual)}"
+    parser.add_argument("--origin-events", type=choice(events), default=default, metavar="NAME", help=followed)
+
+
 def _add_setup(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_cache(parser)
@@ -336,6 +346,7 @@ def _add_setup(parser: argparse.ArgumentParser) -> None:
     add("--object-bytes", type=_COUNT, default=size, help=f"size of objects in a trace without sizes (default: {size})")
     add("--nodes", type=_COUNT, default=1, help="Redis nodes, if there are several objects (default: 1)")
     add("--relay-ipv4", action="store_true", help="tasks have public IPv4 addresses, as in eu-north-1 and eu-west-1")
+    _add_origin_events(parser)
     _add_period(parser, "how long the stack is deployed (default: as long as the trace)")
     add("--only-cache", action="store_true", help="bill cache function, node and S3 alone, as the thesis does")
 
@@ -357,8 +368,7 @@ def _add_node_behaviour(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"{kinds}: {_one_of(every, every[0])}",
     )
-    measured = "delays and prices measured in your account: evidence.json of `burstcache research aws-evidence`"
-    add("--measured", type=Path, metavar="FILE", help=measured)
+    add("--measured", type=Path, metavar="FILE", help=_MEASURED)
     _add_interruptions(parser)
 
 

@@ -116,6 +116,7 @@ def setup_of(args: argparse.Namespace, prices: PriceSheet) -> Setup:
         object_bytes=args.object_bytes,
         nodes=args.nodes,
         relay_ipv4=args.relay_ipv4,
+        origin_events=args.origin_events,
         far_readers=getattr(args, "far_readers", 0),  # not every command has the option
     )
 

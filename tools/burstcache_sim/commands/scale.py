@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.node_kinds import node_kind
+from burstcache_sim.commands.measured import measured_of
 from burstcache_sim.report.walls import (
     load_text,
     step_fields,
@@ -21,6 +22,8 @@ from burstcache_sim.scale.load import REGIONS, Quotas, StackLoad
 from burstcache_sim.scale.walls import first_wall, sweep, walls_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import wrapped_text
+
+_ORIGIN_MEMORY_MB = "128"  # of the origin function in the template
 
 
 def run(args: argparse.Namespace) -> ExitCode:
@@ -71,9 +74,17 @@ def _load(args: argparse.Namespace) -> StackLoad:
         origin_events=args.origin_events,
         stacks=args.stacks,
         throttle_per_s=args.throttle_per_s,
-        proxy_ms=args.proxy_ms,
+        **_delays(args),
         quotas=replace(quotas, **_named(args.quota)),
     )
+
+
+def _delays(args: argparse.Namespace) -> dict[str, float]:
+    """Return the delays of functions: measured ones, if there are any. An option replaces its measurement."""
+    measured = measured_of(args)
+    batches_ms = measured.get("origin_batch_ms", {})
+    found = {"proxy_ms": args.proxy_ms or measured.get("s3_ms"), "origin_batch_ms": batches_ms.get(_ORIGIN_MEMORY_MB)}
+    return {name: float(ms) for name, ms in found.items() if ms}
 
 
 def _named(texts: list[str]) -> dict[str, int]:

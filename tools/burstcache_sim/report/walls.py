@@ -21,7 +21,7 @@ _DIMENSION_TEXT = {
 _ASSUMED = "*"
 _ASSUMED_NOTE = f"{_ASSUMED} The limit is assumed: neither documented by AWS nor measured."
 _HEADER = ("part", "unit", "load", "limit", "used")
-_FULL_HEADER = (*_HEADER, "beyond it", "raise it by")
+_LIMIT_HEADER = ("part", "limit", "used [%]", "beyond it", "raise it by")
 _EFFECT_HEADER = ("reads are refused", "S3 serves", "control is late")
 
 
@@ -56,7 +56,8 @@ def load_text(load: StackLoad) -> str:
     return (
         f"{load.keys:,} keys, {number_text(load.reads_per_s)} reads/s by {readers},"
         f" {number_text(load.writes_per_s)} writes/s. {stacks}olicy {load.policy}, relay {load.relay}, {load.nodes} x"
-        f" {load.node}, {load.quotas.concurrency:,} units of concurrency."
+        f" {load.node}, {load.quotas.concurrency:,} units of concurrency. At the peak no node runs, and all readers"
+        " start within 10 s."
     )
 
 
@@ -71,8 +72,8 @@ def walls_text(load: StackLoad, walls: Sequence[Wall]) -> str:
 
 def walls_markdown(load: StackLoad, walls: Sequence[Wall]) -> str:
     """Return the table of all walls as Markdown, most used first."""
-    rows = [(*_cells(wall), wall.beyond, wall.raise_by) for wall in _sorted(walls)]
-    return f"{load_text(load)}\n\n{_markdown(_FULL_HEADER, rows)}"
+    rows = [(wall.part, _limit(wall), _percent(wall), wall.beyond, wall.raise_by) for wall in _sorted(walls)]
+    return f"{load_text(load)}\n\n{_markdown(_LIMIT_HEADER, rows)}"
 
 
 def sweep_text(steps: Sequence[Step], dimension: str) -> str:
@@ -88,9 +89,17 @@ def sweep_text(steps: Sequence[Step], dimension: str) -> str:
 
 
 def sweep_markdown(steps: Sequence[Step], dimension: str) -> str:
-    """Return the first wall of each load by its effect as Markdown. A wall that the load exceeds is bold."""
+    """Return the first wall of each load by its effect as Markdown.
+
+    A wall that the load exceeds is bold. An empty cell repeats the cell above.
+    """
     rows = [(f"{step.value:,}", *(_cell(first_wall(step.walls, effect)) for effect in IN_USE)) for step in steps]
-    return _markdown((_DIMENSION_TEXT[dimension], *_EFFECT_HEADER), rows)
+    above = [("",) * len(rows[0]), *rows]
+    shown = [
+        ["" if cell == former else cell for cell, former in zip(row, last, strict=True)]
+        for row, last in zip(rows, above, strict=False)
+    ]
+    return _markdown((_DIMENSION_TEXT[dimension], *_EFFECT_HEADER), shown)
 
 
 def _sorted(walls: Sequence[Wall]) -> list[Wall]:
@@ -98,8 +107,11 @@ def _sorted(walls: Sequence[Wall]) -> list[Wall]:
 
 
 def _cells(wall: Wall) -> tuple[str, str, str, str, str]:
-    mark = _ASSUMED * wall.is_assumed
-    return wall.part, wall.unit, _number(wall.load), _number(wall.limit) + mark, _share(wall)
+    return wall.part, wall.unit, _number(wall.load), _number(wall.limit) + _ASSUMED * wall.is_assumed, _share(wall)
+
+
+def _limit(wall: Wall) -> str:
+    return f"{_number(wall.limit)} {wall.unit}{_ASSUMED * wall.is_assumed}"
 
 
 def _cell(wall: Wall | None) -> str:
@@ -128,7 +140,11 @@ def _number(value: float) -> str:
 
 
 def _share(wall: Wall) -> str:
-    return f"{number_text(100 * wall.used, digits=2 if wall.used < 1 else 3)} %"
+    return f"{_percent(wall)} %"
+
+
+def _percent(wall: Wall) -> str:
+    return number_text(100 * wall.used, digits=2 if wall.used < 1 else 3)
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -13,14 +13,13 @@ from burstcache_sim.bill.control import ControlCounts, control_usage
 from burstcache_sim.scale.change_log import log_bytes, most_changes_per_s, most_written_per_s
 from burstcache_sim.scale.items import start_write_units, write_units
 from burstcache_sim.scale.load import StackLoad
-from burstcache_sim.scale.reading import FOLLOWED_PER_S
 from burstcache_sim.scale.retries import most_reports_per_s, most_writers_per_s
 from burstcache_sim.scale.wall import Wall
 
 EVENTS_PER_CHECK = 9  # of a node's execution (`core.policy`)
 _CHECK_S = 60
 _REPORT_READS = 2  # the node's row and its use
-_SPLIT = "time: DynamoDB splits the partition"
+_SPLIT = "time: the partition splits"
 
 
 def event_walls(load: StackLoad) -> Iterator[Wall]:
@@ -36,7 +35,7 @@ def event_walls(load: StackLoad) -> Iterator[Wall]:
         load.quotas.put_events,
         "late",
         late,
-        "Service Quotas; a policy that reports in batches",
+        "Service Quotas; a batching policy",
         scope="account",
     )
     yield Wall(
@@ -107,7 +106,7 @@ def life_walls(load: StackLoad) -> Iterator[Wall]:
         "`MaxHotKeys`; a policy with nodes",
     )
     yield Wall(
-        "DynamoDB, set of started keys, writes",
+        "DynamoDB, started keys",
         "units/s",
         load.starts_per_s * units,
         load.quotas.partition_write_units,
@@ -127,12 +126,12 @@ def row_walls(load: StackLoad) -> Iterator[Wall]:
             load.reports_per_s,
             most_reports_per_s(partition),
             "late",
-            "throttled; the bus repeats reports for 90 s",
-            "readers that live longer and read more",
+            "reports are repeated for 90 s",
+            "fewer, busier readers",
             is_assumed=True,
         )
         yield Wall(
-            "DynamoDB, seen keys of a node, a burst's first 10 s",
+            "DynamoDB, a node's seen keys",
             "units/s",
             _new_keys_per_s(load) / load.nodes,
             partition,
@@ -158,7 +157,7 @@ def row_walls(load: StackLoad) -> Iterator[Wall]:
             most_writers_per_s(),
             "late",
             "more than 1 % of the reports are dropped",
-            "readers that live longer and read more",
+            "fewer, busier readers",
             is_assumed=True,
         )
 
@@ -167,10 +166,10 @@ def change_walls(load: StackLoad) -> Iterator[Wall]:
     """Yield the walls of writes to the bucket. Each is announced by itself, as those through Burstcache are."""
     if load.origin_events == "queue":
         yield Wall(
-            "S3's events, queue of the origin function",
+            "S3's events, queue",
             "writes/s",
             load.writes_per_s,
-            FOLLOWED_PER_S,
+            load.followed_per_s,
             "late",
             "changes reach tiers and memories later",
             "the queue's `MaximumConcurrency`",
@@ -203,22 +202,22 @@ def table_walls(load: StackLoad) -> Iterator[Wall]:
     uses = load.reports_per_s + _new_keys_per_s(load) if load.has_guests else 0.0
     starts = load.starts_per_s * start_write_units(load.max_hot_keys) if load.has_lives else 0.0
     yield Wall(
-        "DynamoDB, the table, writes",
+        "DynamoDB, table writes",
         "units/s",
         windows + uses + starts + _change_units_per_s(load),
         load.quotas.table_write_units,
         "late",
         "throttled for minutes",
-        "time: doubles within 30 min; warm throughput",
+        "time; warm throughput",
     )
     yield Wall(
-        "DynamoDB, the table, reads of control",
+        "DynamoDB, table reads",
         "units/s",
         load.reports_per_s * _REPORT_READS + keys / 2 + load.writes_per_s * (1 + load.nodes),
         load.quotas.table_read_units,
         "late",
         "throttled for minutes",
-        "time: doubles within 30 min; warm throughput",
+        "time; warm throughput",
     )
 
 
@@ -228,16 +227,16 @@ def boot_walls(load: StackLoad) -> Iterator[Wall]:
         return
     keys = load.keys / load.nodes
     yield Wall(
-        "a boot, objects loaded",
+        "a boot, objects",
         "objects",
         keys,
         MAX_LOADS,
         "S3 serves",
-        "readers fill the node on their first read",
+        "first reads fill the node",
         "`RedisNodeCount`",
     )
     yield Wall(
-        "a boot, rows looked at",
+        "a boot, rows",
         "rows",
         keys,
         MAX_SEEN,

@@ -14,10 +14,11 @@ from burstcache.core.messages.events import REPORT_EVERY_S
 from burstcache.core.parameters import US_PER_S, Parameters, parameters_from_text
 from burstcache.core.prices import price_sheet
 from burstcache.core.worth import MICRO, Worth, reading_prices, tier_prices
-from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, Relay
-from burstcache_sim.bill.usage import PROXY_S3_MS
+from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, OriginEvents, Relay
+from burstcache_sim.bill.usage import ORIGIN_MS, PROXY_S3_MS
 
-OriginEvents = Literal["queue", "direct"]
+ORIGIN_CONCURRENCY, ORIGIN_BATCH = 2, 10  # of the queue of S3's events: `MaximumConcurrency` and the batch size
+_CONTROL_BATCH_MS = 90  # of Redis control, for all keys of a batch (assumed)
 Region = Literal["us-east-1", "eu-central-1"]
 
 _MS_PER_S = 1_000
@@ -97,6 +98,7 @@ class StackLoad:
         stacks: Stacks of the bucket, each for a prefix (`OriginPrefix`) with an equal share of keys, reads and writes.
         throttle_per_s: `ThrottleRatePerS`.
         proxy_ms: Duration of the proxy's read from S3.
+        origin_batch_ms: The origin function's own time for a batch of events.
         quotas: The account's quotas.
     """
 
@@ -115,7 +117,18 @@ class StackLoad:
     stacks: int = 1
     throttle_per_s: int = TEMPLATE_THROTTLE_PER_S
     proxy_ms: float = PROXY_S3_MS
+    origin_batch_ms: float = ORIGIN_MS
     quotas: Quotas = field(default_factory=Quotas)
+
+    @property
+    def batch_s(self) -> float:
+        """The duration of a batch of S3's events, which is followed in one go [s]."""
+        return (self.origin_batch_ms + _CONTROL_BATCH_MS) / _MS_PER_S
+
+    @property
+    def followed_per_s(self) -> float:
+        """The events of S3 that the queue's batches follow per second at most."""
+        return ORIGIN_CONCURRENCY * ORIGIN_BATCH / self.batch_s
 
     @property
     def of_one_stack(self) -> StackLoad:

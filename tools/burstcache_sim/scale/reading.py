@@ -11,14 +11,10 @@ from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.usage import ORIGIN_MS, SCHEDULER_MS
 from burstcache_sim.scale.change_log import log_bytes
 from burstcache_sim.scale.items import digest_bytes, digest_read_units
-from burstcache_sim.scale.load import StackLoad
+from burstcache_sim.scale.load import ORIGIN_BATCH, ORIGIN_CONCURRENCY, StackLoad
 from burstcache_sim.scale.losses import used_at_first_losses
 from burstcache_sim.scale.wall import Wall
 
-ORIGIN_CONCURRENCY, ORIGIN_BATCH = 2, 10  # of the queue of S3's events: `MaximumConcurrency` and the batch size
-# A batch is followed in one go: the origin function's own time, and Redis control's for all of its keys (assumed).
-ORIGIN_BATCH_S = (ORIGIN_MS + 90) / 1_000
-FOLLOWED_PER_S = ORIGIN_CONCURRENCY * ORIGIN_BATCH / ORIGIN_BATCH_S
 _ENVIRONMENTS_WITHIN_S = 10
 _CACHE_FUNCTION_BYTES_PER_S = 625e6 / 8
 _RELAY_REQUESTS_PER_S = 2_500  # a quarter of a vCPU, 0.1 ms of processor time for both hops with TLS (assumed)
@@ -32,7 +28,7 @@ _BASELINE = {
     "t4g.medium": Fraction(1, 5),
     "t4g.large": Fraction(3, 10),
 }
-_CONCURRENCY = "Service Quotas: concurrent executions"
+_CONCURRENCY = "Service Quotas: concurrency"
 
 
 def door_walls(load: StackLoad) -> Iterator[Wall]:
@@ -74,7 +70,7 @@ def door_walls(load: StackLoad) -> Iterator[Wall]:
 def function_units(load: StackLoad) -> dict[str, float]:
     """Return the concurrent executions of each function at the load's peak."""
     if load.origin_events == "queue":
-        origin = min(ORIGIN_CONCURRENCY, load.writes_per_s / ORIGIN_BATCH * ORIGIN_BATCH_S)
+        origin = min(ORIGIN_CONCURRENCY, load.writes_per_s / ORIGIN_BATCH * load.batch_s)
     else:
         origin = load.writes_per_s * ORIGIN_MS / 1_000
     return {
@@ -144,7 +140,7 @@ def digest_walls(load: StackLoad) -> Iterator[Wall]:
     parameters = (load.nodes > 0) + load.has_cache_functions
     if parameters:
         yield Wall(
-            "SSM GetParameter, readers start within 10 s",
+            "SSM GetParameter",
             "calls/s",
             parameters * min(load.processes / _ENVIRONMENTS_WITHIN_S, load.reads_per_s),
             load.quotas.get_parameters,
@@ -159,13 +155,13 @@ def s3_walls(load: StackLoad) -> Iterator[Wall]:
     """Yield the walls of the bucket, for one prefix."""
     beyond = "503s, retried; then the read fails"
     yield Wall(
-        "S3 GET, one prefix, no node runs",
+        "S3 GET, one prefix",
         "requests/s",
         load.reads_per_s,
         load.quotas.s3_gets,
         "refused",
         beyond,
-        "keys with many first letters; time",
+        "more prefixes; time",
     )
     yield Wall(
         "S3 PUT, one prefix",
@@ -174,7 +170,7 @@ def s3_walls(load: StackLoad) -> Iterator[Wall]:
         load.quotas.s3_puts,
         "refused",
         "503s, retried; then the write fails",
-        "keys with many first letters; time",
+        "more prefixes; time",
     )
 
 

@@ -17,7 +17,7 @@ class Wall:
     """One row of the table.
 
     Attributes:
-        part: The quota or the part, with the moment if it is not always loaded.
+        part: The quota or the part.
         unit: Unit of load and limit.
         load: The use at a load's peak.
         limit: The most that the part takes.

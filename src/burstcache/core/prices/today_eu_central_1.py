@@ -45,6 +45,7 @@ SHEET = PriceSheet(
         PriceRow("logs", "0.63", "GB", _AUGUST),
         PriceRow("metric", "0.30/730", "metric-hour", "api-evangelist/cloudwatch, price page of 2026-05, all regions"),
         PriceRow("event", "0.000001", "64 KB", _AUGUST),
+        PriceRow("sqs-request", "0.0000004", "request", f"as in Northern Virginia; Frankfurt: {UNCHECKED}"),
         PriceRow("dynamodb-write", "0.0000007625", "write unit", _AUGUST),
         PriceRow("dynamodb-read", "0.0000001525", "read unit", _AUGUST),
         PriceRow("transition", "0.000025", "transition", _AUGUST),

@@ -14,6 +14,7 @@ _NODES = "AWS price list, 2026-10-02"
 _SERVERLESS = "ElastiCache pricing page, 2026-07-29"
 _SPOT = "AWS price list, 2026-10-04"
 _EXPRESS = "AWS S3 FAQ, copy of 2026, example of Northern Virginia; price list, 2026-10-04"
+_SQS = "cloudburn.io 2026-03; factualminds.com, prices of June 2026"
 _ZONES = "lastweekinaws.com, measured: 0.01 on either side"
 _EFS = "factualminds.com, prices of June 2026: Standard, Elastic Throughput"
 
@@ -46,6 +47,7 @@ SHEET = PriceSheet(
         PriceRow("metric", "0.30/730", "metric-hour", "api-evangelist/cloudwatch, price page of 2026-05"),
         PriceRow("alarm-metric", "0.10/730", "metric-hour", "AWS price list, 2026-08-16"),
         PriceRow("event", "0.000001", "64 KB", f"{_INFRACOST}; cloudburn.io 2026-03"),
+        PriceRow("sqs-request", "0.0000004", "request", f"{_SQS}: standard queue, per 64 KB"),
         PriceRow("dynamodb-write", "0.000000625", "write unit", _DYNAMODB),
         PriceRow("dynamodb-read", "0.000000125", "read unit", _DYNAMODB),
         PriceRow("transition", "0.000025", "transition", _INFRACOST),

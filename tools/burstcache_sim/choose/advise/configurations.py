@@ -182,6 +182,7 @@ def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:
     for memory_mb in sizes_mb:
         for type_, nodes in ((bare.instance_type, 0), *_nodes(weighing)):
             for express in (False, True)[: 1 + has_express]:
+                is_s3_alone = not (memory_mb or nodes or express)  # without copies, so it needs no queue
                 yield replace(
                     bare,
                     reader_memory_bytes=memory_mb * 1024**2,
@@ -189,6 +190,7 @@ def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:
                     always_on_nodes=nodes,
                     instance_type=type_,
                     express=express,
+                    origin_events="direct" if is_s3_alone else base.origin_events,
                 )
 
 

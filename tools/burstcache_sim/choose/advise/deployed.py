@@ -15,7 +15,7 @@ from burstcache.core.node_kinds import NODE_KINDS, NodeKind, node_kind
 from burstcache.core.parameters import live_parameters
 from burstcache_sim.bill.nodes import node_capacity_bytes
 from burstcache_sim.bill.policy_month import policy_month
-from burstcache_sim.bill.setup import Setup, deployed_setup
+from burstcache_sim.bill.setup import OriginEvents, Setup, deployed_setup
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.bill.static_tiers import static_month
 from burstcache_sim.choose.advise.advice import Advice, parameters_of
@@ -41,6 +41,11 @@ class DeployedStack:
     name: str
     parameters: Mapping[str, str]  # of the template
     region: str
+
+    @property
+    def origin_events(self) -> OriginEvents:
+        """The way of S3's events of writes to the stack."""
+        return deployed_setup(self.parameters).origin_events
 
     @property
     def hit_value_usd(self) -> float:
@@ -144,6 +149,7 @@ def _deployed_system(advice: Advice, stack: DeployedStack) -> System:
         always_on_nodes=found.always_on_nodes,
         relay=found.relay,
         express=found.express,
+        origin_events=found.origin_events,
     )
     weighing = Weighing(workload, advice.clock, advice.value, advice.free_tiers, has_memory=False)
     copied_usd = Fraction(parameters.get("HitValueUsdPerMillion", "10")) / 10**6

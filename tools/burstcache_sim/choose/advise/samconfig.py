@@ -68,7 +68,7 @@ def template_parameters(parameters: Parameters, setup: Setup, *, hot_keys: int, 
         "MaxHotKeys": _max_hot_keys(hot_keys),
         "CacheMemoryMb": str(setup.cache_memory_mb),
     }
-    return _bucket(setup) | values | _node(setup) | _throttle(setup, per_s)
+    return _bucket(setup) | values | _node(setup) | _throttle(setup, per_s) | _events(setup)
 
 
 def setup_parameters(
@@ -96,7 +96,7 @@ def setup_parameters(
         values |= {"MaxHotKeys": _max_hot_keys(hot_keys), "CacheMemoryMb": str(setup.cache_memory_mb)}
     if setup.express:
         values["ExpressZone"] = EXPRESS_ZONES[prices.region]
-    return _bucket(setup) | values | _throttle(setup, per_s)
+    return _bucket(setup) | values | _throttle(setup, per_s) | _events(setup)
 
 
 def template_of(setup: Setup, values: dict[str, str], deployed: Mapping[str, str]) -> dict[str, str]:
@@ -112,6 +112,9 @@ def template_of(setup: Setup, values: dict[str, str], deployed: Mapping[str, str
         values["ExpressZone"] = ""
     if values.get("RedisOn") == deployed.get("RedisOn", "ec2"):  # a stack without the parameter has instances
         values.pop("RedisOn", None)
+    values["OriginEvents"] = setup.origin_events
+    if setup.origin_events == deployed.get("OriginEvents", "direct"):  # a stack without the parameter has no queue
+        del values["OriginEvents"]
     return values
 
 
@@ -140,6 +143,11 @@ def _throttle(setup: Setup, per_s: int) -> dict[str, str]:
     if setup.front_door != "http-api" or per_s <= _THROTTLE_PER_S:
         return {}
     return {"ThrottleRatePerS": str(per_s), "ThrottleBurstRequests": str(2 * per_s)}
+
+
+def _events(setup: Setup) -> dict[str, str]:
+    """Return the parameter of S3's events of writes, if it is not the template's default."""
+    return {} if setup.origin_events == Setup().origin_events else {"OriginEvents": setup.origin_events}
 
 
 def toml_text(values: dict[str, str]) -> str:

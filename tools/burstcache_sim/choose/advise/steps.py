@@ -63,7 +63,8 @@ def library_lines(system: System) -> str:
     """Return the Python lines that use the library."""
     kind, _, size = system.name.partition(":")
     memory = f"memory_bytes={memory_bytes_of(size):_}"
-    return f"{_INSTALL}\n\n" + _wrapped(f'bucket="{BUCKET}"', memory, _FRESHNESS[kind])
+    lines = _wrapped(f'bucket="{BUCKET}"', memory, _FRESHNESS[kind])
+    return f"{_INSTALL}\n\n" + lines.replace('"immutable",', '"immutable",  # only if no object changes under its key')
 
 
 def _wrapped(*options: str) -> str:

@@ -1,0 +1,1 @@
+"""The checks of "Not tried on AWS" (`docs/operate/operations.md`), one for each item."""
