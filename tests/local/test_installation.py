@@ -139,7 +139,9 @@ def test_a_command_without_the_tools_names_their_package(library: Path, words: l
     done = run(library / "burstcache", *words)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"(pip install burstcache-tools=={burstcache.__version__}, or from a clone ./burstcache/tools)" in done.stderr
+    assert (
+        f"(pip install burstcache-tools=={burstcache.__version__}, or from a clone ./burstcache/tools)" in done.stderr
+    )
     assert not words or repr(words[0]) in done.stderr
 
 
