@@ -288,7 +288,7 @@ def _switch_off(cloud: Cloud) -> None:
 
 
 def _last_batches(cloud: Cloud) -> None:
-    """Have each environment of the proxy write what waits: with a read ten seconds later."""
+    """Flush the pending metrics of each environment of the proxy by a read ten seconds later."""
     time.sleep(10)
     with ThreadPoolExecutor(_CLIENTS) as pool:
         list(pool.map(lambda _: Getter(cloud.url).get(_KEYS[0]), range(4 * _CLIENTS)))

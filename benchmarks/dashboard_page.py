@@ -125,7 +125,7 @@ def _replayed(cloud: Cloud, names: list[str], per_s: float) -> Spread:
 
 @contextmanager
 def traced(chromium: Browser, page: Page) -> Iterator[MainThread]:
-    """Have Chromium trace a page; what is yielded is filled at the end."""
+    """Trace a page in Chromium; what is yielded is filled at the end."""
     found = MainThread()
     chromium.start_tracing(page=page, categories=["toplevel", "blink.user_timing"])
     yield found

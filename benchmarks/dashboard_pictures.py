@@ -94,7 +94,7 @@ def main() -> int:
 
 
 def record_default(cloud: Cloud, chromium: Browser, url: str, folder: Path) -> None:
-    """Have a burst come twice under the default policy, and take pictures of the second one, whose keys are known.
+    """Send a burst twice under the default policy, and take pictures of the second one, whose keys are known.
 
     Raises:
         StateUnseenError: The page has missed a state in each of several bursts.
@@ -124,7 +124,7 @@ def record_default(cloud: Cloud, chromium: Browser, url: str, folder: Path) -> N
 
 
 def _come_once(page: Page, wanted: list[str], keys: Sequence[str], then: Callable[[], None] = lambda: None) -> None:
-    """Have a burst come until all of its keys are guests, and end until the node is off."""
+    """Send a burst until all of its keys are read-through entries, then wait until the node is off."""
     wanted += keys
     expect(page.locator("#diagram svg")).to_have_attribute("aria-label", re.compile(rf"\bGuest: {len(keys)} keys"))
     then()
@@ -133,7 +133,7 @@ def _come_once(page: Page, wanted: list[str], keys: Sequence[str], then: Callabl
 
 
 def record_thesis(cloud: Cloud, chromium: Browser, url: str, folder: Path) -> None:
-    """Have keys pass through all states of the thesis, and take a picture of them.
+    """Drive keys through all states of the thesis, and take a picture of them.
 
     Raises:
         StateUnseenError: The page has missed a state in each of several bursts.
@@ -184,7 +184,7 @@ def _key_page(page: Page, url: str, key: str, folder: Path | None = None) -> str
 
 
 def _come_twice(page: Page, wanted: list[str], keys: Sequence[str]) -> None:
-    """Have a burst come, end, and come again while the node stops."""
+    """Send a burst, end it, and send it again while the node stops."""
     all_run = re.compile(rf"\bRedisRunning: {len(keys)} keys")
     diagram = page.locator("#diagram svg")
     wanted += keys

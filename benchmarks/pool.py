@@ -127,7 +127,7 @@ class Clients:
         ends.enter_context(processes(run_member_of, [(hubs, name, token) for name in _MEMBERS]))
 
     def do(self, work: Work, clients: int) -> Times:
-        """Have some of them do something at the same time."""
+        """Run an action of some of them at the same time."""
         for pipe in self._pipes[:clients]:
             pipe.send(work)
         times = [pipe.recv() for pipe in self._pipes[:clients]]

@@ -42,7 +42,7 @@ def deploy_visitor(stack: Stack, tags: Mapping[str, str]) -> None:
 
 
 def visit(stack: Stack, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Have the visitor do something, and return its answer. Raises VisitorFailedError if it fails."""
+    """Invoke the visitor with an event and return its answer. Raises VisitorFailedError if it fails."""
     name = Stack(stack.name + SUFFIX, stack.session, {}).output(_FUNCTION)
     answer = stack.client("lambda").invoke(FunctionName=name, Payload=json.dumps(event).encode())
     content: dict[str, Any] = json.loads(answer["Payload"].read())

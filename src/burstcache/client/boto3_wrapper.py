@@ -211,8 +211,14 @@ class CachedBucket:
         if response.status not in _EXACT:
             return None
         parsed["Body"].close()
-        self._client.large.counter.take_back("s3", parsed["ContentLength"])
         return response
+
+    def count_sent(self, request: Request, answer: _Answer) -> None:
+        """Count a read that S3 serves, and warn if no cache accepts the object."""
+        http, parsed = answer
+        if request.method == "GET" and http.status_code in (200, 206):
+            self._client.large.counter.count("s3", parsed.get("ContentLength", 0))
+            self._client.large.note_bypass(request.key, http.headers, is_keepable=is_identified(http.headers))
 
     def opened(self, request: Request, response: Response) -> tuple[Response, io.IOBase]:
         """Return a response of the cache, and its body as botocore reads it."""
@@ -268,9 +274,6 @@ class CachedBucket:
         self._report(request, http)
         if http.status_code == _NOT_FOUND and parsed["Error"]["Code"] in _ABSENT:
             reader.local_cache.note_absence(request, miss.ticket)
-        if request.method == "GET" and http.status_code in (200, 206):
-            self._client.large.counter.count("s3", parsed.get("ContentLength", 0))
-            self._client.large.note_bypass(request.key, headers, is_keepable=is_identified(headers))
         if request.method != "GET" or http.status_code not in (200, 206) or not is_identified(headers):
             return http, parsed
         is_small = http.status_code == 200 and reader.keeps(parsed["ContentLength"], miss)
@@ -379,8 +382,10 @@ class _CachedClient(BaseClient):
             if isinstance(again, Response):
                 return parsed(again)
             answer = bucket.read_alone(request, send)
-        taken_over = bucket.take_over(request, found, answer)
-        return answer if taken_over is None else parsed(taken_over)
+        if (taken_over := bucket.take_over(request, found, answer)) is not None:
+            return parsed(taken_over)
+        bucket.count_sent(request, answer)
+        return answer
 
     def _parsed(
         self, model: OperationModel, url: str, request: Request, bucket: CachedBucket, found: Response

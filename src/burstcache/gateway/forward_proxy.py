@@ -117,6 +117,7 @@ class ForwardProxy:
         try:
             lower = lower_names(passed_headers(response))
             self._cache.note_answer(wanted, response.status, lower, miss)
+            self._cache.count_sent(wanted, response.status, lower)
             if response.status in (200, 206):
                 self._permit(connection, caller, wanted)
                 self._cache.note_head(wanted, lower, miss)

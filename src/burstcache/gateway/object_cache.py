@@ -182,16 +182,17 @@ class ObjectCache:
 
     def note_answer(self, request: Request, status: int, headers: Mapping[str, str], miss: Miss) -> None:
         """Note S3's response to a read, and report it. Header names are in lower case."""
-        reader, large = self._reader, self._large
+        reader = self._reader
         reader.local_cache.note_answer(request, status, headers, miss.ticket)
         if request.method == "GET" and status in _ANSWERED:
             size_bytes = 0 if status == _NOT_MODIFIED else object_size_bytes(headers)
             reader.report(request, etag=headers.get("etag", ""), size_bytes=size_bytes)
-        if status not in _SENT:
-            return
-        if request.method == "GET":
-            large.counter.count("s3", int(headers.get("content-length", 0)))
-            large.note_bypass(request.key, headers, is_keepable=is_identified(headers))
+
+    def count_sent(self, request: Request, status: int, headers: Mapping[str, str]) -> None:
+        """Count a read whose whole response S3 sends, and warn if no cache accepts the object."""
+        if request.method == "GET" and status in _SENT:
+            self._large.counter.count("s3", int(headers.get("content-length", 0)))
+            self._large.note_bypass(request.key, headers, is_keepable=is_identified(headers))
 
     def note_absence(self, request: Request, miss: Miss) -> None:
         """Note that S3 has no such object."""
@@ -206,10 +207,7 @@ class ObjectCache:
         if head is None or status != 200 or not is_long:
             return None
         response = object_response(request, head.meta, b"").served_by("s3", is_hit=False)
-        if response.status not in _SENT:
-            return None
-        self._large.counter.take_back("s3", int(headers["content-length"]))
-        return response
+        return response if response.status in _SENT else None
 
     def keeps(self, request: Request, status: int, headers: Mapping[str, str], miss: Miss) -> bool:
         """Return True if the cache keeps the body that S3 sends: a small object, or slices."""

@@ -172,6 +172,7 @@ class ObjectReads:
             self._cache.note_answer(wanted, response.status, lower, miss)
             taken = self._cache.take_over(wanted, response.status, lower, miss)
             if taken is None:
+                self._cache.count_sent(wanted, response.status, lower)
                 await self._pass_on(request, connection, read, wanted, miss, response, lower)
                 return
         finally:

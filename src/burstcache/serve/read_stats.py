@@ -81,10 +81,6 @@ class ReadCounter:
                 tally.waits += waits
                 tally.size_bytes += size_bytes
 
-    def take_back(self, tier: str, size_bytes: int) -> None:
-        """Take back the count of a response that was given up for slices, which are counted themselves."""
-        self.count(tier, -size_bytes, reads=-1, waits=-1)
-
     def bypass(self, key: str, reason: str) -> None:
         """Count a read that could not be cached, and log a warning once per key and reason.
 

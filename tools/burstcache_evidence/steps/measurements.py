@@ -23,7 +23,7 @@ _DURATION = re.compile(r"\bDuration: ([0-9.]+) ms")
 
 
 def reports(target: Target) -> dict[str, Any]:
-    """Have Lambda report each call of the proxy, which the template leaves out of its logs, with its duration."""
+    """Enable Lambda's report of each proxy call, whose duration the template's log level leaves out."""
     if target.is_on_aws:
         usual = target.stack.configuration(target.stack.functions["ProxyFunction"])["LoggingConfig"]
         _configure(target, "ProxyFunction", LoggingConfig={**usual, "SystemLogLevel": "INFO"})
