@@ -72,6 +72,7 @@ SHORT = {
     "pool": Short("--rounds 2"),
     "pool_ranges": Short("--size-mb 600 --rounds 100"),  # enough reads for the pool to open meanwhile
     "pool_soak": Short("--operations 60 --largest-mb 4"),
+    "quickstarts": Short("results"),
     "range_memory": Short("--size-mb 300 --memory-mib 64", judges=True),
     "read_path": Short("--rounds 20"),
     "recording": Short(_IMAGE),

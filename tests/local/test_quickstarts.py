@@ -11,19 +11,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
-import pandas as pd
 import pytest
-from moto.server import ThreadedMotoServer
 
+from benchmarks.support.quickstarts import bucket, commands, with_gateway_at
 from local.test_installation import tracked
 from support.project import ROOT
 from support.waiting import LIMIT_S, free_port
 
 pytestmark = pytest.mark.slow
 
-_PAGES = ROOT / "docs/quickstart"
-_BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _UV = Path(sys.executable).with_name("uv")
 # `make setup` has filled uv's cache, so most packages need no network.
 _PRELUDE = f"""set -eo pipefail
@@ -42,31 +38,16 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Environment of a program that can read `my-bucket`."""
-    server = ThreadedMotoServer("127.0.0.1", 0)
-    server.start()
-    host, port = server.get_host_and_port()
-    session = boto3.Session("key", "secret", region_name="us-east-1")
-    s3 = session.client("s3", endpoint_url=f"http://{host}:{port}")
-    table = tmp_path_factory.mktemp("data") / "sales.parquet"
-    pd.DataFrame({"amount": [2.0, 3.5], "place": ["a", "b"]}).to_parquet(table)
-    s3.create_bucket(Bucket="my-bucket")
-    s3.put_object(Bucket="my-bucket", Key="hello.txt", Body=b"Hello")
-    s3.upload_file(str(table), "my-bucket", "sales.parquet")
-    credentials = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
-    yield {"AWS_ENDPOINT_URL": f"http://{host}:{port}", **credentials}
-    server.stop()
+@pytest.fixture(scope="module", name="bucket")
+def _bucket() -> Iterator[dict[str, str]]:
+    with bucket() as variables:
+        yield variables
 
 
 def typed(page: str, folder: Path, variables: dict[str, str]) -> str:
     """Type a page's blocks into one shell, in order; return what it prints."""
-    script = _PRELUDE
-    for language, block in _BLOCK.findall((_PAGES / page).read_text()):
-        script += block if language == "sh" else f"python - <<'END_OF_BLOCK'\n{block}END_OF_BLOCK\n"
-    port = str(free_port())
-    script = script.replace("burstcache gateway", f"burstcache gateway --port {port}").replace("9000", port)
+    port = free_port()
+    script = _PRELUDE + "".join(with_gateway_at(port, block) for block in commands(page))
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables}
     environment |= {name: os.environ[name] for name in ("UV_CACHE_DIR", "SSL_CERT_FILE") if name in os.environ}
     done = subprocess.run(
@@ -109,7 +90,7 @@ def test_an_operator_sees_a_burst_pass_through_the_tiers(tmp_path: Path) -> None
     recipes = {name: subprocess.check_output([*make, name], text=True).splitlines()[-1] for name in ("run", "stop")}
     ports = f" --port {front} --endpoint-port 0"
     (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
-    blocks = [block for language, block in _BLOCK.findall((_PAGES / "operate.md").read_text()) if language == "sh"]
+    blocks = commands("operate.md")
     assert (blocks[0], blocks[-1]) == ("make run\n", "make stop\n")
     up = shlex.split(recipes["run"].replace("8082", "0") + ports)
     with subprocess.Popen(up, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as run:
