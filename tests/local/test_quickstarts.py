@@ -36,7 +36,9 @@ pip() {{ shift; {_UV} pip install -q --offline "$@" 2>/dev/null || {_UV} pip ins
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds a clone called `burstcache`, as the pages expect."""
     folder = tmp_path_factory.mktemp("quickstarts")
-    for name in tracked("pyproject.toml", "README.md", "LICENSE", "src", "tools", "examples/logs"):
+    packages = ("pyproject.toml", "README.md", "LICENSE", "src", "tools")
+    stack = ("template.yaml", "statemachines", "cloudformation", "instance")
+    for name in tracked(*packages, *stack, "examples/logs"):
         (folder / "burstcache" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / "burstcache" / name)
     return folder
@@ -67,6 +69,7 @@ def typed(page: str, folder: Path, variables: dict[str, str]) -> str:
         script += block if language == "sh" else f"python - <<'END_OF_BLOCK'\n{block}END_OF_BLOCK\n"
     port = str(free_port())
     script = script.replace("burstcache gateway", f"burstcache gateway --port {port}").replace("9000", port)
+    script = script.replace("burstcache local up", "burstcache local up --port 0 --endpoint-port 0")
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables}
     environment |= {name: os.environ[name] for name in ("UV_CACHE_DIR", "SSL_CERT_FILE") if name in os.environ}
     done = subprocess.run(
@@ -85,11 +88,12 @@ def test_a_reader_gets_bytes_from_memory_files_and_the_gateway(clone: Path, buck
     assert printed.endswith("ok\nb'Hello'\n")
 
 
-def test_a_function_is_called_once(clone: Path, bucket: dict[str, str]) -> None:
+def test_a_function_is_called_once_and_a_database_keeps_state(clone: Path, bucket: dict[str, str]) -> None:
     printed = typed("results.md", clone, bucket)
 
     assert printed.count("computing") == 1
-    assert printed.endswith("{'statusCode': 200, 'body': 'SUNSET'}\n25\n")
+    assert "{'statusCode': 200, 'body': 'SUNSET'}\n25\n" in printed
+    assert printed.endswith("order 1\norder 2\nEnded.\n")
 
 
 @pytest.mark.weekly
