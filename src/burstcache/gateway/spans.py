@@ -213,7 +213,7 @@ class Spans:
             "aws.s3.upload_id": query.get("uploadId", ""),
             "aws.s3.part_number": int(part) if part.isdecimal() and len(part) < 6 else 0,
         }
-        # Newer conventions of RPC rename these, but those of the AWS SDK, backends and botocore's instrumentation do not.
+        # Newer conventions of RPC rename these. Those of the AWS SDK and botocore's instrumentation do not.
         attributes: _Attributes = {"http.request.method": method, "rpc.system": "aws-api", "rpc.service": "S3"}
         attributes |= {key: value for key, value in optional.items() if value}
         return attributes, f"S3.{operation}" if operation else method
