@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.read_path import free_port
 from benchmarks.support.common import PROJECT, environment
-from benchmarks.support.quickstarts import bucket, commands, with_gateway_at
+from benchmarks.support.quickstarts import bucket, commands, on_free_ports
 from burstcache_terminal.text import table_text
 
 _PAGES = ("read", "results", "decide", "operate")
@@ -57,7 +57,7 @@ def _typed(page: str, folder: Path) -> list[float]:
     """Type a page into one shell beside the clone; return the seconds of its blocks."""
     port = free_port()
     with bucket() as variables:
-        return _shell([with_gateway_at(port, block) for block in commands(f"{page}.md")], folder, folder, variables)
+        return _shell([on_free_ports(port, block) for block in commands(f"{page}.md")], folder, folder, variables)
 
 
 def _operated(page: str, folder: Path) -> list[float]:

@@ -23,9 +23,11 @@ def commands(page: str) -> list[str]:
     return [block if language == "sh" else f"python - <<'END'\n{block}END\n" for language, block in found]
 
 
-def with_gateway_at(port: int, block: str) -> str:
-    """Return a block whose gateway listens on another port."""
-    return block.replace("burstcache gateway", f"burstcache gateway --port {port}").replace(_GATEWAY_PORT, str(port))
+def on_free_ports(gateway_port: int, block: str) -> str:
+    """Return a block whose gateway listens on this port, and whose local run on any free ones."""
+    block = block.replace("burstcache gateway", f"burstcache gateway --port {gateway_port}")
+    block = block.replace("burstcache local up", "burstcache local up --port 0 --endpoint-port 0")
+    return block.replace(_GATEWAY_PORT, str(gateway_port))
 
 
 @contextlib.contextmanager

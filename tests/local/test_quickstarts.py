@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.support.quickstarts import bucket, commands, with_gateway_at
+from benchmarks.support.quickstarts import bucket, commands, on_free_ports
 from local.test_installation import tracked
 from support.project import ROOT
 from support.waiting import LIMIT_S, free_port
@@ -32,7 +32,9 @@ pip() {{ shift; {_UV} pip install -q --offline "$@" 2>/dev/null || {_UV} pip ins
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds a clone called `burstcache`, as the pages expect."""
     folder = tmp_path_factory.mktemp("quickstarts")
-    for name in tracked("pyproject.toml", "README.md", "LICENSE", "src", "tools", "examples/logs"):
+    packages = ("pyproject.toml", "README.md", "LICENSE", "src", "tools")
+    stack = ("template.yaml", "statemachines", "cloudformation", "instance")
+    for name in tracked(*packages, *stack, "examples/logs"):
         (folder / "burstcache" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / "burstcache" / name)
     return folder
@@ -47,7 +49,7 @@ def _bucket() -> Iterator[dict[str, str]]:
 def typed(page: str, folder: Path, variables: dict[str, str]) -> str:
     """Type a page's blocks into one shell, in order; return what it prints."""
     port = free_port()
-    script = _PRELUDE + "".join(with_gateway_at(port, block) for block in commands(page))
+    script = _PRELUDE + "".join(on_free_ports(port, block) for block in commands(page))
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables}
     environment |= {name: os.environ[name] for name in ("UV_CACHE_DIR", "SSL_CERT_FILE") if name in os.environ}
     done = subprocess.run(
@@ -66,11 +68,13 @@ def test_a_reader_gets_bytes_from_memory_files_and_the_gateway(clone: Path, buck
     assert printed.endswith("ok\nb'Hello'\n")
 
 
-def test_a_function_is_called_once(clone: Path, bucket: dict[str, str]) -> None:
+def test_a_function_is_called_once_and_a_database_keeps_state(clone: Path, bucket: dict[str, str]) -> None:
     printed = typed("results.md", clone, bucket)
 
     assert printed.count("computing") == 1
-    assert printed.endswith("{'statusCode': 200, 'body': 'SUNSET'}\n25\n")
+    assert "{'statusCode': 200, 'body': 'SUNSET'}\n25\n" in printed
+    assert "\norder 1\norder 2\n" in printed
+    assert printed.endswith("Ended.\n")
 
 
 @pytest.mark.weekly

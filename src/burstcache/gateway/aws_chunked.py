@@ -120,6 +120,7 @@ class AwsChunkedDecoder:
     """A decoder of aws-chunked bodies, with or without signatures and trailers. After an error it is of no use.
 
     A chunk is `SIZE[;chunk-signature=SIGNATURE] CRLF BYTES CRLF`, and the last one has no bytes. Trailers follow it.
+    S3's minimum of 8 KiB for a signed chunk is not enforced, since a smaller one harms nobody.
     """
 
     def __init__(self, signature: Signature, decoded_length: int, trailers: Collection[bytes] = ()) -> None:

@@ -36,7 +36,7 @@ _LONGEST_ROLE_US = 12 * 3600 * 1_000_000  # the longest session of a role
 _SETTLED_S = 1.0  # a file that changed within this time may be incomplete
 _SETTLING_ATTEMPTS = 5
 _MAX_FILE_BYTES = 1 << 20
-_MIN_SECRET_CHARS = 8
+_MIN_SECRET_CHARS = 8  # a writer that stalls within a key leaves a short one, which could be guessed
 
 KeysByName = Mapping[str, Secret]
 

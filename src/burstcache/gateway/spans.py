@@ -176,6 +176,8 @@ class Spans:
         self._sent.span = None
         bucket, key = where = self._sent.where
         spans = tuple(self._under_way.get(where, ()))
+        # Single flight shares a request to S3 across thread pools. A context passed from thread to thread would name an
+        # arbitrary one of the waiting requests, too.
         if spans:  # otherwise it is for no request, such as a write of a copy behind a response
             target = Target(bucket, key, "", ())
             self._sent.span = self._begin_call(spans[0], request.method, target, (), request.url)
@@ -211,6 +213,7 @@ class Spans:
             "aws.s3.upload_id": query.get("uploadId", ""),
             "aws.s3.part_number": int(part) if part.isdecimal() and len(part) < 6 else 0,
         }
+        # Newer conventions of RPC rename these. Those of the AWS SDK and botocore's instrumentation do not.
         attributes: _Attributes = {"http.request.method": method, "rpc.system": "aws-api", "rpc.service": "S3"}
         attributes |= {key: value for key, value in optional.items() if value}
         return attributes, f"S3.{operation}" if operation else method

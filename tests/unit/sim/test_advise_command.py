@@ -12,6 +12,7 @@ import pytest
 
 from burstcache_cli.cli import main
 from burstcache_sim.progress import hide_progress, progress
+from support.project import ROOT
 
 
 @pytest.fixture
@@ -90,6 +91,18 @@ def test_json_has_the_verdict_the_bill_the_latencies_and_the_overrides(
     assert {"s3-only", "cloudfront"} <= {system["name"] for system in found["systems"]}
     assert [row["tuned_on"] for row in found["lasting"]][:2] == ["the first half", "the second half itself"]
     assert found["redirected_requests"] == 0
+
+
+@pytest.mark.slow
+def test_every_member_of_the_json_is_documented(capsys: pytest.CaptureFixture[str], log: str) -> None:
+    page = (ROOT / "docs/use/advise.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \|", page.partition("\n## JSON\n")[2].partition("\n## ")[0], re.MULTILINE)
+    documented = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+
+    assert main(["advise", log, "--json", "--candidates", "8"]) == 0
+
+    members = [*json.loads(capsys.readouterr().out), "deployed", "notes"]  # the last two of a stack
+    assert sorted(documented) == sorted(members)
 
 
 def test_burstcache_competes_with_the_policy_that_is_named(capsys: pytest.CaptureFixture[str], log: str) -> None:
