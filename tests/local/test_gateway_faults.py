@@ -450,6 +450,29 @@ def test_a_disk_directory_that_is_removed_fails_no_read_and_is_made_anew(s3: Fau
         until(lambda: slices(tmp_path))
 
 
+def test_a_response_names_the_slowest_tier_that_its_bytes_came_from(s3: FaultyS3, tmp_path: Path) -> None:
+    s3.put("large-told")
+
+    def told(running: Gateway) -> list[str]:
+        client = client_of(running.url, _NOT_RETRIED)
+        tiers = []
+        for last in (99_999, 999_999, LARGE_BYTES - 1):
+            found = client.get_object(Bucket=BUCKET, Key="large-told", Range=f"bytes=0-{last}")
+            found["Body"].read()
+            tiers.append(found["ResponseMetadata"]["HTTPHeaders"]["x-cache-tier"])
+        return tiers
+
+    with gateway(s3.url, *on_disk(tmp_path / "slices")) as running:
+        read(running, "large-told")
+        until(lambda: len(slices(tmp_path)) > LARGE_BYTES // (256 * KB))  # and the head
+        assert told(running) == ["disk"] * 3
+    with gateway(s3.url, *on_disk(tmp_path / "slices")) as running:
+        assert told(running) == ["disk"] * 3
+        for path in slices(tmp_path):
+            path.unlink()
+        assert told(running) == ["s3"] * 3
+
+
 def test_damaged_slices_are_read_from_s3(s3: FaultyS3, tmp_path: Path) -> None:
     keys = [*names("flipped"), "large-flipped"]
     s3.put(*keys)

@@ -16,6 +16,9 @@ class MemoryDisk:
         self.bodies: dict[str, bytes] = {}
         self.cold: set[str] = set()
 
+    def has(self, name: str) -> bool:
+        return name in self.bodies
+
     def read(self, name: str) -> bytes | None:
         return self.bodies.get(name)
 

@@ -19,6 +19,7 @@ from burstcache.queries.slices import SliceTiers
 from burstcache.queries.system import System
 from burstcache.queries.transitions import Blocker, Reason, Rule, StackRules, To, Transition
 from burstcache_cli.memory_text import memory_lines
+from burstcache_cli.pause_text import below_pause
 from burstcache_cli.slices_text import slices_lines
 from burstcache_cli.stack import Stack, head_of, stack_of
 from burstcache_terminal.exit_codes import ExitCode
@@ -63,6 +64,8 @@ _RULES: dict[Rule, str] = {
     "node_ready": "the node boots and takes the key when it is ready",
     "is_released": "a check of the node finds it idle",
     "node_stops": "a check of the node finds that it no longer pays",
+    "pause_stops_node": "the stack is paused: its nodes stop within five minutes, whatever is read",
+    "pause_ends_function": "the stack is paused: its cache functions end within fifteen minutes, whatever is read",
     "copies": "a reader copies what it has read so often from S3",
     "memory": "a reader keeps what it has read for as long as it may be stale",
     "pool": "programs with the client library read it from the pool",
@@ -153,7 +156,7 @@ def explanation_text(explanation: Explanation, *, is_wrapped: bool = True) -> st
     for title, lines in sections if explanation.exists is not False else sections[:1]:
         body = "\n".join(wrap(f"{label:{_COLUMN}}{text}") for label, text in lines if text)
         texts.append(f"{title}\n{body or 'nothing'}" if title else body)
-    return "\n\n".join(texts)
+    return below_pause(explanation.pause, "\n\n".join(texts))
 
 
 def _place_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:

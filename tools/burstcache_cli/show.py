@@ -10,7 +10,6 @@ from typing import Any
 
 from burstcache.core.errors import InvalidSettingError
 from burstcache.core.pool.costs import member_price
-from burstcache.core.rows import Pause
 from burstcache.core.worth import sheet_of_region
 from burstcache.queries.keys import KeyView, read_keys
 from burstcache.queries.nodes import NodeView, read_nodes
@@ -20,6 +19,7 @@ from burstcache.queries.states import KEY_STATES, NODE_STATES
 from burstcache.queries.watch import StateEntry, key_watcher, node_watcher
 from burstcache.queries.watch import watch as follow
 from burstcache_cli.explain import max_object_bytes_of
+from burstcache_cli.pause_text import below_pause
 from burstcache_cli.stack import stack_of
 from burstcache_terminal.exit_codes import ExitCode
 from burstcache_terminal.text import NOTHING, duration_text, number_text, shown_text, table_text, time_text
@@ -36,20 +36,21 @@ def keys(args: argparse.Namespace) -> ExitCode:
     stack = stack_of(args)
     system = stack.system()
     views, pause = read_keys(system, max_object_bytes=max_object_bytes_of(stack)), system.pauses.read()
-    return _print(views, (f"{pause_text(pause)}\n\n" if pause else "") + keys_text(views), as_json=args.json)
+    return _print(views, below_pause(pause, keys_text(views)), as_json=args.json)
 
 
 def routes(args: argparse.Namespace) -> ExitCode:
-    """List the routes."""
-    views = read_routes(stack_of(args).system())
-    return _print(views, routes_text(views), as_json=args.json)
+    """List the routes, and a pause if there is one."""
+    system = stack_of(args).system()
+    views, pause = read_routes(system), system.pauses.read()
+    return _print(views, below_pause(pause, routes_text(views)), as_json=args.json)
 
 
 def redis_status(args: argparse.Namespace) -> ExitCode:
     """List the Redis nodes, and a pause if there is one."""
     system = stack_of(args).system()
     views, pause = read_nodes(system), system.pauses.read()
-    return _print(views, (f"{pause_text(pause)}\n\n" if pause else "") + nodes_text(views), as_json=args.json)
+    return _print(views, below_pause(pause, nodes_text(views)), as_json=args.json)
 
 
 def pool(args: argparse.Namespace) -> ExitCode:
@@ -59,8 +60,7 @@ def pool(args: argparse.Namespace) -> ExitCode:
     price = member_price(sheet_of_region(settings["AWS_REGION"]), int(settings["POOL_MEMORY_MB"]))
     system = stack.system()
     view, pause = read_pool(system, price), system.pauses.read()
-    text = (f"{pause_text(pause)}\n\n" if pause else "") + pool_text(view)
-    print(json.dumps(asdict(view), indent=2) if args.json else text)
+    print(json.dumps(asdict(view), indent=2) if args.json else below_pause(pause, pool_text(view)))
     return ExitCode.SUCCESS
 
 
@@ -82,12 +82,6 @@ def watch(args: argparse.Namespace) -> ExitCode:
     except KeyboardInterrupt:  # the normal end without --until
         return ExitCode.INTERRUPTED if args.until else ExitCode.SUCCESS
     return ExitCode.SUCCESS
-
-
-def pause_text(pause: Pause) -> str:
-    """Format a pause, with the command that ends the pause."""
-    until = f" until {time_text(pause.until_us)}" if pause.until_us else ""
-    return f"paused since {time_text(pause.since_us)}{until}: {shown_text(pause.reason)}; `burstcache resume` ends that"
 
 
 def keys_text(views: Sequence[KeyView]) -> str:

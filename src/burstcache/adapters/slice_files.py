@@ -140,6 +140,10 @@ class SliceFiles:
         """Return the verified body of a slice. None: absent or damaged."""
         return self._read(name, read_body)
 
+    def has(self, name: str) -> bool:
+        """Return True if a slice is present. Its body is not verified."""
+        return self._read(name, lambda *_: True) is True
+
     def read_halves(
         self, name: str, split: Callable[[bytes], int], *, waits: bool = True
     ) -> tuple[bytes, bytes] | None:

@@ -66,7 +66,10 @@ class Object:
 
     @property
     def tier(self) -> str:
-        """The tier that served the object: memory, redis, lambda, express, pool or s3."""
+        """The furthest tier that any byte came from: memory, disk, lambda, redis, express, pool or s3.
+
+        The body of `head` of an open file is not read yet: its tier is the expected one.
+        """
         return self.headers["x-cache-tier"]
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 from burstcache.client.objects import Object
 from burstcache.core.pool.slices import SLICE_BYTES, extents
 from burstcache.serve.buffers import ResultBuffer, blank
-from burstcache.serve.large_objects import LargeObjects
+from burstcache.serve.large_objects import LargeObjects, with_tier
 from burstcache.serve.parallel_parts import AT_ONCE, Begin, read_parts, slowest
 from burstcache.serve.reader import Reader
 from burstcache.web.headers import object_size_bytes
@@ -258,12 +258,13 @@ def open_object(reader: Reader, large: LargeObjects, request: Request) -> tuple[
 
 
 def open_part(large: LargeObjects, request: Request, response: Response) -> tuple[Response, ObjectFile]:
-    """Return a response that lacks its body, and the body as a file over slices."""
+    """Return a response that lacks its body, and the body as a file over slices.
+
+    The tier in the headers is the expected one, since the body is not read yet. The file knows the actual one.
+    """
     part, slices = large.part(request, response), large.slices
     if part.end - part.start <= SLICE_BYTES and (body := slices.recall(part.version, part.start, part.end)) is not None:
-        return response, ObjectFile.of(body, "memory")
-    # Otherwise reported as a miss: the tier of each slice is only known once it is read.
-    is_hit = slices.are_in_memory(part.version, part.start, part.end)
-    source = {"x-cache-tier": "memory" if is_hit else slices.tier, "x-cache": "hit" if is_hit else "miss"}
+        return with_tier(response, "memory", is_hit=True), ObjectFile.of(body, "memory")
+    tier = slices.expected_tier(part.version, part.start, part.end)
     file = ObjectFile(partial(slices.begin, part.version), part.start, part.end)
-    return replace(response, headers={**response.headers, **source}), file
+    return with_tier(response, tier, is_hit=tier != slices.tier), file

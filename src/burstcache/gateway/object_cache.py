@@ -17,7 +17,7 @@ from burstcache.gateway.checksums import is_intact
 from burstcache.gateway.generations import GenerationCheck, Generations
 from burstcache.gateway.s3_requests import ObjectRead, Target
 from burstcache.logs import logger
-from burstcache.serve.large_objects import Part
+from burstcache.serve.large_objects import Part, with_tier
 from burstcache.serve.memory_tier import CachedEntry
 from burstcache.serve.reader import Miss
 from burstcache.web.entry import Entry, entry_from_s3
@@ -107,10 +107,12 @@ class ObjectCache:
         if part.end - part.start > RECALLED_BYTES:
             return None
         if part.end - part.start > _JOINED_BYTES:
-            body = large.slices.recall(part.version, part.start, part.end)
+            body, tier = large.slices.recall(part.version, part.start, part.end), "memory"
+        elif (found := large.slices.read_cached(part.version, part.start, part.end, waits=False)) is not None:
+            body, tier = found
         else:
-            body = large.slices.read_cached(part.version, part.start, part.end, waits=False)
-        return None if body is None else (response, body)
+            return None
+        return None if body is None else (with_tier(response, tier, is_hit=True), body)
 
     def recall_part(self, request: Request) -> tuple[Response, Part] | None:
         """Return the response, and the part that is its body, if a file in the system's memory has it. Never blocks."""
@@ -168,8 +170,8 @@ class ObjectCache:
         part = large.part(request, response)
         if part.end - part.start > _PERMITTED_BYTES:
             return None
-        body = large.slices.read_cached(part.version, part.start, part.end)
-        return None if body is None else Stored(entry, body)
+        found = large.slices.read_cached(part.version, part.start, part.end)
+        return None if found is None else Stored(entry, found[0])
 
     def confirm(self, request: Request, entry: Entry, miss: Miss) -> None:
         """Note that S3 has confirmed a copy."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from contextlib import aclosing
 
 import aiohttp
@@ -14,10 +13,10 @@ from burstcache.gateway.http_connection import ConnectionLostError, HttpConnecti
 from burstcache.gateway.http_messages import HttpRequest
 from burstcache.gateway.object_cache import Body, ObjectCache
 from burstcache.gateway.origin import S3Origin, lower_names, unavailable
-from burstcache.gateway.part_windows import PartWindows
+from burstcache.gateway.part_windows import Call, PartWindows
 from burstcache.gateway.responses import absence, entry_head, hit_head, miss_headers, passed_headers, relay
 from burstcache.gateway.s3_requests import ObjectRead, Target
-from burstcache.serve.large_objects import Part
+from burstcache.serve.large_objects import Part, with_tier
 from burstcache.serve.reader import Miss
 from burstcache.serve.shared_reads import flight_key
 from burstcache.web.request import Request
@@ -79,7 +78,7 @@ class ObjectReads:
     ) -> None:
         if (on_disk := self._cache.recall_part(wanted)) is not None:
             response, stored = on_disk
-            await self._send_part(connection, response.status, hit_head(wanted, read, response), stored)
+            await self._send_part(connection, wanted, read, response, stored)
             return
         if self._held_bytes >= _HELD_BYTES:
             await self._await_release()
@@ -96,7 +95,7 @@ class ObjectReads:
             is_abandoned = flight.done() and not flight.result()  # the first of its followers reads S3
         if isinstance(found, Response):
             if (part := self._cache.part(wanted, found)) is not None:
-                await self._send_part(connection, found.status, hit_head(wanted, read, found), part)
+                await self._send_part(connection, wanted, read, found, part)
                 return
             if len(found.body) <= _UNCOUNTED_BYTES or found.headers.get("x-cache-tier") == "memory":
                 send_hit(connection, wanted, read, found, found.body)
@@ -181,7 +180,7 @@ class ObjectReads:
         self._land(flight_key(wanted), flight)
         part = self._cache.part(wanted, taken)
         assert part is not None  # only long bodies are taken over
-        await self._send_part(connection, taken.status, hit_head(wanted, read, taken), part)
+        await self._send_part(connection, wanted, read, taken, part)
 
     async def _pass_on(
         self,
@@ -214,13 +213,17 @@ class ObjectReads:
         finally:
             self._release(counted_bytes)
 
-    async def _send_part(self, connection: HttpConnection, status: int, head: bytes, part: Part) -> None:
-        """Send a response whose body is a part of a large object."""
+    async def _send_part(
+        self, connection: HttpConnection, wanted: Request, read: ObjectRead, response: Response, part: Part
+    ) -> None:
+        """Send a response whose body is a part of a large object. Its head follows from the first window."""
         async with aclosing(self._windows.read(part)) as windows:
-            async for body in windows:
+            async for window in windows:
                 if not connection.has_begun:
-                    connection.begin(status, head)
-                await connection.write(body)
+                    tier = await self._windows.tier(part, window)
+                    response = with_tier(response, tier, is_hit=tier != "s3")
+                    connection.begin(response.status, hit_head(wanted, read, response))
+                await connection.write(window[0])
         connection.end()
 
 
@@ -232,5 +235,5 @@ def send_hit(connection: HttpConnection, wanted: Request, read: ObjectRead, resp
         connection.send(response.status, hit_head(wanted, read, response), b"" if wanted.method == "HEAD" else body)
 
 
-def _called(call: Callable[[], bool]) -> bool:
+def _called(call: Call) -> str | None:
     return call()

@@ -17,7 +17,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import NodePhase
 from burstcache.core.placement import node_for
 from burstcache.core.policy import RecordedRequest
-from burstcache.core.rows import KeyRow, Lease, NodeRow
+from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
 from burstcache.core.worth import Below, sheet_of_region
 from burstcache.queries.history import Step
 from burstcache.queries.key_costs import Cost, EndedLife, Month, costs_of, ended_of, month_of
@@ -70,6 +70,7 @@ class Explanation:
     node_notice: str = ""  # the trouble with the node's newest tasks, in ECS's words, such as a lack of capacity
     slices: ObjectSlices | None = None  # of an object above the limit; None otherwise, or for an older stack
     memory: StackMemory | None = None  # of the stack's nodes; None under the thesis's policy
+    pause: Pause | None = None  # of the stack
 
 
 def stack_rules(variables: Mapping[str, str]) -> StackRules:
@@ -192,6 +193,7 @@ def explanation(
         costs=costs_of(snapshot, rules, steps, sharers=sharers),
         ended=ended_of([life for life in lives if life.execution_name != present], rules.worth.prices),
         month=month_of(snapshot, rules),
+        pause=snapshot.pause,
     )
 
 

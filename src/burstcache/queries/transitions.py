@@ -37,6 +37,8 @@ Rule = Literal[
     "node_ready",  # the node is booting
     "is_released",  # a check of the node finds the key idle
     "node_stops",  # a check of the node finds that its use no longer pays
+    "pause_stops_node",  # the janitor stops the nodes of a paused stack
+    "pause_ends_function",  # no invocation replaces the cache function's while the stack is paused
     "copies",  # the reads of an object pay for its copy in Express
     "memory",  # readers keep objects in memory
     "pool",  # programs with the client library read from the pool
@@ -112,7 +114,17 @@ def transitions_of(snapshot: KeySnapshot, rules: StackRules) -> tuple[Transition
     """Return the possible transitions of a key, to faster tiers first."""
     use = rules.settings.policy.use
     transitions = _leased(snapshot, rules) if use is None else _by_use(snapshot, rules, use)
+    if snapshot.pause:
+        transitions = map(_under_pause, transitions)
     return (*transitions, *_unmanaged(snapshot, rules))
+
+
+def _under_pause(transition: Transition) -> Transition:
+    """Replace what returns a key to S3 by the pause, which neither requests nor a hold delay."""
+    if transition.to != "s3":
+        return transition
+    is_function = transition.rule in ("tick", "key_ends")
+    return Transition("s3", "pause_ends_function" if is_function else "pause_stops_node")
 
 
 def _leased(snapshot: KeySnapshot, rules: StackRules) -> Iterator[Transition]:

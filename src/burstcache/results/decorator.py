@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
@@ -14,6 +15,7 @@ from burstcache.results.backends import backend_urls, shared_cache
 from burstcache.results.cache import Cache, Rules
 from burstcache.results.codecs import JSON, Codec
 from burstcache.results.function_results import MAX_BYTES, TTL_S, WAIT_S, FunctionResults, Options
+from burstcache.results.keys import unnamed_owner
 from burstcache.results.steps import run, run_async
 
 P = ParamSpec("P")
@@ -101,7 +103,8 @@ def cached(
             Calls without a match are not cached. A result with a `statusCode` is an HTTP response, which is cached
             only if its status and its `Cache-Control` allow it.
         arguments: Names of the arguments that form the key, or `self.name` for an attribute. If neither `key` nor
-            `arguments` is set, all arguments form the key, including `self`.
+            `arguments` is set, all arguments form the key, including `self`. Without `self` the instances of a class
+            share results: `-self` says so, and saves the warning.
         backend: URLs in lookup order, or a cache returned by `open_cache`. None: the environment variable
             BURSTCACHE_RESULTS, or `memory://` if it is not set.
         ttl_s: Lifetime of a result [s], 0.001 or more.
@@ -140,12 +143,23 @@ def cached(
             )
         cache = backend if isinstance(backend, Cache) else shared_cache(tuple(backend_urls(backend)), timeout_ms)
         results = FunctionResults(function, cache, options)
+        if owner := unnamed_owner(function, arguments):
+            warnings.warn(_shared_text(function, owner, list(arguments or ())), stacklevel=2)
         wrap = _wrap_async if inspect.iscoroutinefunction(function) else _wrap
         wrapper: Any = functools.update_wrapper(wrap(function, results), function)
         wrapper.results = results
         return wrapper  # type: ignore[no-any-return]
 
     return decorate if function is None else decorate(function)
+
+
+def _shared_text(function: Callable[..., Any], owner: str, arguments: list[str]) -> str:
+    """Return the warning for a method whose key does not mention its instance or class."""
+    of, named = ("classes", "cls.name") if owner == "cls" else ("instances", "self.name")
+    return (
+        f"{function.__qualname__}: arguments={arguments} lacks {owner!r}, so all {of} share results; accepted: an"
+        f" attribute that decides, as {named!r}, or '-{owner}' if they should"
+    )
 
 
 def _no_argument(name: str) -> str:

@@ -43,6 +43,9 @@ _write_loosely = FormWriter(
     lambda kind: f"{kind.__module__}:{kind.__qualname__}", is_sorted=True, is_exact=False, is_json=True
 ).write
 
+_OWNERS = ("self", "cls")  # first parameters of methods
+_LEFT_OUT = tuple(f"-{name}" for name in _OWNERS)
+
 Choose = Callable[[tuple[Any, ...]], Any]
 
 
@@ -99,7 +102,8 @@ class KeyMaker:
             function: The function as defined, including `self` in a method.
             key: A JMESPath expression over the first argument (in a method, the one after `self`). Mutually exclusive
                 with `arguments`.
-            arguments: Names of arguments, or `name.attribute` for an attribute. None: all, including `self`.
+            arguments: Names of arguments, or `name.attribute` for an attribute. `-self` names what a method leaves out.
+                None: all, including `self`.
             version: Part of every key. None: the result of `code_version`.
             codec: Part of every key, since codecs cannot decode each other's results.
 
@@ -116,12 +120,12 @@ class KeyMaker:
         parameters = self._signature.parameters
         is_plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters.values())
         self._length = len(parameters) if is_plain else -1
-        self._event_at = int(list(parameters)[:1] in (["self"], ["cls"]))
+        self._event_at = int(_takes_owner(list(parameters)))
         if key is not None:
             self._choose = _by_expression(key, self._event_at, len(parameters), self.name)
         else:
             self._choose = _by_names(arguments, list(parameters), self.name)
-        chosen = ["*"] if arguments is None else list(arguments)
+        chosen = ["*"] if arguments is None else [name for name in arguments if name not in _LEFT_OUT]
         code = code_version(function) if version is None else [version]
         common_part = [_FORM, self.name, code, codec, key if key is not None else chosen]
         self._start = hashlib.sha256(_to_bytes(encode_sorted(common_part)))
@@ -162,6 +166,20 @@ class KeyMaker:
         return _plain_event(args[self._event_at])
 
 
+def _takes_owner(parameters: Sequence[str]) -> bool:
+    return bool(parameters) and parameters[0] in _OWNERS
+
+
+def unnamed_owner(function: Callable[..., Any], arguments: Sequence[str] | None) -> str:
+    """Return `self` or `cls` if a method has it and `arguments` do not mention it, otherwise an empty string."""
+    scope = function.__qualname__.rpartition(".")[0]
+    parameters = list(inspect.signature(function).parameters)
+    if arguments is None or not scope or scope.endswith("<locals>") or not _takes_owner(parameters):
+        return ""
+    is_named = any(name.removeprefix("-").partition(".")[0] == parameters[0] for name in arguments)
+    return "" if is_named else parameters[0]
+
+
 def _signature(function: Callable[..., Any], *, is_named: bool) -> tuple[inspect.Signature, bool]:
     """Return a function's signature, and whether it is the signature of a function beneath a decorator.
 
@@ -187,7 +205,10 @@ def _by_names(names: Sequence[str] | None, parameters: list[str], function: str)
     if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
         raise InvalidSettingError(f"arguments={names!r}; accepted: a list of names of arguments of {function}")
     parts: list[Choose] = []
+    left_out = f"-{parameters[0]}" if _takes_owner(parameters) else ""
     for name in names:
+        if name == left_out:
+            continue
         argument, _, path = name.partition(".")
         if argument not in parameters:
             raise InvalidSettingError(f"arguments: {function} has no argument {argument!r}; it has {parameters}")

@@ -81,10 +81,7 @@ class LargeObjects:
         except OriginError as error:
             logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key)
             return replace(origin_unavailable(request.method), cause=error)
-        headers, is_hit = response.headers, "miss" if tier == "s3" else "hit"
-        if headers["x-cache-tier"] != tier or headers["x-cache"] != is_hit:
-            headers = {**headers, "x-cache-tier": tier, "x-cache": is_hit}
-        return Response(response.status, headers, body)
+        return Response(response.status, with_tier(response, tier, is_hit=tier != "s3").headers, body)
 
     def is_left(self, request: Request, response: Response) -> bool:
         """Return True if a response to a GET lacks its body, which slices have."""
@@ -204,3 +201,11 @@ class LargeObjects:
         confirmed_us = request.at_us - 1_000_000 * int(headers.get("age", 0))
         self.slices.note_head(request.key, encode(head_from_s3(headers).confirmed(confirmed_us)))
         return version
+
+
+def with_tier(response: Response, tier: str, *, is_hit: bool) -> Response:
+    """Return a response whose headers name the slowest tier that its body needs."""
+    hit = "hit" if is_hit else "miss"
+    if (response.headers["x-cache-tier"], response.headers["x-cache"]) == (tier, hit):
+        return response
+    return replace(response, headers={**response.headers, "x-cache-tier": tier, "x-cache": hit})

@@ -17,7 +17,7 @@ from burstcache.core.pool.slices import extents
 from burstcache.core.slices import Slice, SliceNames, Version, runs
 from burstcache.serve.buffers import LARGE_BYTES, ResultBuffer, mapped
 from burstcache.serve.entry_writer import EntryWriter
-from burstcache.serve.parallel_parts import read_parts
+from burstcache.serve.parallel_parts import read_parts, slowest
 from burstcache.serve.part_read import PartRead
 from burstcache.serve.part_source import PartSource
 from burstcache.serve.read_stats import ReadCounter
@@ -28,6 +28,7 @@ from burstcache.web.entry import body_offset
 _THREADS = 32
 _STORE_THREADS = 4  # of their own, so that no read waits for a store
 _CLOSE_S = 2.5  # how long `close` waits for loads, and again for their stores
+_MOST_EXPECTED_BYTES = 256 << 20  # of a read that looks up its slices before it begins, which takes some ms for these
 _MOST_STORES = 16  # waiting, each of at most 8 MiB. What exceeds them is stored after a later read
 
 _Body = bytes | memoryview
@@ -36,6 +37,9 @@ _Flight = Flight[tuple[_Body, str], bool]  # of a slice: its bytes, and the tier
 
 class SliceDisk(Protocol):
     """Slices on disk, by name."""
+
+    def has(self, name: str) -> bool:
+        """Return True if a slice is present. Its body is not verified."""
 
     def read_begin(self, name: str, split: Callable[[bytes], int]) -> bytes | None:
         """Return the first half of a slice, as for `read_halves`. None: that would take a wait for the disk."""
@@ -158,8 +162,8 @@ class Slices:
             if self._memory is None and self._disk is not None:
                 self._source.check_usable(version)
                 own = ResultBuffer(end - start)
-                if self._read_local(slices, start, own.into, waits=True):
-                    return own.value(), "disk"
+                if (local_tier := self._read_local(slices, start, own.into, waits=True)) is not None:
+                    return own.value(), local_tier
             read = PartRead(version, start, end, slices, self._counter)
             tier = self._read_here(read)
             return read.result(), tier
@@ -172,17 +176,28 @@ class Slices:
         parts = self._recall(self._names.slices(version, start, end), start, end)
         return None if parts is None else _joined(parts)
 
-    def are_in_memory(self, version: Version, start: int, end: int) -> bool:
-        """Return True if memory has the bytes from `start` up to `end`, exclusive. Count no read."""
-        memory = self._memory
-        return memory is not None and all(
-            memory.find(each) is not None
-            for first, last in extents(start, end)
-            for each in self._names.slices(version, first, last)
-        )
+    def expected_tier(self, version: Version, start: int, end: int, *, asks_disk: bool = True) -> str:
+        """Return the slowest tier that a read will need, as far as this is known before it. Count no read.
 
-    def read_cached(self, version: Version, start: int, end: int, *, waits: bool = True) -> bytes | None:
-        """Return the bytes from `start` up to `end`, exclusive, if memory and disk have all of them.
+        Args:
+            version: The version of the object.
+            start: Start of the part in the object [bytes].
+            end: End of the part, exclusive [bytes]. Of a long part only the first 256 MiB are looked for.
+            asks_disk: Whether to look for slices on disk, which may wait. If False, it counts as lacking them.
+        """
+        disk, tiers = self._disk if asks_disk else None, set[str]()
+        for first, last in extents(start, min(end, start + _MOST_EXPECTED_BYTES)):
+            for each in self._names.slices(version, first, last):
+                if self._memory is not None and self._memory.find(each) is not None:
+                    tiers.add("memory")
+                elif disk is not None and disk.has(each.name):
+                    tiers.add("disk")
+                else:
+                    return self._source.tier
+        return slowest(tiers)
+
+    def read_cached(self, version: Version, start: int, end: int, *, waits: bool = True) -> tuple[bytes, str] | None:
+        """Return the bytes from `start` up to `end`, exclusive, and their tier, if memory and disk have all of them.
 
         Args:
             version: The version of the object.
@@ -192,12 +207,13 @@ class Slices:
         """
         slices = self._names.slices(version, start, end)
         if (parts := self._recall(slices, start, end)) is not None:
-            return _joined(parts)
+            return _joined(parts), "memory"
         buffer = ResultBuffer(end - start)
-        return buffer.value() if self._read_local(slices, start, buffer.into, waits=waits) else None
+        tier = self._read_local(slices, start, buffer.into, waits=waits)
+        return None if tier is None else (buffer.value(), tier)
 
-    def read_cached_into(self, version: Version, start: int, into: memoryview, *, waits: bool = True) -> bool:
-        """Fill `into` from `start` of an object as `read_cached` does. Return False if memory and disk lack a slice."""
+    def read_cached_into(self, version: Version, start: int, into: memoryview, *, waits: bool = True) -> str | None:
+        """Fill `into` from `start` of an object as `read_cached` does. Return None if memory and disk lack a slice."""
         return self._read_local(self._names.slices(version, start, start + len(into)), start, into, waits=waits)
 
     def keep(self, version: Version, start: int, body: memoryview) -> None:
@@ -250,8 +266,12 @@ class Slices:
         """Return the bytes before the body of a small object on disk, as `stored_head` does, without a wait for it."""
         return None if self._disk is None else self._disk.read_begin(self._names.head(key), body_offset)
 
-    def read_stored_into(self, key: str, begin: bytes, start: int, into: memoryview, *, waits: bool = True) -> bool:
-        """Fill `into` from the body of a small object on disk. False: it is not there any more, or is another version.
+    def read_stored_into(
+        self, key: str, begin: bytes, start: int, into: memoryview, *, waits: bool = True
+    ) -> str | None:
+        """Fill `into` from the body of a small object on disk, and return this tier.
+
+        None: it is not there any more, or is another version.
 
         Args:
             key: The object's key.
@@ -261,7 +281,8 @@ class Slices:
             waits: As for `read_cached`.
         """
         name, offset = self._names.head(key), len(begin) + start
-        return self._disk is not None and self._disk.read_into(name, offset, into, prefix=begin, waits=waits)
+        is_read = self._disk is not None and self._disk.read_into(name, offset, into, prefix=begin, waits=waits)
+        return "disk" if is_read else None
 
     def close(self) -> None:
         """Wait up to 2.5 s for small objects on disk, and up to 5 s for stores in shared tiers. Close the source.
@@ -306,10 +327,10 @@ class Slices:
         self._counter.count("memory", end - start, reads=len(parts))
         return parts
 
-    def _read_local(self, slices: Sequence[Slice], start: int, into: memoryview, *, waits: bool) -> bool:
-        """Fill `into` if memory and disk have all slices of the range. Memory keeps whole slices."""
+    def _read_local(self, slices: Sequence[Slice], start: int, into: memoryview, *, waits: bool) -> str | None:
+        """Fill `into` and return the tier, if memory and disk have all slices of the range. Memory keeps whole ones."""
         if self._disk is None:
-            return False
+            return None
         memory, end = self._memory, start + len(into)
         recalled, loaded = list[tuple[Slice, CachedSlice]](), list[tuple[Slice, int, int]]()
         for each in slices:
@@ -321,7 +342,7 @@ class Slices:
                 elif self._disk.read_into(each.name, first - each.start, part, waits=waits):
                     loaded.append((each, first, last))
                 else:
-                    return False
+                    return None
         if memory is not None:
             for each, found in recalled:
                 memory.note_read(each, found, start, end)
@@ -334,7 +355,7 @@ class Slices:
             self._counter.count("memory", end - start - loaded_bytes, reads=len(recalled))
         if loaded:
             self._counter.count("disk", loaded_bytes, reads=len(loaded))
-        return True
+        return "disk" if loaded else "memory"
 
     def _read_here(self, read: PartRead) -> str:
         """Read a part in this thread, and return the slowest tier. Only the source has threads of its own."""

@@ -241,6 +241,16 @@ def test_slices_are_kept_over_a_restart_and_shared(path: Path) -> None:
     assert SliceFiles(path, LEAST_BYTES).read(name) == body
 
 
+def test_a_slice_is_present_from_its_write_until_its_removal(path: Path) -> None:
+    files, name = SliceFiles(path, LEAST_BYTES), name_of(1)
+    is_there_before = files.has(name)
+    files.write(name, b"body")
+    is_there_then = SliceFiles(path, LEAST_BYTES).has(name)
+    files.remove(name)
+
+    assert (is_there_before, is_there_then, files.has(name)) == (False, True, False)
+
+
 @pytest.mark.parametrize("start", [-1, 1, 301])
 def test_a_part_beyond_the_body_is_not_read_and_the_slice_is_kept(path: Path, start: int) -> None:
     files, name = SliceFiles(path, LEAST_BYTES), name_of(1)

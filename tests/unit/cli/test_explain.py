@@ -11,6 +11,7 @@ import pytest
 
 from burstcache.core.comparison import Comparison, Measure
 from burstcache.core.node_scaling import Scaling
+from burstcache.core.rows import Pause
 from burstcache.core.worth import Below
 from burstcache.queries.explain import Explanation, ServedBy
 from burstcache.queries.key_costs import Cost, EndedLife, Month
@@ -19,6 +20,7 @@ from burstcache.queries.slices import HomeNode, ObjectSlices, SlicesInExpress, S
 from burstcache.queries.transitions import Blocker, Reason, Rule, Transition
 from burstcache.serve.slice_memory import LEAST_MEMORY_BYTES
 from burstcache_cli.explain import explanation_text, max_object_bytes_of
+from burstcache_cli.pause_text import below_pause, pause_text
 
 NOW_US = 1_785_542_400_000_000  # 2026-08-01T00:00:00Z
 UNKNOWN = Month(None, None, None, None, 6.1, 13.7, 8.8, 19.6, 10.0)
@@ -317,3 +319,12 @@ def test_a_nodes_task_and_the_trouble_with_it_are_named() -> None:
 
     assert "node        node-1, running on fargate" in lines
     assert "            its newest trouble: fargate-spot: no capacity" in lines
+
+
+def test_a_pause_stands_above_the_explanation_as_above_the_keys() -> None:
+    paused = replace(explanation(Transition("s3", "pause_stops_node")), pause=Pause("too dear", NOW_US))
+
+    first, _, *rest = explanation_text(paused, is_wrapped=False).splitlines()
+
+    assert first == below_pause(paused.pause, "").strip() == pause_text(Pause("too dear", NOW_US))
+    assert "to S3       the stack is paused: its nodes stop within five minutes, whatever is read" in rest

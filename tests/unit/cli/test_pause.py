@@ -10,7 +10,7 @@ import pytest
 
 from burstcache.core.rows import Pause
 from burstcache_cli import operate
-from burstcache_cli.show import pause_text
+from burstcache_cli.pause_text import pause_text
 from support.aws import TABLE, clients, make_stack, mocked_aws
 
 

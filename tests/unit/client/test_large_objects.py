@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -232,6 +233,32 @@ def test_without_a_pool_a_file_is_read_from_s3_by_range(rig: Rig) -> None:
         assert file.read() == body()[_SLICE:]
 
     assert (sent[0], file.head.tier) == ("HeadObject", "s3")
+
+
+@pytest.mark.parametrize("memory_bytes", [0, 64 << 20])
+def test_each_way_to_read_names_the_disk_whose_bytes_the_next_process_gets(
+    rig: Rig, memory_bytes: int, tmp_path: Path
+) -> None:
+    stored = random.Random(1).randbytes(9 << 20)
+    rig.s3.put_object(Bucket=BUCKET, Key="large", Body=stored)
+
+    def opened() -> Client:
+        return Client(bucket=BUCKET, s3=rig.s3, disk=tmp_path / "slices", memory_bytes=memory_bytes)
+
+    with opened() as client:
+        client.get("large")
+    until(lambda: len(list(tmp_path.glob("**/*.slice"))) > len(stored) // (256 << 10))  # and the head
+    with opened() as client:
+        got = client.get("large")
+    with opened() as client, client.open("large") as file:
+        head, body_read = file.head, file.read()
+    with opened() as client:
+        wrapped = burstcache.wrap(rig.s3, client=client).get_object(Bucket=BUCKET, Key="large")
+        headers, wrapped_body = wrapped["ResponseMetadata"]["HTTPHeaders"], wrapped["Body"].read()
+
+    assert (got.tier, head.tier, file.tier, headers["x-cache-tier"]) == ("disk",) * 4
+    assert (got.is_hit, head.is_hit, headers["x-cache"]) == (True, True, "hit")
+    assert got.body == body_read == wrapped_body == stored
 
 
 @pytest.mark.parametrize("is_warm", [False, True])

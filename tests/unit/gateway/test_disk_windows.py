@@ -1,4 +1,4 @@
-"""Windows of an object that one file on disk has: they are read in turn, and S3 sends what the file lacks."""
+"""Windows of objects on disk: they are read in turn, S3 sends what the disk lacks, and the tier is the slowest one."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class _Rig:
     def stored(self, etag: str, body: bytes = _BODY) -> bytes:
         return encode(Entry({"etag": etag, "content-length": str(len(body))}, body))
 
-    def _run(self, call: Callable[[], bool]) -> asyncio.Future[bool]:
+    def _run(self, call: Callable[[], str | None]) -> asyncio.Future[str | None]:
         self.in_thread += 1
-        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         done.set_result(call())
         return done
 
@@ -57,11 +57,21 @@ class _Rig:
         async def work() -> list[Any]:
             windows = []
             async with aclosing(self.windows.read(Part(_VERSION, start, end, self.begin))) as reading:
-                async for each in reading:
+                async for each, _ in reading:
                     windows.append(memoryview(each))
                     if len(windows) == 1:
                         then()
             return windows
+
+        return asyncio.run(work())
+
+    def tier(self, start: int, end: int) -> str:
+        """Return the tier of a part of a large object, as its response states it with the first window."""
+
+        async def work() -> str:
+            part = Part(_VERSION, start, end)
+            async with aclosing(self.windows.read(part)) as reading:
+                return await self.windows.tier(part, await anext(reading))
 
         return asyncio.run(work())
 
@@ -109,3 +119,15 @@ def test_s3_sends_the_rest_of_the_version_if_the_file_goes_or_gets_another_one(o
             rig.disk.bodies[_NAME] = rig.stored(other, bytes(len(_BODY)))
 
     assert b"".join(rig.read(then=change)) == _BODY
+
+
+@pytest.mark.parametrize("end", [300_000, len(_BODY)], ids=["one window", "several"])
+def test_the_tier_of_a_part_is_the_slowest_that_any_of_its_bytes_needs(end: int) -> None:
+    rig = _Rig()
+    slices = _NAMES.slices(_VERSION, 0, end)
+    rig.disk.bodies = {each.name: _BODY[each.start : each.end] for each in slices}
+
+    from_disk = rig.tier(0, end)
+    del rig.disk.bodies[slices[-1].name]
+
+    assert (from_disk, rig.tier(0, end)) == ("disk", "s3")

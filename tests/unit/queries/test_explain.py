@@ -272,6 +272,34 @@ def test_load_that_has_lasted_asks_for_redis_once_ready_and_then_at_the_next_req
     assert move.holds == (Blocker("paused", until_us=NOW_US + 9),)
 
 
+@pytest.mark.parametrize("policy", ["breakeven", "thesis"])
+@pytest.mark.parametrize(
+    ("tier", "rule"), [("lambda", "pause_ends_function"), ("redis", "pause_stops_node")], ids=["function", "node"]
+)
+def test_a_pause_returns_a_key_to_s3_whatever_is_read_or_held(policy: str, tier: Any, rule: str) -> None:
+    node = running() if tier == "redis" else NodeRow(NODE)
+    row = KeyRow(
+        HASH,
+        "k",
+        phase="redis_running" if tier == "redis" else "lambda",
+        epoch=7,
+        tier=tier,
+        node=NODE,
+        generation=node.generation,
+        ready_at_us=NOW_US - S,
+        deadline_at_us=NOW_US + S,
+        trigger=RecordedRequest(NOW_US - 60 * S, "t"),
+    )
+    hold, pause = Lease(NODE, "by-hand", held_until_us=NOW_US + 500 * S), Pause("a test", since_us=1)
+
+    found = explanation(
+        known(row, node, is_served=True, leases=(hold,), pause=pause), rules(POLICY=policy, HAS_RELAY="true")
+    )
+
+    assert (found.tier, found.pause) == (tier, pause)
+    assert [move for move in found.moves if move.to == "s3"] == [Transition("s3", rule)]  # type: ignore[arg-type]
+
+
 def test_expired_life_is_one_of_s3() -> None:
     row = KeyRow(HASH, "k", phase="lambda", epoch=7, tier="lambda", deadline_at_us=NOW_US - 1)
 

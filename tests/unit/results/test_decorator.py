@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from burstcache.core.errors import InvalidSettingError, NoCanonicalFormError
 from burstcache.forks import after_fork
 from burstcache.results import Cache, cached, open_cache, steps
 from burstcache.results import cache as results_cache
+from burstcache.results.keys import KeyMaker
 from support.clock import ManualClock
 from support.interruptions import interrupt_at
 from support.waiting import LIMIT_S, until
@@ -205,6 +207,76 @@ class Shop:
 def test_a_methods_self_is_an_argument_whose_attributes_can_be_named() -> None:
     assert [Shop(name).price("tea") for name in ("a", "b", "a")] == ["tea at a", "tea at b", "tea at a"]
     assert Shop.price.results.stats() == {"computed": 2, "memory": 1}
+
+
+def test_a_method_whose_key_lacks_self_warns_once_where_it_is_decorated() -> None:
+    with pytest.warns(UserWarning, match=r"Shop\.price: arguments=\['item'\] lacks 'self', so all instances") as warned:
+
+        class Shop:
+            @cached(arguments=["item"])
+            def price(self, item: str) -> int:
+                return id(self)
+
+    one, other = Shop(), Shop()
+
+    assert one.price("tea") == other.price("tea") == id(one)
+    assert [Path(each.filename).name for each in warned] == [Path(__file__).name]
+
+
+def test_a_class_method_whose_key_lacks_the_class_warns() -> None:
+    with pytest.warns(UserWarning, match=r"lacks 'cls', so all classes share results; .* '-cls' if they should"):
+
+        class Shop:
+            @classmethod
+            @cached(arguments=["item"])
+            def price(cls, item: str) -> str:
+                return item
+
+
+def test_results_that_instances_share_on_purpose_need_no_warning() -> None:
+    class Shop:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        @cached(arguments=["-self", "item"])
+        def price(self, item: str) -> str:
+            return f"{item} at {self.name}"
+
+        @cached(arguments=["-self"])
+        def tax(self) -> str:
+            return f"19 % at {self.name}"
+
+        @staticmethod
+        @cached(arguments=["item"])
+        def weight(item: str) -> str:
+            return item
+
+    @cached(arguments=["item"])
+    def size(self: Any, item: str) -> str:  # no method
+        return f"{item} of {self}"
+
+    a, b = Shop("a"), Shop("b")
+
+    assert [b_or_a.price("tea") for b_or_a in (a, b)] == ["tea at a"] * 2
+    assert (a.tax(), b.tax(), Shop.weight("tea"), size(1, "tea"), size(2, "tea")) == (
+        "19 % at a",
+        "19 % at a",
+        "tea",
+        "tea of 1",
+        "tea of 1",
+    )
+
+
+def test_what_is_left_out_by_name_does_not_change_the_key() -> None:
+    class Shop:
+        def price(self, item: str) -> str:
+            return item
+
+    without, named = (KeyMaker(Shop.price, arguments=names) for names in (["item"], ["-self", "item"]))
+
+    assert without.make((1, "tea"), {}) == named.make((2, "tea"), {})
+    with pytest.raises(InvalidSettingError, match="has no argument '-item'"):
+        KeyMaker(Shop.price, arguments=["-item"])
 
 
 def test_a_method_that_does_not_say_what_of_self_decides_is_an_error() -> None:

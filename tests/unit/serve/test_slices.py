@@ -415,8 +415,9 @@ def test_without_a_wait_a_range_is_read_only_if_none_of_its_slices_needs_one(sou
     waited = slices.read_cached(_VERSION, start, end)
     disk.cold = set()
 
-    assert (cold, counted, waited) == (None, {}, _BODY[start:end])
-    assert slices.read_cached(_VERSION, start, end, waits=False) == _BODY[start:end]
+    assert (cold, counted, waited) == (None, {}, (_BODY[start:end], "disk"))
+    again = slices.read_cached(_VERSION, start, end, waits=False)
+    assert again == (_BODY[start:end], "disk")  # parts of slices at the ends, which memory does not keep
 
 
 def test_memory_keeps_whole_slices_that_were_read_without_a_wait(source: Source) -> None:
@@ -428,6 +429,21 @@ def test_memory_keeps_whole_slices_that_were_read_without_a_wait(source: Source)
     read = slices.read_cached(_VERSION, 10, 2 * SLICE_BYTES, waits=False)
     disk.bodies.clear()
 
-    assert read == _BODY[10 : 2 * SLICE_BYTES]
+    assert read == (_BODY[10 : 2 * SLICE_BYTES], "disk")
     assert slices.recall(_VERSION, SLICE_BYTES, 2 * SLICE_BYTES) == _BODY[SLICE_BYTES : 2 * SLICE_BYTES]
     assert slices.recall(_VERSION, 0, SLICE_BYTES) is None
+
+
+def test_the_expected_tier_is_the_slowest_that_a_read_needs(source: Source) -> None:
+    disk = MemoryDisk()
+    slices = slices_of(source, disk=disk)
+    first, second = names_of(0, 2 * SLICE_BYTES)
+    disk.bodies = {first: _BODY[:SLICE_BYTES], second: _BODY[SLICE_BYTES : 2 * SLICE_BYTES]}
+    read_and_keep(slices, 0, SLICE_BYTES)
+    counted = slices._counter.stats()
+
+    expected = [slices.expected_tier(_VERSION, 0, end * SLICE_BYTES) for end in (1, 2, 3)]
+
+    assert expected == ["memory", "disk", "s3"]
+    assert slices.expected_tier(_VERSION, 0, 2 * SLICE_BYTES, asks_disk=False) == "s3"
+    assert slices._counter.stats() == counted

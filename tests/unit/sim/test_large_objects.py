@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,13 +12,21 @@ import pytest
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.prices import price_sheet
 from burstcache_sim.bill.demand import demand_of
+from burstcache_sim.bill.latency_model import LatencyModel
 from burstcache_sim.bill.locality import locality_of
 from burstcache_sim.bill.market import Market
 from burstcache_sim.bill.pool_quotes import pool_quote
 from burstcache_sim.bill.setup import Setup
+from burstcache_sim.choose.advise.advice import advise
+from burstcache_sim.choose.advise.fields import advice_fields
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects, large_objects_lines
+from burstcache_sim.choose.advise.page import advice_page
+from burstcache_sim.choose.advise.text import advice_text
+from burstcache_sim.choose.advise.verdict import verdict_lines
+from burstcache_sim.choose.advise.worth import Value
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.traces.trace import Trace
+from burstcache_terminal.text import usd_text
 
 MB = 1024**2
 DAY_S = 86_400
@@ -61,29 +71,64 @@ def test_without_large_objects_readers_in_the_vpc_or_prices_there_is_nothing_to_
     assert large_objects(workload(**options), Fraction(1, 10_000)) is None  # type: ignore[arg-type]
 
 
-def test_s3_alone_is_the_best_buy_where_a_hit_is_worth_nothing() -> None:
+def best(found: LargeObjects) -> str:
+    """Return the name of the offer with the highest net value, of those that are for sale."""
+    offers = [found.pool, *(one for one in found.others if one.name != "infinicache")]
+    return max(offers, key=found.net_usd).name
+
+
+def test_s3_alone_costs_least_where_a_hit_is_worth_nothing() -> None:
     found = large("0")
 
-    assert not found.is_worth_it
-    assert found.best_buy.name == "s3-only"
+    assert best(found) == "s3-only"
+    assert found.net_usd(found.pool) < 0
     assert found.pays_from_usd is not None
     assert found.pays_from_usd > 0
 
 
-def test_s3_express_is_the_best_buy_where_it_is_sold_and_objects_stay() -> None:
-    found = large("0.001")
-
-    assert found.best_buy.name.startswith("s3-express")
-    assert "A pool does not pay for them. The best buy is S3 Express" in large_objects_lines(found)[1]
+def test_s3_express_beats_the_pool_where_it_is_sold_and_objects_stay() -> None:
+    assert best(large("0.001")).startswith("s3-express")
 
 
-def test_the_pool_is_the_best_buy_where_there_is_no_s3_express() -> None:
+def test_the_pool_beats_all_others_where_there_is_no_s3_express() -> None:
     found = large("0.001", prices="today-eu-central-1")
 
-    assert found.is_worth_it
-    assert large_objects_lines(found)[1] == "A pool is the best buy for them."
-    for_sale = [one for one in found.others if one.name != "infinicache"]
-    assert all(found.net_usd(found.pool) > found.net_usd(one) for one in for_sale)
+    assert best(found) == found.pool.name
+
+
+@pytest.mark.parametrize(
+    ("usd_per_hit", "prices", "without", "verdict"),
+    [
+        (0.0, "today-us-east-1", (), "USE THE LIBRARY"),
+        (1e-5, "today-us-east-1", ("reader-memory", "s3-express"), "S3 ALONE IS ENOUGH"),
+        (1e-3, "today-eu-central-1", (), "USE THE LIBRARY"),
+    ],
+)
+def test_an_answer_has_one_verdict_and_the_pool_has_figures_beside_it(
+    usd_per_hit: float, prices: str, without: tuple[str, ...], verdict: str
+) -> None:
+    value = Value(usd_per_hit=usd_per_hit) if usd_per_hit else Value()
+    found = advise(workload(prices=prices), value, LatencyModel(), candidates=8, without=without)
+
+    text, page, fields = advice_text(found), " ".join(advice_page(found).split()), advice_fields(found)
+    assert found.large is not None
+    lines = large_objects_lines(found.large, found.net_usd)
+
+    assert text.startswith(verdict)
+    assert f"a net value of {usd_text(found.large.net_usd(found.large.pool))} USD a month" in lines[1]
+    assert f"of {usd_text(found.winner.gain.net_usd(value))}." in lines[1]
+    assert not re.search(r"best buy|does not pay|is enough", " ".join(lines), re.IGNORECASE)
+    assert " ".join(lines[:2]) in " ".join(text.split())
+    assert lines[1] in page
+    assert (fields["large_objects"]["text"], "best_buy" in fields["large_objects"]) == (lines, False)
+
+
+@pytest.mark.parametrize(("usd_per_hit", "but"), [("1e-7", ""), ("1e-3", " but a pool")])
+def test_s3_alone_is_enough_but_for_a_pool_that_is_worth_more_than_it_costs(usd_per_hit: str, but: str) -> None:
+    found = advise(workload(), Value(), LatencyModel(), candidates=8)
+    s3_alone = replace(found, winner=found.others[0], large=large(usd_per_hit))
+
+    assert verdict_lines(s3_alone)[0].endswith(f" USD a month. No cache{but} is worth more than it costs.")
 
 
 def test_the_pool_pays_from_the_value_at_which_it_costs_as_much_as_s3() -> None:
@@ -129,6 +174,8 @@ def test_where_a_millisecond_is_worth_something_time_decides_and_not_hits() -> N
 
     assert found is not None
     saved_ms = found.clock.s3_ms - found.mean_ms(found.ranged)
-    hits_worth = found.net_usd(found.ranged) + found.month_usd(found.ranged)
+    (s3,) = (one for one in found.others if one.name == "s3-only")
+    hits_worth = found.net_usd(found.ranged) + found.month_usd(found.ranged) - found.month_usd(s3)
     assert hits_worth == pytest.approx(1e-6 * saved_ms * found.demand.requests * float(found.repeats))
-    assert found.best_buy.name == "s3-ranged-gets"  # nearly all of the time, for nothing to keep
+    assert found.net_usd(s3) == 0
+    assert best(found) == "s3-ranged-gets"  # nearly all of the time, for nothing to keep

@@ -126,6 +126,11 @@ class Advice:
         return _VERDICTS.get(self.winner.kind, "buy")
 
     @property
+    def net_usd(self) -> float:
+        """The net value of the verdict [USD a month]."""
+        return self.winner.gain.net_usd(self.value)
+
+    @property
     def deploys(self) -> bool:
         """Whether the stack is the best buy."""
         return self.verdict_if_it_lasts == "deploy"

@@ -65,7 +65,7 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "parameter_overrides": advice.template,
         "front": [tried_fields(tried) for tried in advice.tuned.front],
         "assumptions": assumptions(advice),
-        "large_objects": _large_fields(advice.large) if advice.large else None,
+        "large_objects": _large_fields(advice.large, advice.net_usd) if advice.large else None,
     }
 
 
@@ -86,15 +86,13 @@ def _confidence_fields(confidence: Confidence) -> dict[str, Any]:
     }
 
 
-def _large_fields(large: LargeObjects) -> dict[str, Any]:
+def _large_fields(large: LargeObjects, verdict_net_usd: float) -> dict[str, Any]:
     return {
         "request_share": large.request_share,
         "byte_share": large.byte_share,
         "stored_bytes": large.demand.stored_bytes,
-        "is_worth_it": large.is_worth_it,
-        "best_buy": large.best_buy.name,
         "pays_from_usd_per_hit": large.pays_from_usd,
-        "text": large_objects_lines(large),
+        "text": large_objects_lines(large, verdict_net_usd),
         "systems": [
             {
                 "name": one.name,

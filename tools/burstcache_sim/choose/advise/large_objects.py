@@ -1,4 +1,6 @@
-"""The verdict on a pool for a log's large objects, which the stack redirects to S3 and readers keep in slices.
+"""A pool and its competitors for a log's large objects, which the stack redirects to S3 and readers keep in slices.
+
+The verdict of the advice leaves them out. They serve readers without memory of their own.
 
 Every cache is compared with parallel ranged GETs from S3, at the same hit value. A slice from the pool, from
 S3 Express or from a node counts as the same hit.
@@ -32,7 +34,6 @@ _SPOKEN = {
     "infinicache": "InfiniCache",
 }
 _USUAL_CLOCK = LatencyModel()
-_NOT_FOR_SALE = ("infinicache",)
 _HITLESS = ("s3-only", RANGED)  # no caches
 
 
@@ -56,18 +57,6 @@ class LargeObjects:
         return next(offer for offer in self.others if offer.name == RANGED)
 
     @property
-    def best_buy(self) -> Quote:
-        """The offer with the highest net value."""
-        for_sale = [offer for offer in self.others if offer.name not in _NOT_FOR_SALE]
-        for_sale = [offer for offer in for_sale if offer.name in _HITLESS or round(offer.in_memory_pct, 1)]
-        return max([*for_sale, self.pool], key=self.net_usd)
-
-    @property
-    def is_worth_it(self) -> bool:
-        """Whether the pool is the best buy."""
-        return self.best_buy is self.pool
-
-    @property
     def pays_from_usd(self) -> float | None:
         """The lowest hit value at which the pool beats ranged GETs from S3 [USD], or None if the pool has no hit."""
         hits = self.hits(self.pool)
@@ -86,11 +75,13 @@ class LargeObjects:
         return self.clock.mean_ms(offer)
 
     def net_usd(self, offer: Quote) -> float:
-        """Return the value of hits, or of time saved compared with S3 alone, minus the monthly bill [USD]."""
+        """Return the monthly value of hits, or of time saved, minus what the bill exceeds that of S3 alone by [USD]."""
+        s3 = next(one for one in self.others if one.name == "s3-only")
+        extra_usd = self.month_usd(offer) - self.month_usd(s3)
         if self.usd_per_ms:
             saved_ms = (self.clock.s3_ms - self.mean_ms(offer)) * self.demand.requests * float(self.repeats)
-            return self.usd_per_ms * saved_ms - self.month_usd(offer)
-        return float(self.usd_per_hit) * self.hits(offer) - self.month_usd(offer)
+            return self.usd_per_ms * saved_ms - extra_usd
+        return float(self.usd_per_hit) * self.hits(offer) - extra_usd
 
 
 def large_objects(
@@ -135,20 +126,20 @@ def large_objects(
     )
 
 
-def large_objects_lines(large: LargeObjects) -> list[str]:
-    """Return the verdict in sentences, then one line per offer."""
+def large_objects_lines(large: LargeObjects, verdict_net_usd: float) -> list[str]:
+    """Return the pool's net value beside that of the verdict in sentences, then one line per offer."""
     demand, pool = large.demand, large.pool
     stored_gb = number_text(demand.stored_bytes / BYTES_PER_GB, digits=3)
     demand_text = (
         f"Large objects: {100 * large.request_share:.1f} % of the requests and {100 * large.byte_share:.1f} % of the "
         f"bytes are for objects that no node keeps whole, {stored_gb} GB. The verdict counts the slices of 256 KiB "
-        "that readers keep of them. A pool serves readers without memory of their own."
+        "that readers keep of them."
     )
-    best = large.best_buy
-    verdict = "A pool is the best buy for them."
-    if not large.is_worth_it:
-        usd = usd_text(large.month_usd(best))
-        verdict = f"A pool does not pay for them. The best buy is {_spoken(best)}, {usd} USD a month."
+    net_text = (
+        "It leaves out a pool, which serves readers without memory of their own. For the large objects alone a pool has"
+        f" a net value of {usd_text(large.net_usd(pool))} USD a month, the verdict for all objects of"
+        f" {usd_text(verdict_net_usd)}."
+    )
     shown = [offer for offer in (pool, *large.others) if offer.name in _HITLESS or round(offer.in_memory_pct, 1)]
     shown = [offer for offer in shown if offer.name != "infinicache"]
     table = [
@@ -157,8 +148,8 @@ def large_objects_lines(large: LargeObjects) -> list[str]:
         for offer in sorted(shown, key=large.month_usd)
     ]
     from_usd = large.pays_from_usd
-    pays = f"The pool ({pool.note}) beats S3 alone from {each_usd_text(from_usd)} a hit." if from_usd else ""
-    return [demand_text, verdict, *filter(None, [pays]), *(f"- {line}" for line in table)]
+    pays = f"The pool ({pool.note}) beats ranged GETs from S3 from {each_usd_text(from_usd)} a hit." if from_usd else ""
+    return [demand_text, net_text, *filter(None, [pays]), *(f"- {line}" for line in table)]
 
 
 def _spoken(offer: Quote) -> str:

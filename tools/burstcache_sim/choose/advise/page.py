@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice
+from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects_lines
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.steps import stack_steps, steps
 from burstcache_sim.choose.advise.systems import System
@@ -72,6 +73,7 @@ def advice_page(advice: Advice) -> str:
                 html.text(PARETO_NOTE),
             ),
         ),
+        *([_large(advice.large, advice.net_usd)] if advice.large else []),
         html.Section("Break-even", tuple(map(html.text, break_even_lines(advice)))),
         html.Section("The stack", tuple(_steps(stack_steps(advice)))),
         html.Section("Assumptions", tuple(map(html.text, (*assumptions(advice), *_unpriced(advice))))),
@@ -82,6 +84,10 @@ def advice_page(advice: Advice) -> str:
 def _systems(advice: Advice, systems: Sequence[System], caption: str) -> str:
     ours = [i for i, system in enumerate(systems) if system.name == OURS]
     return html.table(*system_rows(advice, systems), right=SYSTEM_NUMBERS, strong=ours, caption=caption)
+
+
+def _large(large: LargeObjects, verdict_net_usd: float) -> html.Section:
+    return html.Section("Large objects", tuple(map(html.text, large_objects_lines(large, verdict_net_usd))))
 
 
 def _lasting(advice: Advice) -> list[str]:

@@ -49,7 +49,7 @@ def advice_text(advice: Advice, *, is_long: bool = False) -> str:
     if missing := unpriced_text(advice.workload.prices):
         parts.append(_lines([missing]))
     if advice.large:
-        parts.append(_lines(large_objects_lines(advice.large)))
+        parts.append(_lines(large_objects_lines(advice.large, advice.net_usd)))
     if is_long:
         parts += _details(advice)
     if is_long:

@@ -47,7 +47,8 @@ def _verdict_text(advice: Advice) -> str:
     if advice.verdict_if_it_lasts == "keep ranges":
         return f"KEEP RANGES IN MEMORY, {memory_mb} MB in each reader, with nothing to buy: {usd}, {share}."
     if advice.verdict_if_it_lasts == "s3 alone":
-        return f"S3 ALONE IS ENOUGH: {usd}. No cache is worth more than it costs."
+        but = " but a pool" if advice.large and advice.large.net_usd(advice.large.pool) > 0 else ""
+        return f"S3 ALONE IS ENOUGH: {usd}. No cache{but} is worth more than it costs."
     return f"BUY {winner.name}: {usd}, {share}."
 
 
