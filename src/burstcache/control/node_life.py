@@ -577,7 +577,7 @@ class NodeLife:
         return NodeStopped(phase="stopping")
 
     def _stopped_or_boot(self, row: NodeRow, *, boots: bool = False) -> NodeStopped:
-        """Mark the node as stopped, or boot its next generation if `boots` is set or a lease or hold has come meanwhile.
+        """Mark the node as stopped, or boot its next generation if `boots` is set or a lease or hold came meanwhile.
 
         After a failed boot, an always-on node does not boot here, since the janitor retries later. Leases taken during
         a cool-down fail, unless a person holds the node, because a cool-down does not bar a hold.
