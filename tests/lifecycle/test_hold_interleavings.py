@@ -53,10 +53,19 @@ def _booting(world: World) -> None:
     world.boot()
 
 
-def _running(world: World) -> None:
+def _booted(world: World) -> None:
+    """Boot the node until its Redis answers. Its row still says `booting`."""
     _booting(world)
+    _machine_runs(world)
+
+
+def _machine_runs(world: World) -> None:
     if world.tasks is not None:
         world.ecs.run(world.ecs.tasks[-1])
+
+
+def _running(world: World) -> None:
+    _booted(world)
     world.ready()
 
 
@@ -187,6 +196,33 @@ def test_a_stop_by_hand_against_another(
         for each in stopped:
             each.result()
         assert (_at_rest(world).phase, world.machine_state()) == ("stopped", "stopped"), interleaving.calls
+        _reset(world)
+
+
+@pytest.mark.parametrize("redis_on", ["ec2", "fargate-spot"])
+def test_a_node_that_was_stopped_as_it_got_ready_boots_for_the_next_hold(
+    make_world: Callable[..., World], redis_on: NodeKind
+) -> None:
+    world = make_world(redis_on=redis_on)
+    for interleaving in every_interleaving(world.clock, reads=_READS):
+        _booted(world)
+        generation = world.node().generation
+
+        def get_ready(world: World, generation: int = generation) -> None:
+            world.node_step("ready_node", generation, part=1)
+
+        for each in _at_once(world, interleaving, get_ready, _release):
+            each.result()
+
+        assert _at_rest(world).phase == "stopped", interleaving.calls
+        assert _hold(world)["phase"] == "booting"
+        world.boot()
+        _machine_runs(world)
+        world.ready()
+        view = _at_rest(world)
+        assert view.phase == "running", interleaving.calls
+        assert view.held_until_us, interleaving.calls
+        assert world.digest.read().nodes[NODE].is_running, interleaving.calls
         _reset(world)
 
 
