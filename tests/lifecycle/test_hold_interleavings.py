@@ -230,7 +230,7 @@ def _at_once(world: World, interleaving: Interleaving, *operations: Callable[[Wo
     control = world.control
     world.control = replace(control, nodes=replace(world.nodes, client=interleaving.shared(world.nodes.client)))
     try:
-        return interleaving.run(*(lambda each=each: each(world) for each in operations))  # type: ignore[misc]
+        return interleaving.run(*(lambda each=each: each(world) for each in operations))
     finally:
         world.control = control
 
