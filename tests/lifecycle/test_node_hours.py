@@ -11,7 +11,6 @@ import pytest
 from burstcache.core.errors import NodeFailedError
 from burstcache.core.node_hours import HOUR_US, next_day_us
 from burstcache.core.parameters import QUEUE_LENGTH
-from burstcache.core.rows import BY_HAND, Lease
 from support.functions import NODE
 from support.world import World
 
@@ -113,8 +112,7 @@ def test_two_runs_of_a_day_share_its_hours(hourly: World) -> None:
 
 def test_a_person_s_hold_keeps_it_running(hourly: World) -> None:
     hourly.running("k")
-    until_us = hourly.clock.now_us() + 3 * HOUR_US
-    hourly.nodes.join(Lease(NODE, BY_HAND, held_until_us=until_us))
+    hourly.invoke("redis_control", {"op": "hold", "node": NODE, "for_s": 3 * 3600})
     hourly.clock.sleep(3600)
 
     assert check_in_use(hourly)["checks"]

@@ -14,7 +14,7 @@ from burstcache.core.errors import RedisDownError, ServiceError, SupersededError
 from burstcache.core.keys import key_hash
 from burstcache.core.parameters import QUEUE_LENGTH
 from burstcache.core.policy import CHECKS_PER_PART
-from burstcache.core.rows import BY_HAND, Lease
+from burstcache.core.rows import Lease
 from burstcache.core.table import NodeColumns
 from support.faults import Died, DyingExecutions, RefusingExecutions
 from support.functions import NODE
@@ -379,7 +379,7 @@ def test_a_hold_that_comes_while_a_node_stops_after_a_failed_boot_boots_it(world
 
     assert held["phase"] == "stopping"
     assert world.stopped()["phase"] == "booting"
-    assert [lease.hash for lease in world.nodes.leases(NODE)] == [BY_HAND]
+    assert world.node().is_held(world.clock.now_us())
     world.boot()
     world.node_step("abandon_node")  # nor does its hold boot it again and again
     assert world.stopped() == {"phase": "stopped"}
@@ -401,7 +401,7 @@ def test_a_hold_that_comes_while_a_node_is_stopped_by_hand_boots_it_again(world:
         world.stopped()
 
     assert world.node().phase == "booting"
-    assert [lease.hash for lease in world.nodes.leases(NODE)] == [BY_HAND]
+    assert world.node().is_held(world.clock.now_us())
 
 
 def test_lease_of_a_dead_key_is_dropped_at_the_next_check(world: World) -> None:

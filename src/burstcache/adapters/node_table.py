@@ -40,13 +40,14 @@ class NodeTable:
         return [NodeRow.from_item(item) for item in items]
 
     def change(
-        self, seen: NodeRow, /, *, no_join_since: bool = False, **changes: Unpack[NodeColumns]
+        self, seen: NodeRow, /, *, no_join_since: bool = False, is_join: bool = False, **changes: Unpack[NodeColumns]
     ) -> NodeRow | None:
         """Compare-and-set a node's row: its phase, generation and part must still equal the values in `seen`.
 
         Args:
             seen: The row as last read.
-            no_join_since: Also require that no lease has been added since.
+            no_join_since: Also require that no lease or hold has been added since.
+            is_join: Also increment the join count, since the change adds a hold.
             **changes: New values by column.
 
         Returns:
@@ -73,11 +74,14 @@ class NodeTable:
             values[":seen_joins"] = seen.joins
         elif no_join_since:
             condition += f" AND {table.HAS_NO_JOIN}"
+        if is_join:
+            values[":one"] = 1
+        sets = ", ".join(f"#{name} = :{name}" for name in changes)
         response = write_if(
             self.client.update_item,
             TableName=self.table_name,
             Key=to_values(node_item(seen.node)),
-            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in changes),
+            UpdateExpression=f"SET {sets} {table.COUNT_JOIN if is_join else ''}",
             ConditionExpression=condition,
             ExpressionAttributeNames=names,
             ExpressionAttributeValues=to_values(values),

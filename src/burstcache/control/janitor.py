@@ -184,7 +184,7 @@ class Janitor:
             for row in self.nodes.read_many(self.node_names):
                 with failures.recorded(row.node):
                     if row.phase == "running":
-                        self.redis_control(Release(op="release", node=row.node))
+                        self.redis_control(Release(op="release", node=row.node, keeps_hold=True))
                         stopped.append(row.node)
         return stopped
 
@@ -194,7 +194,7 @@ class Janitor:
             self.redis_control(InstanceStopped(op="instance_stopped", node=row.node))
         else:
             put((OVERDUE_NODES, 1))  # counted even if the stop fails
-            self.redis_control(Release(op="release", node=row.node))
+            self.redis_control(Release(op="release", node=row.node, keeps_hold=True))
 
     def _is_owned(self, row: KeyRow, running: Container[str] = ()) -> bool:
         """Return whether a key is within its deadline and its execution is in `running` or runs in Step Functions."""

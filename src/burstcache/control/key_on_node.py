@@ -29,7 +29,7 @@ from burstcache.core.messages.encoding import iso
 from burstcache.core.messages.relay import Order, Stop, window_of
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import RecordedRequest, cool_down_us
-from burstcache.core.rows import BY_HAND, KeyRow, Lease
+from burstcache.core.rows import KeyRow, Lease
 from burstcache.core.table import KeyColumn, KeyColumns
 
 # Takes a key's hash and an order. Returns the answer, or None if no cache function holds the key.
@@ -87,11 +87,9 @@ class KeyOnNode:
 
     def hold(self, for_s: int) -> Held:
         """Keep the node running for a while without a key (development API)."""
-        self.store()  # raises NodeAbsentError, since a lease on a missing node would stay forever
-        held_until_us = self._in_s(for_s)
-        row = self.nodes.join(Lease(self.node, BY_HAND, held_until_us=held_until_us))
-        row = self.runs.ensure_booting(row, by_hand=True) or self.nodes.read(self.node)
-        return Held(phase=row.phase, held_until_us=held_until_us)
+        self.store()  # raises NodeAbsentError, since the row of a missing node would stay forever
+        row = self.runs.hold(self.nodes.read(self.node), until_us=self._in_s(for_s))
+        return Held(phase=row.phase, held_until_us=row.held_until_us)
 
     def seed(self, life: LifeOnNode, generation: int) -> Seeded:
         """Run SeedRedis: put the object into Redis, then add the route to Redis, then stop the cache function.

@@ -8,7 +8,7 @@ API: ECS's events about the task complete the token, and end the run (`follow_ta
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock, back_off
@@ -243,26 +243,33 @@ class NodeLife:
 
         A failed boot starts a cool-down, which bars the next boot. `waits` is as for `_switch_off`.
         """
-        row = self._row(generation)
-        holds = [lease for lease in self.nodes.leases(self.node) if lease.is_by_hand]  # a later hold boots it again
-        row = self._end_run(row)
+        row = self._end_run(self._row(generation))
         self.digest.show_node(row)
-        keys = [lease for lease in self.nodes.leases(self.node) if not lease.is_by_hand]
-        self._release([*holds, *keys], NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
+        self._release_all(NodeFailedError(f"Redis node {self.node} failed in generation {generation}"))
         return self._switch_off(row, force=force, waits=waits)
 
-    def stop_by_hand(self) -> NodeStopped:
+    def stop_by_hand(self, *, keeps_hold: bool = False) -> NodeStopped:
         """Stop a node and end its execution, for a person or the janitor.
 
         Force the stop only if the instance hangs while stopping, since a regular stop saves a state database.
+
+        Args:
+            keeps_hold: Whether a stopping node that a person holds boots again, as after any other stop.
         """
         row = self.nodes.read(self.node)
+        while row.phase == "stopping" and row.held_until_us and not keeps_hold:
+            row = self.nodes.change(row, held_until_us=0) or self.nodes.read(self.node)
         if row.phase == "stopped":
             self.machines.stop(row)  # a person may have started it outside Burstcache
             return NodeStopped(phase="stopped")
         self.executions.stop(self.runs.machine_arn, row.execution_name, cause="the node is stopped by hand")
         hangs = row.is_late_to_stop(self.clock.now_us()) and self.machines.state(row) == "stopping"
-        return self.abandon(row.generation, force=hangs)
+        try:
+            return self.abandon(row.generation, force=hangs)
+        except SupersededError:  # the node has booted again meanwhile
+            if keeps_hold:
+                raise
+            return self.stop_by_hand()
 
     def lose(self, seen: NodeRow) -> NodeRow:
         """Remove a node from the digest because it did not drop a copy, then stop it, and return its row.
@@ -464,7 +471,7 @@ class NodeLife:
         return row
 
     def _live_leases(self) -> list[Lease]:
-        """Return the live leases, and drop leases with a dead execution or an expired hold.
+        """Return the live leases, and drop leases with a dead execution and those of holders that have expired.
 
         A lease that has changed since the read may be live again, so read all leases again.
         """
@@ -522,7 +529,11 @@ class NodeLife:
         now_us = self.clock.now_us()
         used_us = row.used_today_us(now_us)
         changes = NodeColumns(
-            phase="stopping", deadline_at_us=now_us + STOP_S * US_PER_S, day=day_of(now_us), day_used_us=used_us
+            phase="stopping",
+            deadline_at_us=now_us + STOP_S * US_PER_S,
+            day=day_of(now_us),
+            day_used_us=used_us,
+            held_until_us=0,  # a later hold boots the node again
         )
         if used_us >= self.hours_per_day * HOUR_US:
             changes["not_before_us"] = next_day_us(now_us)
@@ -545,10 +556,7 @@ class NodeLife:
         return row
 
     def _release_all(self, error: NodeFailedError) -> None:
-        self._release(self.nodes.leases(self.node), error)
-
-    def _release(self, leases: Iterable[Lease], error: NodeFailedError) -> None:
-        for lease in leases:
+        for lease in self.nodes.leases(self.node):
             if lease.waiter:
                 self.executions.fail(lease.waiter, error)
             if lease.running:
@@ -569,7 +577,7 @@ class NodeLife:
         return NodeStopped(phase="stopping")
 
     def _stopped_or_boot(self, row: NodeRow, *, boots: bool = False) -> NodeStopped:
-        """Mark the node as stopped, or start its next generation if `boots` is set or a lease was taken meanwhile.
+        """Mark the node as stopped, or boot its next generation if `boots` is set or a lease or hold came meanwhile.
 
         After a failed boot, an always-on node does not boot here, since the janitor retries later. Leases taken during
         a cool-down fail, unless a person holds the node, because a cool-down does not bar a hold.
@@ -578,7 +586,7 @@ class NodeLife:
             if row.phase == "stopped" and not boots:
                 return NodeStopped(phase="stopped")
             leases = self._live_leases()
-            is_wanted = boots or any(lease.is_by_hand for lease in leases)
+            is_wanted = boots or row.is_held(self.clock.now_us())
             if not is_wanted and self.clock.now_us() < row.not_before_us:
                 self._release_all(NodeFailedError(f"node {self.node} {row.bar}"))
                 leases = self._live_leases()
@@ -593,7 +601,7 @@ class NodeLife:
 
 
 def _is_live(lease: Lease, row: KeyRow | None, now_us: int) -> bool:
-    """Return whether a lease still needs its node, for a live execution of its key or for an unexpired hold."""
+    """Return whether a lease still needs its node, for a live execution of its key or for its holder."""
     if lease.key:
         return row is not None and row.epoch == lease.epoch and row.is_live(now_us)
     return lease.held_until_us > now_us

@@ -33,7 +33,7 @@ class NodeRuns:
     clock: Clock
     peers: Sequence[str] = ()
 
-    def ensure_booting(self, row: NodeRow, *, by_hand: bool = False) -> NodeRow | None:
+    def ensure_booting(self, row: NodeRow) -> NodeRow | None:
         """Make sure that a node boots. Return its row if it is already running, else None.
 
         Do nothing for a stopping node, since it boots again after the stop if there are leases. A caller without a
@@ -41,7 +41,6 @@ class NodeRuns:
 
         Args:
             row: The node's row.
-            by_hand: Whether a person requests the boot. A cool-down does not bar this boot.
 
         Raises:
             NodeFailedError: The node cools down after a failed boot, or has used up its daily hours.
@@ -54,7 +53,7 @@ class NodeRuns:
             if phase == "stopping":
                 return None
             if phase == "stopped":
-                if not by_hand and row.is_barred(self.clock.now_us()):
+                if row.is_barred(self.clock.now_us()):
                     raise NodeFailedError(f"node {row.node} {row.bar}")
                 if self.boot(row) is not None:
                     return None
@@ -65,11 +64,41 @@ class NodeRuns:
             row = self.nodes.read(row.node)
         raise ContendedRowTransientError(f"node {row.node} changed under {_ATTEMPTS} attempts to boot it")
 
-    def boot(self, seen: NodeRow) -> NodeRow | None:
+    def hold(self, row: NodeRow, *, until_us: int) -> NodeRow:
+        """Hold a node for a person, make sure that it boots, and return its row. A cool-down does not bar this boot.
+
+        One write adds the hold and boots a stopped node. A stop's mark ends earlier holds. Thus a hold either precedes
+        the mark, and its run is the one that stops, or follows it, and the node boots again.
+
+        Args:
+            row: The node's row.
+            until_us: End of the hold [us].
+
+        Raises:
+            ContendedRowTransientError: The row kept changing.
+        """
+        for attempt in range(_ATTEMPTS):
+            if row.phase_at(self.clock.now_us()) == "stopped":
+                held = self.boot(row, held_until_us=until_us)
+            else:
+                held = self.nodes.change(row, is_join=True, held_until_us=until_us)
+                if held is not None and held.phase == "booting":
+                    self.start(held)  # the writer of the row may have died before starting the execution
+            if held is not None:
+                return held
+            back_off(self.clock, attempt)
+            row = self.nodes.read(row.node)
+        raise ContendedRowTransientError(f"node {row.node} changed under {_ATTEMPTS} attempts to hold it")
+
+    def boot(self, seen: NodeRow, *, held_until_us: int = 0) -> NodeRow | None:
         """Start a new generation of a stopped node. Return None if another writer has changed the row meanwhile.
 
         If Step Functions rejects the start, roll the row back. Otherwise the node would be stuck until the janitor
         runs.
+
+        Args:
+            seen: The node's row.
+            held_until_us: End of a person's hold that the boot adds [us], or 0.
         """
         now_us = self.clock.now_us()
         changes = NodeColumns(
@@ -84,7 +113,9 @@ class NodeRuns:
             # A database has no readers.
             host = seen.host if seen.phase == "running" and not is_database(seen.node) else ""
             changes |= NodeColumns(task="", task_kind="", host=host, notice="")
-        row = self.nodes.change(seen, **changes)
+        if held_until_us:
+            changes["held_until_us"] = held_until_us
+        row = self.nodes.change(seen, is_join=bool(held_until_us), **changes)
         if row is not None:
             try:
                 self.start(row)
@@ -105,6 +136,7 @@ class NodeRuns:
             generation=seen.generation or row.generation,  # a generation is never reset to 0
             part=seen.part,
             deadline_at_us=seen.deadline_at_us,
+            held_until_us=seen.held_until_us,
             peers=list(seen.peers),
         )
 

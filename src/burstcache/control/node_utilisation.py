@@ -73,7 +73,7 @@ def retried_once(call: Callable[[], _T], clock: Clock) -> _T:
 
 @dataclass(frozen=True, slots=True)
 class LeaseUtilisation:
-    """The thesis's utilisation check. A node runs while it has a lease, which a key keeps by its requests."""
+    """The thesis's utilisation check. A node runs while a person holds it or a key keeps a lease by its requests."""
 
     nodes: NodeTable
     store: Callable[[], RedisObjects]
@@ -81,14 +81,15 @@ class LeaseUtilisation:
     clock: Clock
 
     def first_check_us(self, row: NodeRow, leases: Sequence[Lease], *, after_us: int) -> int | None:
-        """Return the time of the first check after `after_us`, or None without a lease."""
-        return self._next(row, [()], after_us) if leases else None
+        """Return the time of the first check after `after_us`, or None without a lease or hold."""
+        return self._next(row, [()], after_us) if leases or row.is_held(self.clock.now_us()) else None
 
     def check_node(self, row: NodeRow, leases: Sequence[Lease], *, check_at_us: int) -> Verdict:
         """Release every key whose last five requests are no longer within `redis_utilization`."""
         hashes = [lease.hash for lease in leases]
         queues = retried_once(lambda: self.store().queues(hashes), self.clock)
-        released, kept = [], []
+        released: list[tuple[Lease, tuple[int, ...]]] = []
+        kept: list[Sequence[int]] = [()] if row.is_held(self.clock.now_us()) else []
         for lease in leases:
             queue = newest_queue(queues.get(lease.hash, ()))
             if self._may_release(lease, queue, check_at_us):
@@ -104,11 +105,8 @@ class LeaseUtilisation:
     def _may_release(self, lease: Lease, queue_us: tuple[int, ...], check_at_us: int) -> bool:
         """Return whether to release a key that is idle, or had no request times in Redis at two consecutive checks.
 
-        A person's hold is never released. A lease without a running token has not reached RedisRunning yet, so a later
-        check decides.
+        A lease without a running token has not reached RedisRunning yet, so a later check decides.
         """
-        if not lease.key:
-            return False
         if lease.was_missing == bool(queue_us):
             self.nodes.change_lease(lease, LeaseColumns(was_missing=0 if queue_us else 1))
         is_idle = is_released(
@@ -128,20 +126,20 @@ class DailyLimit:
     def first_check_us(self, row: NodeRow, leases: Sequence[Lease], *, after_us: int) -> int | None:
         """Return the time of the wrapped check, or of the limit if that is sooner, or None at the limit."""
         check_at_us = self.check.first_check_us(row, leases, after_us=after_us)
-        return self._limited(row, leases, check_at_us)
+        return self._limited(row, check_at_us)
 
     def check_node(self, row: NodeRow, leases: Sequence[Lease], *, check_at_us: int) -> Verdict:
         """Release the leases that the wrapped check releases, or all leases at the limit. Propagate RedisDownError."""
         verdict = self.check.check_node(row, leases, check_at_us=check_at_us)
-        next_us = self._limited(row, leases, verdict.check_at_us)
+        next_us = self._limited(row, verdict.check_at_us)
         if next_us is None and verdict.check_at_us is not None:
             return Verdict([(lease, ()) for lease in leases if lease.running], None)
         return Verdict(verdict.released, next_us)
 
-    def _limited(self, row: NodeRow, leases: Sequence[Lease], check_at_us: int | None) -> int | None:
-        if check_at_us is None or any(not lease.key for lease in leases):
-            return check_at_us
+    def _limited(self, row: NodeRow, check_at_us: int | None) -> int | None:
         now_us = self.clock.now_us()
+        if check_at_us is None or row.is_held(now_us):
+            return check_at_us
         most_us = self.hours * HOUR_US
         limit_us = used_up_at_us(row.used_today_us(now_us), most_us=most_us, now_us=now_us)
         return min(check_at_us, limit_us) if limit_us > now_us else None

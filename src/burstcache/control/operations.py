@@ -130,7 +130,7 @@ class RedisControl:
             case "hold":
                 return self.hold(operation["node"], operation["for_s"])
             case "release":
-                return self.node(operation["node"]).stop_by_hand()
+                return self.node(operation["node"]).stop_by_hand(keeps_hold=operation.get("keeps_hold", False))
             case "ping":
                 return self.ping(operation["node"])
             case "stop_cache":

@@ -39,9 +39,9 @@ class UseUtilisation:
         Release keys' leases, which date from before the stack's policy was changed.
         """
         next_us = self._next_us(row, check_at_us)
-        if next_us is None:
-            next_us = max((lease.held_until_us for lease in leases if not lease.key), default=None)
-        return Verdict([(lease, ()) for lease in leases if lease.key and lease.running], next_us)
+        if next_us is None and row.is_held(self.clock.now_us()):
+            next_us = row.held_until_us
+        return Verdict([(lease, ()) for lease in leases if lease.running], next_us)
 
     def _next_us(self, row: NodeRow, check_at_us: int) -> int | None:
         hits = retried_once(lambda: self.store().hits(), self.clock)

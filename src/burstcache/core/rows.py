@@ -95,7 +95,7 @@ class NodeRow:
     phase: NodePhase = "stopped"
     generation: int = 0
     part: int = 0
-    joins: int = 0  # number of leases ever put; a reader with a lower count has missed a join
+    joins: int = 0  # number of leases and holds ever added; a reader with a lower count has missed one
     ready_at_us: int = 0
     metered_at_us: int = 0  # end of the instance's running time counted so far
     deadline_at_us: int = 0
@@ -112,6 +112,7 @@ class NodeRow:
     host: str = ""  # address of the run's task, once it runs
     notice: str = ""  # what went wrong with the newest task, in ECS's words; empty after a boot without trouble
     unasked_in: int = 0  # the generation that readers no longer send requests to; 0 if none
+    held_until_us: int = 0  # end of a person's hold. The mark of a stop ends it, so a hold of a stopping node is newer
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> NodeRow:
@@ -145,6 +146,10 @@ class NodeRow:
     def is_home_of(self, hash_: str) -> bool:
         """Return whether readers may have stored the key's object on this node as a read-through entry."""
         return self.phase != "stopped" and is_home(self.node, hash_, self.peers)
+
+    def is_held(self, now_us: int) -> bool:
+        """Return whether a person holds the node."""
+        return self.held_until_us > now_us
 
     @property
     def is_unasked(self) -> bool:
@@ -191,12 +196,9 @@ class SeenKey:
         return KeyRow(self.hash, self.key, window=(RecordedRequest(self.seen_at_us, ""),), size_bytes=self.size_bytes)
 
 
-BY_HAND = "by-hand"  # replaces the hash in a person's hold
-
-
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A key's lease on a node. A person's hold is a lease without a key."""
+    """A key's lease on a node. The lease of a database's holder has no key."""
 
     node: str
     hash: str
@@ -205,12 +207,7 @@ class Lease:
     waiter: str = ""  # token of RedisBootup, until the node is ready
     running: str = ""  # token of RedisRunning, from then on
     was_missing: bool = False  # the last check found no request times of the key in Redis
-    held_until_us: int = 0  # end of a person's hold
-
-    @property
-    def is_by_hand(self) -> bool:
-        """Whether the lease is a person's hold."""
-        return self.hash == BY_HAND
+    held_until_us: int = 0  # end of a holder's lease
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Lease:

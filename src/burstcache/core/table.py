@@ -2,8 +2,8 @@
 
     KEY#<hash>  / ROUTE         one key: the tier that serves it, its life, its newest requests
     NODE#<name> / NODE          one Redis node
-    NODE#<name> / LEASE#<hash>  a key's lease on a node. A person's hold is a lease without a key, as is the lease of
-                                a database's holder (`NODE#state-<database>`)
+    NODE#<name> / LEASE#<hash>  a key's lease on a node. The lease of a database's holder (`NODE#state-<database>`) is
+                                one without a key
     NODE#<name> / USE           the use that decides when a node with read-through entries boots and stops
     NODE#<name> / SEEN#<hash>   a key of such a node, requested within the last day
     HOT         / HOT           the keys with a started life, or the room for them that shards have borrowed
@@ -98,6 +98,7 @@ class NodeColumns(TypedDict, total=False):
     day: int
     day_used_us: int
     unasked_in: int
+    held_until_us: int
     peers: list[str]
     boot_token: str
     save_token: str

@@ -17,7 +17,7 @@ from burstcache.core.parameters import US_PER_S
 from burstcache.core.phases import NodePhase
 from burstcache.core.placement import node_for
 from burstcache.core.policy import RecordedRequest
-from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause
+from burstcache.core.rows import KeyRow, NodeRow, Pause
 from burstcache.core.worth import Below, sheet_of_region
 from burstcache.queries.history import Step
 from burstcache.queries.key_costs import Cost, EndedLife, Month, costs_of, ended_of, month_of
@@ -119,11 +119,7 @@ def explain(
     nodes = system.nodes.read_many(names) if names else []
     node = _node(row, nodes, now_us, names)
     uses, use, seen = system.uses, StoredUse(), None
-    leases: tuple[Lease, ...] = ()
-    sharers = 0
-    if node:
-        leases = tuple(system.nodes.leases(node.node))
-        sharers = sum(bool(lease.key) for lease in leases)
+    sharers = sum(bool(lease.key) for lease in system.nodes.leases(node.node)) if node else 0
     if node and settings.policy.takes_guests:
         use, seen = uses.read(node.node), uses.seen(node.node, [hash_]).get(hash_)
         if node.phase_at(now_us) != "stopped":
@@ -133,7 +129,6 @@ def explain(
         row=row,
         node=node,
         is_served=place_of(row, node, now_us, max_object_bytes=settings.max_object_bytes) != "s3",
-        leases=leases,
         use=use,
         seen=seen,
         hot=HotKeys(system.keys, settings.max_hot_keys, system.dynamodb, system.clock).live(now_us),

@@ -1,4 +1,4 @@
-"""The Redis nodes of a system: their phases, and the leases that keep them running."""
+"""The Redis nodes of a system: their phases, and the leases and holds that keep them running."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstcache.queries.system import System
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """The view of one Redis node: its phase, and the leases that keep it running."""
+    """The view of one Redis node: its phase, and the leases and the hold that keep it running."""
 
     node: str
     phase: NodePhase
@@ -34,12 +34,11 @@ def read_nodes(system: System) -> list[NodeView]:
 
 def node_view(row: NodeRow, leases: Sequence[Lease], now_us: int) -> NodeView:
     """Return the view of a node's row and leases at an instant [us]."""
-    held_until_us = max((lease.held_until_us for lease in leases), default=0)
     return NodeView(
         node=row.node,
         phase=row.phase_at(now_us),
         generation=row.generation,
         ready_at_us=row.ready_at_us,
         keys=tuple(sorted(lease.key for lease in leases if lease.key)),
-        held_until_us=held_until_us if held_until_us > now_us else 0,
+        held_until_us=row.held_until_us if row.is_held(now_us) else 0,
     )

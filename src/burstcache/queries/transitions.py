@@ -21,7 +21,7 @@ from burstcache.core.phases import ENTRY_BY_NODE_PHASE
 from burstcache.core.policies import UsePolicy
 from burstcache.core.policy import STRAGGLERS_US
 from burstcache.core.recency import is_repeat
-from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause, SeenKey
+from burstcache.core.rows import KeyRow, NodeRow, Pause, SeenKey
 from burstcache.core.worth import Worth
 from burstcache.settings.explain import PolicySettings
 
@@ -98,7 +98,6 @@ class KeySnapshot:
     row: KeyRow
     node: NodeRow | None  # the node of the key's life, or its home node; None if the stack has no nodes
     is_served: bool  # whether the tier in the key's row, or its node, serves the key
-    leases: tuple[Lease, ...] = ()  # of that node
     use: StoredUse = field(default_factory=StoredUse)  # of that node
     seen: SeenKey | None = None  # under a policy with read-through entries
     hot: frozenset[str] = frozenset()
@@ -308,9 +307,8 @@ def _boot_holds(snapshot: KeySnapshot, rules: StackRules) -> Iterator[Blocker]:
 
 def run_blockers(snapshot: KeySnapshot, rules: StackRules, node: NodeRow) -> Iterator[Blocker]:
     """Yield the reasons that keep a node running although it no longer pays."""
-    held_until_us = max((lease.held_until_us for lease in snapshot.leases), default=0)
-    if held_until_us > snapshot.now_us:
-        yield Blocker("held_by_hand", until_us=held_until_us)
+    if node.is_held(snapshot.now_us):
+        yield Blocker("held_by_hand", until_us=node.held_until_us)
     if node.node in [each.name for each in rules.settings.redis_nodes[: rules.settings.always_on_nodes]]:
         yield Blocker("always_on")
 

@@ -86,10 +86,19 @@ def test_routes_of_two_nodes_are_shown_in_columns_with_why_they_are_not_followed
 
 
 def test_nodes_are_shown_with_their_keys_and_holds() -> None:
-    running = NodeRow("node-1", phase="running", generation=BOOTED_MS, ready_at_us=NOW_US, deadline_at_us=NOW_US + 2)
-    leases = [Lease("node-1", "h2", "b"), Lease("node-1", "by-hand", held_until_us=NOW_US + 1)]
+    running = NodeRow(
+        "node-1",
+        phase="running",
+        generation=BOOTED_MS,
+        ready_at_us=NOW_US,
+        deadline_at_us=NOW_US + 2,
+        held_until_us=NOW_US + 1,
+    )
 
-    views = [node_view(running, leases, NOW_US), node_view(NodeRow("node-2", generation=BOOTED_MS), [], NOW_US)]
+    views = [
+        node_view(running, [Lease("node-1", "h2", "b")], NOW_US),
+        node_view(NodeRow("node-2", generation=BOOTED_MS), [], NOW_US),
+    ]
 
     assert nodes_text(views).splitlines() == [
         "NODE    PHASE    LAST BOOT             READY SINCE           KEYS  HELD UNTIL",

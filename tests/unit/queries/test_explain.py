@@ -11,7 +11,7 @@ from burstcache.adapters.use_table import StoredUse
 from burstcache.core.node_use import NodeUse
 from burstcache.core.parameters import US_PER_S
 from burstcache.core.policy import CHECK_LATENESS_US, RecordedRequest
-from burstcache.core.rows import KeyRow, Lease, NodeRow, Pause, SeenKey
+from burstcache.core.rows import KeyRow, NodeRow, Pause, SeenKey
 from burstcache.queries.explain import explanation, stack_rules
 from burstcache.queries.history import Step
 from burstcache.queries.lives import KeyLife
@@ -178,11 +178,10 @@ def test_guest_is_served_by_its_running_node_until_a_look_finds_it_idle(policy: 
 
     found = explanation(
         known(
-            node=running(),
+            node=running(held_until_us=NOW_US + 500 * S),
             is_served=True,
             use=StoredUse(use, version=1),
             seen=SeenKey(HASH, "k", 10, NOW_US - S),
-            leases=(Lease(NODE, "by-hand", held_until_us=NOW_US + 500 * S),),
         ),
         rules(POLICY=policy, REDIS_ALWAYS_ON_NODES="1"),
     )
@@ -198,10 +197,8 @@ def test_guest_is_served_by_its_running_node_until_a_look_finds_it_idle(policy: 
     [(9, "0", "held_by_hand"), (-9, "0", "node_boots"), (-9, "1", "always_on")],
 )
 def test_a_guest_is_where_it_is_by_what_keeps_its_node_running(held_for_s: int, always_on: str, rule: str) -> None:
-    hold = Lease(NODE, "by-hand", held_until_us=NOW_US + held_for_s * S)
-
     found = explanation(
-        known(node=running(), is_served=True, leases=(hold,)),
+        known(node=running(held_until_us=NOW_US + held_for_s * S), is_served=True),
         rules(POLICY="breakeven", REDIS_ALWAYS_ON_NODES=always_on),
     )
 
@@ -277,7 +274,7 @@ def test_load_that_has_lasted_asks_for_redis_once_ready_and_then_at_the_next_req
     ("tier", "rule"), [("lambda", "pause_ends_function"), ("redis", "pause_stops_node")], ids=["function", "node"]
 )
 def test_a_pause_returns_a_key_to_s3_whatever_is_read_or_held(policy: str, tier: Any, rule: str) -> None:
-    node = running() if tier == "redis" else NodeRow(NODE)
+    node = running(held_until_us=NOW_US + 500 * S) if tier == "redis" else NodeRow(NODE)
     row = KeyRow(
         HASH,
         "k",
@@ -290,11 +287,9 @@ def test_a_pause_returns_a_key_to_s3_whatever_is_read_or_held(policy: str, tier:
         deadline_at_us=NOW_US + S,
         trigger=RecordedRequest(NOW_US - 60 * S, "t"),
     )
-    hold, pause = Lease(NODE, "by-hand", held_until_us=NOW_US + 500 * S), Pause("a test", since_us=1)
+    pause = Pause("a test", since_us=1)
 
-    found = explanation(
-        known(row, node, is_served=True, leases=(hold,), pause=pause), rules(POLICY=policy, HAS_RELAY="true")
-    )
+    found = explanation(known(row, node, is_served=True, pause=pause), rules(POLICY=policy, HAS_RELAY="true"))
 
     assert (found.tier, found.pause) == (tier, pause)
     assert [move for move in found.moves if move.to == "s3"] == [Transition("s3", rule)]  # type: ignore[arg-type]

@@ -95,9 +95,8 @@ def system() -> Iterator[System]:
         put_key("outdated", **redis, node="node-2", generation=8, epoch=5)
         ready = {"deadline_at_us": NOW_US + 1, "ready_at_us": NOW_US - 9}
         put("NODE#node-1", "NODE", phase="stopping", generation=2, part=1, deadline_at_us=NOW_US + 1)
-        put("NODE#node-2", "NODE", phase="running", generation=9, part=1, **ready)
+        put("NODE#node-2", "NODE", phase="running", generation=9, part=1, **ready, held_until_us=NOW_US + 9)
         put("NODE#node-2", "LEASE#1", key="on-node-2", epoch=3)
-        put("NODE#node-2", "LEASE#by-hand", key="", epoch=0, held_until_us=NOW_US + 9)
         for key, seen_at_us in (("cold", NOW_US), ("seen", NOW_US - 5), ("seen-long-ago", NOW_US - DAY_US)):
             put("NODE#node-2", f"SEEN#{key_hash(key)}", key=key, size_bytes=7, seen_at_us=seen_at_us)
         states: Any = States()

@@ -5,7 +5,7 @@ Docstrings with a colon begin with the states or parts that request the operatio
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 # key_lifecycle to the cache function and to Redis control -------------------------------------------------------------
 
@@ -164,6 +164,7 @@ class Release(TypedDict):
 
     op: Literal["release"]
     node: str
+    keeps_hold: NotRequired[bool]  # the janitor: a stopping node that a person holds boots again
 
 
 class Ping(TypedDict):
