@@ -96,14 +96,23 @@ def test_the_default_stack_is_refused_by_name(account: Account) -> None:
 
 
 @pytest.mark.parametrize("account", _ACCOUNTS, ids=str)
-def test_each_parameter_is_needed(account: Account) -> None:
+def test_each_parameter_is_needed_and_all_of_them_suffice(account: Account) -> None:
     for left_out in account.fitting:
         others = {name: value for name, value in account.fitting.items() if name != left_out}
         with pytest.raises(GuardrailError):
             Guardrail(account.policy()).check(_creation(account, others))
 
+    Guardrail(account.policy()).check(_creation(account, account.fitting))
 
-@pytest.mark.parametrize("account", _ACCOUNTS, ids=str)
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        pytest.param(each, marks=() if each.guardrail == "permissions-boundary" else pytest.mark.weekly)
+        for each in _ACCOUNTS
+    ],
+    ids=str,
+)
 def test_the_stack_that_fits_deploys_and_caches(account: Account, tmp_path: Path) -> None:
     parameters = {**account.others, **account.fitting}
     bound = {"bound": boundary_policy(StackPolicies(_TEMPLATE, {"Relay": "nlb", **parameters}, "burstcache"))}
@@ -135,7 +144,7 @@ _OF_TAGS = guardrail_in(_FOLDER / "tags.json")
 @pytest.mark.parametrize(
     ("policy", "tags", "statement"),
     [
-        ({"Statement": [_NO_TASKS]}, {}, "NoTasks"),
+        pytest.param({"Statement": [_NO_TASKS]}, {}, "NoTasks", marks=pytest.mark.weekly),
         (_OF_TAGS, {}, "CostCentreOfTasks"),
         ({"Statement": [_COST_CENTRE_IN_REQUESTS]}, _TAGS, "NoTasks"),  # tasks get tags that no request has
     ],
