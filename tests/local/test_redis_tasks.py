@@ -181,7 +181,8 @@ def test_task_that_nobody_attends_ends_itself(cloud: LocalCloud, ecs: Ecs, monke
     ended = ecs.await_status(task, "STOPPED")
 
     assert ended["stopCode"] == "EssentialContainerExited"
-    lived_s = (ended["stoppedAt"] - ended["startedAt"]).total_seconds()
+    # On a busy machine ECS learns late that it runs.
+    lived_s = (ended["stoppedAt"] - ended["createdAt"]).total_seconds()
     assert lived_s >= _UNATTENDED_S - 1 + _DRAIN_S  # the clock has whole seconds
 
 
