@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,8 +13,10 @@ import pytest
 from burstcache.adapters.adaptive_timeout import LEAST_S
 from burstcache.adapters.clock import SystemClock
 from burstcache.adapters.node_table import NodeTable
+from burstcache.metrics import LATENCY_MS
 from burstcache_dashboard.local_logs import LocalLogs
 from burstcache_local.cloud import LocalCloud, LocalOptions
+from burstcache_local.emf import samples_of_run
 from support.policies import THESIS
 from support.stalls import Stalls
 from support.waiting import LIMIT_S, until
@@ -56,12 +59,22 @@ def _executions(cloud: LocalCloud, status: Any) -> list[str]:
 def _live(cloud: LocalCloud, key: str) -> None:
     """Let a key and its node pass through a whole life."""
     cloud.client("s3").put_object(Bucket=cloud.bucket_name, Key=key, Body=b"text")
+    before = _redis_reads_written(cloud)
     nodes = NodeTable(cloud.outputs["TableName"], cloud.client("dynamodb"), SystemClock())
 
     until(lambda: _tier(cloud, key) == "lambda")
     until(lambda: _tier(cloud, key) == "redis")
     until(lambda: not _executions(cloud, "RUNNING"))
     until(lambda: nodes.read("node-1").phase == "stopped")
+    # The proxy writes its metrics with a later read. Each is of another key, so none gets hot.
+    others = itertools.count()
+    until(lambda: _tier(cloud, f"{key}/{next(others)}") and _redis_reads_written(cloud) > before)
+
+
+def _redis_reads_written(cloud: LocalCloud) -> int:
+    """Return the number of reads from Redis in the metrics that the functions have written."""
+    written = (each.metric for each in samples_of_run(cloud.run_dir) if each.metric.name == LATENCY_MS.name)
+    return sum("redis" in dict(metric.dimensions).values() for metric in written)
 
 
 def test_nothing_is_counted_as_failed_after_a_whole_life_of_a_key_and_its_node(cloud: LocalCloud) -> None:
