@@ -280,7 +280,7 @@ class WritesByUseOnTasks(WritesByUse):
 _SEARCH = settings(search(20), stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TestWrites = Writes.TestCase
 TestWrites.settings = _SEARCH
-TestWritesByUse = WritesByUse.TestCase
+TestWritesByUse = pytest.mark.weekly(WritesByUse.TestCase)  # on EC2; the default is by use on tasks
 TestWritesByUse.settings = _SEARCH
 TestWritesByUseOnTasks = pytest.mark.slow(WritesByUseOnTasks.TestCase)
 TestWritesByUseOnTasks.settings = _SEARCH

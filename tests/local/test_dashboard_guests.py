@@ -44,7 +44,7 @@ def fill_node(folder: Path) -> None:
 
 
 # Without a relay, guests have no rows of their own: the page has them from what nodes were asked for.
-@pytest.mark.parametrize("relay", ["direct", pytest.param("none", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("relay", [pytest.param("direct", marks=pytest.mark.weekly), "none"])
 def test_key_that_a_node_serves_as_a_guest_is_shown_in_redis(relay: str, browser: Browser, tmp_path: Path) -> None:
     parameters = {"RedisOn": "ec2", "Policy": "breakeven", "HitValueUsdPerMillion": "1000", "Relay": relay}
     options = LocalOptions(boot_s=0.2, stop_s=0.2, run_dir=tmp_path / "run", parameters=parameters)

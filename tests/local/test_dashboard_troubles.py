@@ -92,14 +92,26 @@ def source(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> Source:
     return replace(source_of(stack), measures=Counted())
 
 
+Looks = tuple[tuple[int, bool], ...]  # widths of windows, and whether they are dark
+
+
+@pytest.fixture(
+    params=[((WIDE, False), (NARROW, True)), pytest.param(((WIDE, True), (NARROW, False)), marks=pytest.mark.weekly)],
+    ids=str,
+)
+def looks(request: pytest.FixtureRequest) -> Looks:
+    """Return windows of both widths, one in the light and one in the dark."""
+    chosen: Looks = request.param
+    return chosen
+
+
 @contextmanager
-def looked_at(browser: Browser, url: str, *, may_lack_answers: bool = False) -> Iterator[list[Page]]:
-    """Open a page in windows of both widths, in the light and in the dark."""
+def looked_at(browser: Browser, url: str, looks: Looks, *, may_lack_answers: bool = False) -> Iterator[list[Page]]:
+    """Open a page in several windows."""
     with ExitStack() as windows:
         yield [
             windows.enter_context(opened(browser, url, width=width, is_dark=is_dark, may_lack_answers=may_lack_answers))
-            for width in (WIDE, NARROW)
-            for is_dark in (False, True)
+            for width, is_dark in looks
         ]
 
 
@@ -109,8 +121,8 @@ def check(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-def test_all_that_can_fail_is_named(browser: Browser, source: Source) -> None:
-    with serving_source(source) as url, looked_at(browser, url) as pages:
+def test_all_that_can_fail_is_named(browser: Browser, source: Source, looks: Looks) -> None:
+    with serving_source(source) as url, looked_at(browser, url, looks) as pages:
         for page in pages:
             failed = page.get_by_role("table", name="What failed")
             for what in (
@@ -131,12 +143,12 @@ def test_all_that_can_fail_is_named(browser: Browser, source: Source) -> None:
 
 
 @pytest.mark.parametrize("until_s", [0, 3600])
-def test_a_pause_is_shown_with_its_reason(browser: Browser, source: Source, until_s: int) -> None:
+def test_a_pause_is_shown_with_its_reason(browser: Browser, source: Source, looks: Looks, until_s: int) -> None:
     until_us = round((time.time() + until_s) * 1_000_000) if until_s else 0
     pauses, reason = source.system.pauses, "the month's budget of 20 USD is spent"
     pauses.begin_until(until_us, reason) if until_us else pauses.begin(reason)
 
-    with serving_source(source) as url, looked_at(browser, url) as pages:
+    with serving_source(source) as url, looked_at(browser, url, looks) as pages:
         for page in pages:
             until = r"until [\d:/ ]+" if until_s else ""
             said = rf"^Paused since [\d:/ ]+{until}: the month's .* spent\. Nothing starts; S3 serves every key\.$"
@@ -145,7 +157,7 @@ def test_a_pause_is_shown_with_its_reason(browser: Browser, source: Source, unti
 
 
 def test_what_cannot_be_read_is_named_where_it_belongs_and_all_else_is_shown(
-    browser: Browser, source: Source, aws: Aws
+    browser: Browser, source: Source, looks: Looks, aws: Aws
 ) -> None:
     def read() -> Measured:
         raise PermissionError(f"not authorized to perform GetMetricData on {'0123456789abcdef' * 4}")
@@ -154,7 +166,7 @@ def test_what_cannot_be_read_is_named_where_it_belongs_and_all_else_is_shown(
     measures = Counted()
     measures.read = read  # type: ignore[method-assign]
 
-    with serving_source(replace(source, measures=measures)) as url, looked_at(browser, url) as pages:
+    with serving_source(replace(source, measures=measures)) as url, looked_at(browser, url, looks) as pages:
         for page in pages:
             expect(page.locator("#connection")).to_have_text("Live")
             expect(page.locator("#keys").get_by_role("row").filter(has_text=_KEY)).to_be_visible()
@@ -167,8 +179,10 @@ def test_what_cannot_be_read_is_named_where_it_belongs_and_all_else_is_shown(
 
 
 @pytest.mark.parametrize("place", ["", f"#key={_KEY}"])
-def test_a_table_that_is_gone_is_shown_with_since_when(browser: Browser, source: Source, aws: Aws, place: str) -> None:
-    with serving_source(source) as url, looked_at(browser, url + place, may_lack_answers=True) as pages:
+def test_a_table_that_is_gone_is_shown_with_since_when(
+    browser: Browser, source: Source, looks: Looks, aws: Aws, place: str
+) -> None:
+    with serving_source(source) as url, looked_at(browser, url + place, looks, may_lack_answers=True) as pages:
         for page in pages:
             expect(page.locator("#connection")).to_have_text("Live")
             if place:
@@ -185,10 +199,12 @@ def test_a_table_that_is_gone_is_shown_with_since_when(browser: Browser, source:
             expect(page.locator("#connection")).to_contain_text(since)
 
 
-def test_a_page_that_opens_when_the_stack_is_gone_says_so(browser: Browser, source: Source, aws: Aws) -> None:
+def test_a_page_that_opens_when_the_stack_is_gone_says_so(
+    browser: Browser, source: Source, looks: Looks, aws: Aws
+) -> None:
     aws.client("cloudformation").delete_stack(StackName="mine")
 
-    with serving_source(source) as url, looked_at(browser, url, may_lack_answers=True) as pages:
+    with serving_source(source) as url, looked_at(browser, url, looks, may_lack_answers=True) as pages:
         for page in pages:
             expect(page.locator("#connection")).to_have_text(
                 re.compile(r"Since [\d:/ ]+ not readable: --stack-name mine: there is no such stack")
@@ -197,10 +213,10 @@ def test_a_page_that_opens_when_the_stack_is_gone_says_so(browser: Browser, sour
 
 
 @pytest.mark.parametrize("place", ["", f"#key={_KEY}"])
-def test_a_server_that_is_gone_is_shown(browser: Browser, source: Source, place: str) -> None:
+def test_a_server_that_is_gone_is_shown(browser: Browser, source: Source, looks: Looks, place: str) -> None:
     with ExitStack() as server:
         url = server.enter_context(serving_source(source))
-        with looked_at(browser, url + place, may_lack_answers=True) as pages:
+        with looked_at(browser, url + place, looks, may_lack_answers=True) as pages:
             for page in pages:
                 expect(page.locator("#connection")).to_have_text("Live")
 

@@ -71,12 +71,16 @@ def held(slices: ObjectSlices) -> dict[str, StoredSlices]:
 
 
 def store(variables: Mapping[str, str]) -> None:
-    """Read with two clients, which store the object's slices on its nodes."""
+    """Read with two clients until the object's slices are on its nodes. A slow node misses slices of a read."""
     nodes = [running(name) for name in _NAMES]
-    with Client(memory_bytes=8 << 20) as one, Client(memory_bytes=8 << 20) as other:
-        for client in (one, other):  # a node takes a slice at its second miss
-            assert client.get(_KEY).body == bytes(_SIZE)
-        until(lambda: all(each.stored == each.slices for each in held(found(variables, *nodes)).values()))
+
+    def is_stored_after_reads() -> bool:
+        with Client(memory_bytes=8 << 20) as one, Client(memory_bytes=8 << 20) as other:
+            for client in (one, other):  # a node takes a slice at its second miss
+                assert client.get(_KEY).body == bytes(_SIZE)
+        return all(each.stored == each.slices for each in held(found(variables, *nodes)).values())
+
+    until(is_stored_after_reads)
 
 
 def test_nodes_have_what_clients_have_stored_there(variables: dict[str, str]) -> None:
