@@ -356,13 +356,14 @@ def test_a_hit_equals_the_first_read_and_counts_once_without_a_call_of_boto3(fre
     calls = list[str]()
     fs._s3(BUCKET).meta.events.register("provide-client-params.s3", lambda model, **_: calls.append(model.name))
 
-    for read, wanted in {
+    reads: dict[Callable[[BurstcacheFileSystem, str], bytes], bytes] = {
         opened: whole,
         copied: whole,
         BurstcacheFileSystem.cat_file: whole,
         lambda fs, path: fs.cat_file(path, 1, 3): whole[1:3],
         lambda fs, path: fs.cat_file(path, -3): whole[-3:],
-    }.items():
+    }
+    for read, wanted in reads.items():
         before = fs.stats().tiers["memory"].reads if "memory" in fs.stats().tiers else 0
         assert read(fs, path) == wanted
         assert fs.stats().tiers["memory"].reads == before + 1
