@@ -9,7 +9,7 @@ cost two reads of the source.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from functools import partial
@@ -196,18 +196,27 @@ class SingleFlight(Generic[T, K]):
                 caller has the result. Then it can `abandon` this flight, and no other caller waits for it. None: a new
                 flight.
         """
-        mine = mine or self.new_flight()
         with self._lock:
-            flight = self._under_way.get(key)
-            is_within = flight is not None and flight.thread == get_ident()
-            if flight is None or flight.ticket is None or is_within or not may_follow(flight.ticket):
-                flight = self._next.get(key)
-            if flight is not None:
-                flight.is_followed = True
-                return flight, False
-            mine.is_joined = True
-            self._next[key] = mine
-            return mine, True
+            return self._join(key, may_follow, mine or self.new_flight())
+
+    def join_all(
+        self, keys: Iterable[Hashable], may_follow: Callable[[K], bool] = never
+    ) -> list[tuple[Flight[T, K], bool]]:
+        """Join the reads of several keys in one step, so that one of two callers with the same keys leads all reads."""
+        with self._lock:
+            return [self._join(key, may_follow, self.new_flight()) for key in keys]
+
+    def _join(self, key: Hashable, may_follow: Callable[[K], bool], mine: Flight[T, K]) -> tuple[Flight[T, K], bool]:
+        flight = self._under_way.get(key)
+        is_within = flight is not None and flight.thread == get_ident()
+        if flight is None or flight.ticket is None or is_within or not may_follow(flight.ticket):
+            flight = self._next.get(key)
+        if flight is not None:
+            flight.is_followed = True
+            return flight, False
+        mine.is_joined = True
+        self._next[key] = mine
+        return mine, True
 
     def lead(self, key: Hashable, flight: Flight[T, K], work: Callable[[], T]) -> T:
         """Read for all callers that join before the read begins. Return the read's value or propagate its exception."""

@@ -56,6 +56,7 @@ from burstcache.web.response import Response, object_response
 
 if TYPE_CHECKING:
     from botocore.model import OperationModel
+    from types_boto3_s3.type_defs import GetObjectOutputTypeDef
 
 S3 = TypeVar("S3", bound=BaseClient)
 
@@ -76,8 +77,9 @@ _WRITTEN_FOR_S = 60.0  # S3's event of a write normally invalidates every copy w
 _MAX_WRITTEN = 65_536
 _SHARED_BYTES = 8 << 20  # the largest body buffered for waiting callers
 
+_parse_timestamp = lru_cache(4096)(parse_timestamp)  # uncached: most of the parsing time
 _parsers = ResponseParserFactory()
-_parsers.set_parser_defaults(timestamp_parser=lru_cache(4096)(parse_timestamp))  # uncached: most of the parsing time
+_parsers.set_parser_defaults(timestamp_parser=_parse_timestamp)
 _parser = _parsers.create_parser("rest-xml")
 
 
@@ -167,15 +169,40 @@ class CachedBucket:
 
     def find(self, request: Request) -> Response | Miss:
         """Return the cache's response, which lacks the body of a large object, or a miss to pass to `read`."""
-        client = self._client
-        found = client.reader.find(request)
-        if not isinstance(found, Response):
-            return found
-        if found.status not in _EXACT:
-            return client.reader.miss()
-        if not client.large.is_left(request, found):
-            client.large.count(request, found)
-        return found
+        reader = self._client.reader
+        found = reader.find(request)
+        return reader.miss() if isinstance(found, Response) and found.status not in _EXACT else found
+
+    def recall(self, method: str, key: str, headers: Mapping[str, str]) -> GetObjectOutputTypeDef | None:
+        """Return the result of a GET or HEAD if memory has the object and S3 need not confirm it. Never blocks.
+
+        A call of the wrapped client takes ten times as long, since botocore prepares a request and parses a response.
+        The result has only the attributes that identify the object and its bytes. None: the wrapped client answers.
+
+        Args:
+            method: `GET` or `HEAD`.
+            key: The key.
+            headers: Request headers that the cache supports.
+        """
+        request = self.request(method, key, headers)
+        if request is None or self.is_written(request.hash):
+            return None
+        response = self._client.reader.recall(request)
+        if response is None or response.status not in (200, 206):
+            return None
+        response, body = self.opened(request, response)
+        sent, length = response.headers, int(response.headers["content-length"])
+        result: Any = {
+            "Body": StreamingBody(body, length),  # type: ignore[arg-type]
+            "ContentLength": length,
+            "ETag": sent["etag"],
+            "ResponseMetadata": {"HTTPStatusCode": response.status},
+        }
+        if "content-range" in sent:
+            result["ContentRange"] = sent["content-range"]
+        if "last-modified" in sent:
+            result["LastModified"] = _parse_timestamp(sent["last-modified"])
+        return result  # type: ignore[no-any-return]
 
     def ticket(self) -> Ticket:
         """Return a ticket for a read of S3 that starts now."""
@@ -221,10 +248,12 @@ class CachedBucket:
             self._client.large.note_bypass(request.key, http.headers, is_keepable=is_identified(http.headers))
 
     def opened(self, request: Request, response: Response) -> tuple[Response, io.IOBase]:
-        """Return a response of the cache, and its body as botocore reads it."""
-        if not self._client.large.is_left(request, response):
+        """Return a response of the cache, and its body as botocore reads it. Count the read, unless slices count it."""
+        large = self._client.large
+        if not large.is_left(request, response):
+            large.count(request, response)
             return response, BodyInMemory(response.body)
-        response, file = open_part(self._client.large, request, response)
+        response, file = open_part(large, request, response)
         file.client, file.head = self._client, Object(request.key, b"", response.headers)
         return response, BodyInSlices(file)
 
@@ -395,7 +424,7 @@ class _CachedClient(BaseClient):
         headers: Any = {"x-amz-request-id": request.request_id, **without_checksums(response.headers)}
         raw: Any = raw_response(body, headers, response.status, request.method)
         if isinstance(body, BodyInSlices):
-            raw.burstcache_file = body.file
+            raw.burstcache_file = body.burstcache_file
         http = AWSResponse(url, response.status, headers, raw)
         answer = convert_to_response_dict(http, model)
         # botocore's own mapping takes 30 of 240 us: it creates an object in each of 60 lookups, and most of them raise.

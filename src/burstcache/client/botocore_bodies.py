@@ -92,21 +92,21 @@ class BodyInSlices(io.RawIOBase):
     fp = _NoSocket()
 
     def __init__(self, file: ObjectFile) -> None:
-        self.file = file
+        self.burstcache_file = file
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         with _as_urllib3_error():
-            return self.file.readinto(buffer)
+            return self.burstcache_file.readinto(buffer)
 
-    def readall(self) -> bytes:
+    def read(self, size: int | None = -1) -> bytes:
         with _as_urllib3_error():
-            return self.file.read()
+            return self.burstcache_file.read(size)
 
     def close(self) -> None:
-        self.file.close()
+        self.burstcache_file.close()
         super().close()
 
 

@@ -24,7 +24,7 @@ from fsspec.asyn import AsyncFileSystem, get_loop, get_running_loop
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.utils import isfilelike, merge_offset_ranges, stringify_path
 
-from burstcache.client.boto3_wrapper import object_file, wrap
+from burstcache.client.boto3_wrapper import cached_bucket, object_file, wrap
 from burstcache.client.bounds import MAX_STALE_MS, MEMORY_BYTES, BoundArguments, Bounds, Freshness, is_number
 from burstcache.client.client import Client
 from burstcache.client.configuration import VARIABLE
@@ -212,7 +212,7 @@ class BurstcacheFileSystem(AsyncFileSystem):
         """Return the attributes of an object, by a GET if the store rejects HEAD."""
         s3 = self._s3(bucket)
         try:
-            return s3.head_object(Bucket=bucket, Key=key)
+            return cached_bucket(s3, bucket).recall("HEAD", key, {}) or s3.head_object(Bucket=bucket, Key=key)
         except ClientError as refusal:
             if http_status(refusal) not in _HEAD_REFUSED:
                 raise
@@ -453,14 +453,16 @@ class BurstcacheFileSystem(AsyncFileSystem):
         bucket, key = split_path(path)
         if not key:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        conditions = _Conditions()
+        headers, conditions = dict[str, str](), _Conditions()
         if part is not None:
-            conditions["Range"] = str(part)
+            headers["range"] = conditions["Range"] = str(part)
         if if_match:
-            conditions["IfMatch"] = if_match
+            headers["if-match"] = conditions["IfMatch"] = if_match
         if not if_match and self._listings.known_kind(path) == "absent":
             raise _not_found(path)
-        answer = self._s3(bucket).get_object(Bucket=bucket, Key=key, **conditions)
+        s3 = self._s3(bucket)
+        recalled = cached_bucket(s3, bucket).recall("GET", key, headers)
+        answer = recalled or s3.get_object(Bucket=bucket, Key=key, **conditions)
         sent = answer.get("ContentRange", "")
         if sent and not is_part_sent(part, sent):
             answer["Body"].close()

@@ -42,6 +42,9 @@ class Listing(list[Info]):
         return bool(self) or self.kind == "absent"
 
 
+_UNKNOWN = Listing((), None)
+
+
 class Listings:
     """A thread-safe reader of listings. Identical concurrent requests to S3 are sent once (single flight)."""
 
@@ -60,7 +63,7 @@ class Listings:
 
     def find(self, path: Hashable) -> Listing:
         """Return the cached listing of a directory, or an empty list."""
-        listing = self._cache.get(path, ())
+        listing = self._cache.get(path, _UNKNOWN)
         return listing if isinstance(listing, Listing) else Listing(listing, None)
 
     def read(self, path: str) -> Listing:

@@ -377,8 +377,11 @@ class LocalCache:
             return self._absence(request)
         age_s = seconds_since(self._clock, cached.ticket.at)
         if is_current or self._is_within(age_s):
-            self._hit(request, cached.entry)
-            return hit_response(request, cached.entry.meta, cached.entry.body, "memory", bound_ms=self._bound_ms(age_s))
+            bound_ms = self._bound_ms(age_s)
+            response = hit_response(request, cached.entry.meta, cached.entry.body, "memory", bound_ms=bound_ms)
+            if response.status not in _REFUSED:  # else S3 serves the read
+                self._hit(request, cached.entry)
+            return response
         return self._confirmed(request, cached) if may_ask else None
 
     def _is_young(self, ticket: Ticket) -> bool:

@@ -399,16 +399,16 @@ class Slices:
         """Read what memory, disk and the shared tiers have of a part."""
         read = load.read
         try:
-            for each in read.slices:
-                if self._read_cached(read, each):
-                    continue
-                flight, is_leader = self._flights.join(each.name, always)
-                if is_leader:
-                    load.led[each.name] = flight
-                    if not self._take_arrived(load, each):
-                        load.left.append(each)
-                else:
+            missed = [each for each in read.slices if not self._read_cached(read, each)]
+            joined = self._flights.join_all([each.name for each in missed], always)
+            load.led = {
+                each.name: flight for each, (flight, is_leader) in zip(missed, joined, strict=True) if is_leader
+            }
+            for each, (flight, is_leader) in zip(missed, joined, strict=True):
+                if not is_leader:
                     load.followed.append((each, flight))
+                elif not self._take_arrived(load, each):
+                    load.left.append(each)
             if self._shared is not None and load.left:
                 load.left, load.stores = self._shared.fetch(load.left, partial(self._take, load))
         except BaseException as error:  # the caller's thread may be interrupted

@@ -337,6 +337,53 @@ def caching(monkeypatch: pytest.MonkeyPatch) -> BurstcacheFileSystem:
     return BurstcacheFileSystem(max_stale_ms=60_000, skip_instance_cache=True)
 
 
+def opened(fs: BurstcacheFileSystem, path: str) -> bytes:
+    with fs.open(path) as file:
+        return bytes(file.read())
+
+
+def copied(fs: BurstcacheFileSystem, path: str) -> bytes:
+    into = BytesIO()
+    fs.get_file(path, into)
+    return into.getvalue()
+
+
+@pytest.mark.parametrize("freshness", ["bounded", "immutable"])
+def test_a_hit_equals_the_first_read_and_counts_once_without_a_call_of_boto3(freshness: Any) -> None:
+    fs = BurstcacheFileSystem(freshness=freshness, max_stale_ms=60_000, skip_instance_cache=True)
+    path, whole = f"{BUCKET}/data/2026/b.csv", TREE["data/2026/b.csv"]
+    first = fs.open(path).info()
+    calls = list[str]()
+    fs._s3(BUCKET).meta.events.register("provide-client-params.s3", lambda model, **_: calls.append(model.name))
+
+    reads: dict[Callable[[BurstcacheFileSystem, str], bytes], bytes] = {
+        opened: whole,
+        copied: whole,
+        BurstcacheFileSystem.cat_file: whole,
+        lambda fs, path: fs.cat_file(path, 1, 3): whole[1:3],
+        lambda fs, path: fs.cat_file(path, -3): whole[-3:],
+    }
+    for read, wanted in reads.items():
+        before = fs.stats().tiers["memory"].reads if "memory" in fs.stats().tiers else 0
+        assert read(fs, path) == wanted
+        assert fs.stats().tiers["memory"].reads == before + 1
+    assert fs.open(path).info() == fs.info(path) == first
+    assert not calls
+
+    assert fs.cat_file(path, 10) == b""
+    assert calls == ["GetObject"]
+
+
+def test_a_hit_stays_behind_a_write_of_the_same_process(caching: BurstcacheFileSystem) -> None:
+    put("rewritten", b"first")
+    assert caching.cat_file(f"{BUCKET}/rewritten") == b"first"
+
+    caching._s3(BUCKET).put_object(Bucket=BUCKET, Key="rewritten", Body=b"second")
+    put("rewritten", b"third")  # by another process
+
+    assert caching.cat_file(f"{BUCKET}/rewritten") == b"third"
+
+
 def listed(fs: BurstcacheFileSystem) -> None:
     fs.ls(f"{BUCKET}/data/2026")
 

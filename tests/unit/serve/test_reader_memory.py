@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -18,6 +18,7 @@ from burstcache.serve.memory_tier import MemoryTier
 from burstcache.serve.reader import Miss, Reader
 from burstcache.serve.s3_tier import S3Tier
 from burstcache.web.entry import Entry
+from burstcache.web.ranges import ByteRange
 from burstcache.web.request import Request
 from burstcache.web.response import Response, error_response
 from support.clock import ManualClock
@@ -282,6 +283,17 @@ def test_hits_that_no_thread_can_report_are_served_and_reported_later() -> None:
 
     assert tiers == ["s3", "memory", "memory", "memory"]
     assert sum(len(served.reads) for served in desk.s3.counted) == 3
+
+
+def test_a_range_that_memory_cannot_satisfy_is_no_hit_since_s3_serves_it() -> None:
+    desk = Desk(digest=Digest())
+    desk.tier_at(0)
+
+    assert desk.reader.recall(replace(get(), range=ByteRange(9, None))) is None
+    assert desk.reader.recall(get()) is not None
+    desk.reader.publish_hits()
+
+    assert sum(len(served.reads) for served in desk.s3.counted) == 1
 
 
 def test_a_caller_that_loads_by_itself_fills_memory() -> None:

@@ -174,14 +174,14 @@ def test_a_slice_that_another_read_has_just_kept_is_not_requested_again(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slices = slices_of(source)
-    join = slices._flights.join
+    join = slices._flights.join_all
 
     def join_late(*arguments: Any) -> Any:  # after a miss in memory
-        monkeypatch.setattr(slices._flights, "join", join)
+        monkeypatch.setattr(slices._flights, "join_all", join)
         read_and_keep(slices, 0, SLICE_BYTES)
         return join(*arguments)
 
-    monkeypatch.setattr(slices._flights, "join", join_late)
+    monkeypatch.setattr(slices._flights, "join_all", join_late)
 
     assert slices.read(_VERSION, 10, 20) == (_BODY[10:20], "memory")
     assert source.requested == [(0, SLICE_BYTES)]
