@@ -261,11 +261,13 @@ class CachedBucket:
         """Return S3's response to a GET or HEAD, shared with identical calls of other threads (single flight).
 
         The body of a GET is streamed if no other call waits for it. Otherwise a body of up to 8 MiB is buffered. All
-        callers get S3's own response. None: this call has waited for a longer body, whose object may be known as large.
+        callers get S3's own response. None: the object may be known as large by now, and this call has sent nothing.
         """
         key, own = flight_key(request), list[_Answer]()
 
         def lead(flight: Flight[_SharedAnswer | None, Ticket]) -> _SharedAnswer | None:
+            if self._client.reader.local_cache.recall_head(request) is not None:  # a read has ended since the miss
+                return None
             ticket = flight.ticket or miss.ticket  # the flight may have begun some time after the miss
             answer = self._load(request, replace(miss, ticket=ticket), send)
             own.append(answer)

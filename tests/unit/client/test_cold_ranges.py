@@ -16,9 +16,13 @@ from boto3.s3.transfer import TransferConfig, create_transfer_manager
 import burstcache
 from burstcache.adapters.clock import SystemClock
 from burstcache.client import AsyncClient, Client
+from burstcache.client.boto3_wrapper import CachedBucket
 from burstcache.client.filesystem import BurstcacheFileSystem
 from burstcache.core.slices import SLICE_BYTES, Slice
+from burstcache.serve.reader import Miss
 from burstcache.serve.slice_memory import SliceMemory
+from burstcache.web.request import Request
+from burstcache.web.response import Response
 from support.memory_s3 import MemoryS3
 from support.waiting import LIMIT_S, until
 
@@ -29,6 +33,7 @@ _ANY_MS = LIMIT_S * 1000  # that a read may be older, however busy the machine i
 _SIZE_BYTES = (8 << 20) + 16 * 1024  # too large to be kept whole
 _START, _END = 3 * SLICE_BYTES + 10, 3 * SLICE_BYTES + 5_000
 _RANGE = f"bytes={_START}-{_END - 1}"
+_SLICE = f"bytes=0-{SLICE_BYTES - 1}"
 
 
 class _S3(MemoryS3):
@@ -90,8 +95,7 @@ def _by_get_object(s3: _S3) -> tuple[Read, Read]:
     return head, lambda: wrapped.get_object(Bucket=_BUCKET, Key=_KEY, Range=_RANGE)["Body"].read()
 
 
-def _by_download_file(s3: _S3) -> tuple[Read, Read]:
-    head, _ = _by_get_object(s3)
+def _by_download_file(s3: _S3) -> Read:
     wrapped = burstcache.wrap(s3.boto3, bucket=_BUCKET, max_stale_ms=_ANY_MS, memory_bytes=256 << 20)
 
     def read() -> bytes:
@@ -100,7 +104,7 @@ def _by_download_file(s3: _S3) -> tuple[Read, Read]:
             transfers.download(_BUCKET, _KEY, into).result()
         return into.getvalue()
 
-    return head, read
+    return read
 
 
 def _by_cat_file(s3: _S3) -> tuple[Read, Read]:
@@ -229,10 +233,38 @@ def test_of_two_threads_on_cold_slices_one_loads_all_of_them(
 def test_threads_that_download_a_cold_object_cost_one_get_for_each_part_of_8_mib(
     s3: _S3, frequent_switches: None, waiting: list[Future[Any]]
 ) -> None:
-    _, read = _by_download_file(s3)
+    """A download begins with a GET of an unknown object, whose body goes to its caller alone if nobody waits yet."""
+    read = _by_download_file(s3)
+    with ThreadPoolExecutor(_READERS) as threads:
+        reads = [threads.submit(read) for _ in range(_READERS)]
+        until(lambda: len(waiting) >= _READERS - 1)
+        s3.release.set()
 
-    assert _read_at_once(s3, read) == {s3.body}
-    assert s3.asked["GetObject"] == 2
+        assert {each.result(LIMIT_S) for each in reads} == {s3.body}
+    assert s3.asked == {"GetObject": 2}
+
+
+def test_a_read_that_another_one_overtakes_before_it_asks_s3_reads_its_slices(
+    s3: _S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.release.set()
+    wrapped = burstcache.wrap(s3.boto3, bucket=_BUCKET, max_stale_ms=_ANY_MS)
+    find, overtaking = CachedBucket.find, list[bytes]()
+
+    def read() -> bytes:
+        return wrapped.get_object(Bucket=_BUCKET, Key=_KEY, Range=_SLICE)["Body"].read()  # type: ignore[no-any-return]
+
+    def overtaken(self: CachedBucket, request: Request) -> Response | Miss:
+        found = find(self, request)
+        if not overtaking:
+            overtaking.append(b"")
+            overtaking[0] = read()
+        return found
+
+    monkeypatch.setattr(CachedBucket, "find", overtaken)
+
+    assert read() == overtaking[0] == s3.body[:SLICE_BYTES]
+    assert s3.asked == {"GetObject": 1}
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
