@@ -316,7 +316,7 @@ class CachedBucket:
                 if self.is_written(request.hash) or not is_intact(read):
                     return
                 if is_small:
-                    reader.keep(request, entry_from_s3(headers, read), miss)
+                    reader.keep(request, entry_from_s3(headers, read).confirmed(request.at_us), miss)
                 else:
                     reader.keep_part(request, http.status_code, headers, read, miss)
 

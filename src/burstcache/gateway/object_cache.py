@@ -227,7 +227,7 @@ class ObjectCache:
         if status != 200 or not reader.keeps(len(body), miss):
             reader.keep_part(request, status, headers, body, miss)
             return
-        entry = entry_from_s3(headers, body)
+        entry = entry_from_s3(headers, body).confirmed(request.at_us)
         if miss.fills or self._large.slices.has_disk:  # these block
             self.client.submit(partial(reader.keep, request, entry), miss)
         else:

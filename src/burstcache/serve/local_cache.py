@@ -443,12 +443,12 @@ class LocalCache:
                 return None
             logger().error("S3 did not answer", reason=str(error), tier="s3", key=request.key, key_hash=request.hash)
             return _Confirmation(None, error=error)
-        entry = newer or cached.entry.confirmed(request.at_us)
+        entry = (newer or cached.entry).confirmed(request.at_us)
         self._served_last.record(request.hash, entry.etag, ticket.at)
         if self.memory is not None:
             self.memory.put(request.hash, entry, ticket)
         if newer is not None:
-            self._loaded(request, newer)
+            self._loaded(request, entry)
         return _Confirmation(entry, is_hit=newer is None)
 
     def _adopt_confirmed(self, memory: MemoryTier, request: Request, entry: Entry) -> None:

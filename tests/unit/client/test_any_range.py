@@ -101,3 +101,14 @@ def test_a_large_object_without_a_strong_etag_is_read_whole() -> None:
         assert client.get("a", range="bytes=3-12").body == body[3:13]
         with client.open("a") as file:
             assert file.read() == body
+
+
+def test_the_age_of_a_small_object_from_disk_is_the_time_since_the_wrapped_client_read_it() -> None:
+    with _world("immutable", size_bytes=100) as world:
+        first, second = world.processes
+        first.wrapped.get_object(Bucket=BUCKET, Key="a")["Body"].read()
+        world.time_passes(passes_s=90, steps_s=0)
+
+        found = second.client.get("a")
+
+    assert (found.tier, found.age_s) == ("disk", 90)
