@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ def main() -> None:
         parser.error(f"{', '.join(unknown)}: expected some of {', '.join(_PAGES)}")
     print(environment(), flush=True)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request
-    rows = []
+    rows = list[tuple[str, str, str]]()
     for page in pages:
         with tempfile.TemporaryDirectory() as folder:
             clone = ("git", "clone", "--quiet", "--depth=1", PROJECT.as_uri(), f"{folder}/burstcache")
@@ -56,6 +57,7 @@ def _timed(*command: str) -> list[float]:
 def _typed(page: str, folder: Path) -> list[float]:
     """Type a page into one shell beside the clone; return the seconds of its blocks."""
     port = free_port()
+    shutil.copy(folder / "burstcache/examples/logs/bursts.csv.gz", folder / "access.log.gz")  # the reader's own log
     with bucket() as variables:
         return _shell([on_free_ports(port, block) for block in commands(f"{page}.md")], folder, folder, variables)
 
