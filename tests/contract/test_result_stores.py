@@ -22,12 +22,13 @@ from moto import mock_aws
 from burstcache.adapters.clock import SystemClock
 from burstcache.core.errors import ResultStoreDownError, ResultStoreRefusalError
 from burstcache.results import Cache, cached
-from burstcache.results.layers import Layers, SharedLayer
+from burstcache.results.layers import PROBE_EVERY_S, Layers, SharedLayer
 from burstcache.results.leases import LEASE_MS
 from burstcache.results.stores.deadline import connect_within
 from burstcache.results.stores.redis_store import RedisStore
 from burstcache.results.stores.s3_store import S3Store
 from burstcache.results.stores.store import Store
+from support.clock import ManualClock
 from support.faults import failing
 from support.servers import RedisServer, Silence, Trickle
 from support.waiting import LIMIT_S, free_port, until
@@ -182,7 +183,37 @@ def test_a_client_of_s3_is_made_before_anybody_waits_and_anew_in_another_process
 def test_a_refusal_of_s3_is_no_outage(in_s3: S3Store, s3: S3Client) -> None:
     with failing(s3, "GetObject", code="AccessDenied", status=403), pytest.raises(ResultStoreRefusalError):
         in_s3.get(KEY, most_bytes=MOST_BYTES)
-    with failing(s3, "HeadBucket", code="403", status=403):
+    with failing(s3, "ListObjectsV2", code="AccessDenied", status=403):
+        in_s3.ping()
+
+
+def test_a_bucket_that_is_missing_is_asked_for_once_until_it_exists(s3: S3Client) -> None:
+    probes: list[Callable[[], None]] = []
+    clock = ManualClock(1_000_000.0)
+    layer = SharedLayer(S3Store(lambda: s3, "later", "", timeout_s=LIMIT_S), clock, start=probes.append)
+    square = cached(backend=Cache(Layers(None, [layer]), clock))(lambda number: number * number)
+
+    assert [square(number) for number in range(5)] == [0, 1, 4, 9, 16]
+    assert layer.failures == 1
+
+    clock.sleep(PROBE_EVERY_S)
+    square(5)
+    probes.pop()()  # the bucket is still missing
+    clock.sleep(PROBE_EVERY_S)
+    s3.create_bucket(Bucket="later")
+    square(6)
+    probes.pop()()
+
+    assert (square(7), square(7)) == (49, 49)
+    assert square.results.stats() == {"computed": 8, "s3": 1}
+    assert (layer.failures, probes) == (1, [])
+
+
+@pytest.mark.parametrize("code", ["InvalidAccessKeyId", "ExpiredToken"])
+def test_s3_is_down_for_a_caller_whom_it_does_not_know(in_s3: S3Store, s3: S3Client, code: str) -> None:
+    with failing(s3, "GetObject", code=code, status=403), pytest.raises(ResultStoreDownError, match=code):
+        in_s3.get(KEY, most_bytes=MOST_BYTES)
+    with failing(s3, "ListObjectsV2", code=code, status=403), pytest.raises(ResultStoreDownError, match=code):
         in_s3.ping()
 
 

@@ -188,7 +188,10 @@ def test_what_is_no_http_gets_a_400_and_no_stack_trace_on_the_terminal(running: 
 
 
 def test_status_and_a_second_up_know_of_the_first_and_down_ends_it(shell: Shell) -> None:
-    assert shell.run("status").returncode == shell.run("env").returncode == 1
+    for command in ("status", "env"):
+        before = shell.run(command)
+        assert (before.returncode, before.stdout) == (1, "")
+        assert before.stderr.startswith("No local cloud runs from this folder")
     shell.start()
     state = shell.state()
 

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -75,6 +76,22 @@ def test_a_function_is_called_once_and_a_database_keeps_state(clone: Path, bucke
     assert "{'statusCode': 200, 'body': 'SUNSET'}\n25\n" in printed
     assert "\norder 1\norder 2\n" in printed
     assert printed.endswith("Ended.\n")
+
+
+def test_the_wait_for_a_local_run_ends_if_the_run_cannot_start(tmp_path: Path) -> None:
+    (block,) = [each for each in commands("results.md") if "local up" in each]
+    block = block.replace("burstcache/template.yaml", str(ROOT / "template.yaml"))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        block = block.replace("local up", f"local up --port {port} --endpoint-port 0")
+        script = _PRELUDE + block.replace("pip install", "true") + "echo ended\n"
+        done = subprocess.run(
+            ["bash"], input=script, cwd=tmp_path, env={"PATH": path}, capture_output=True, text=True, timeout=LIMIT_S
+        )
+
+    assert (done.returncode, done.stdout) == (0, "ended\n")
+    assert re.fullmatch(rf".*port {port} is in use.*\n", done.stderr)
 
 
 @pytest.mark.weekly

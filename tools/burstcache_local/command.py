@@ -49,7 +49,7 @@ def status(args: argparse.Namespace) -> ExitCode:
     """Print the process id and addresses of the cloud that runs from this folder, or fail if there is none."""
     running = state_file.read(args.state_dir)
     if running is None:
-        print(_NOTHING_RUNS)
+        print(_NOTHING_RUNS, file=sys.stderr)
         return ExitCode.FAILURE
     print(f"A local cloud runs (pid {running.pid}).")
     print(f"  Objects:  {running.front_url}/objects/KEY")

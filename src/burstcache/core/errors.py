@@ -230,7 +230,7 @@ class SilentHolderError(RelayDownError):
 
 
 class ResultStoreDownError(PartDownError):
-    """A result store timed out. Its circuit breaker stays open until the store answers again."""
+    """A result store timed out or cannot serve any call. Its circuit breaker stays open until the store works."""
 
 
 class ResultStoreRefusalError(PartDownError):

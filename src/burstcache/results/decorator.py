@@ -8,6 +8,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MethodType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
 from burstcache.core.errors import InvalidSettingError
@@ -39,11 +40,33 @@ class CachedFunction(Protocol[P, R_co]):
     @overload
     def __get__(
         self: CachedFunction[Concatenate[Any, Q], R_co], instance: object, owner: type | None = None, /
-    ) -> Callable[Q, R_co]: ...
+    ) -> CachedFunction[Q, R_co]: ...
 
     def __get__(self, instance: object, owner: type | None = None, /) -> Any:
         """Return the function itself, or an instance's method."""
         ...
+
+
+class CachedMethod(functools.partial[Any]):
+    """A function whose first parameter is `self` or `cls`, of which instances' methods have results of their own."""
+
+    def __get__(self, instance: object, owner: type | None = None, /) -> Any:
+        if instance is None:
+            return self
+        if instance is owner:  # beneath @classmethod, which binds without this call from Python 3.13 on
+            return MethodType(self, instance)
+        method = CachedMethod(self.func)
+        method.__dict__.update(self.__dict__, results=self.__dict__["results"].bind(instance))
+        return MethodType(method, instance)
+
+    def __eq__(self, other: object) -> bool:  # a bound method equals itself when it is reached again
+        return isinstance(other, CachedMethod) and self.func is other.func
+
+    def __hash__(self) -> int:
+        return hash(self.func)
+
+    def __reduce__(self) -> str:
+        return str(self.__dict__["__qualname__"])  # pickled by name, as a function
 
 
 @overload
@@ -146,7 +169,8 @@ def cached(
         if owner := unnamed_owner(function, arguments):
             warnings.warn(_shared_text(function, owner, list(arguments or ())), stacklevel=2)
         wrap = _wrap_async if inspect.iscoroutinefunction(function) else _wrap
-        wrapper: Any = functools.update_wrapper(wrap(function, results), function)
+        call: Any = wrap(function, results)
+        wrapper: Any = functools.update_wrapper(CachedMethod(call) if results.is_method else call, function)
         wrapper.results = results
         return wrapper  # type: ignore[no-any-return]
 

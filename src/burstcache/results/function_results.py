@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from burstcache.adapters.clock import Instant
 from burstcache.core.errors import InvalidSettingError
@@ -60,6 +60,8 @@ class FunctionResults:
             function, key=options.key, arguments=options.arguments, version=options.version, codec=self._codec.name
         )
         self.make_key, self.event = self._keys.make, self._keys.event
+        self.is_method = self._keys.is_method
+        self._bound: tuple[object, ...] = ()  # the instance, if these are the results of its method
         self.may_be_answers = options.key is not None
         self.ttl_s, self.stale_s = options.ttl_s, options.stale_s
         self._negative_ttl_s = options.negative_ttl_s
@@ -72,9 +74,23 @@ class FunctionResults:
         self._reasons: Counter[str] = Counter()
         self._lock = Lock()
 
+    def bind(self, instance: object) -> Self:
+        """Return the results of an instance's method, of which `key` and `forget` take the arguments after `self`."""
+        bound = object.__new__(type(self))
+        bound.__dict__.update(self.__dict__, _bound=(instance,))
+        return bound
+
     def key(self, *args: Any, **kwargs: Any) -> str | None:
-        """Return the key of a call's result, or None if the call is not cacheable."""
-        return self.make_key(args, kwargs)
+        """Return the key of a call's result, or None if the call is not cacheable.
+
+        Raises:
+            NoCanonicalFormError: A value in the key has no canonical form.
+            TypeError: The function does not accept these arguments. A class method's class comes first, as does a
+                method's instance if the method is reached through the class.
+        """
+        if not self._bound:
+            self._keys.check_owner(args)
+        return self.make_key((*self._bound, *args), kwargs)
 
     def forget(self, *args: Any, **kwargs: Any) -> bool:
         """Remove a call's result from all backends.
@@ -83,9 +99,10 @@ class FunctionResults:
         copies in memory until the copies expire.
 
         Returns:
-            False if a backend was down or refused the removal. That backend may serve the result until it expires.
+            False if a backend was down or refused the removal, which may serve the result until it expires. Also False
+            if the call is not cacheable.
         """
-        return (key := self.make_key(args, kwargs)) is None or self.cache.forget(key)
+        return (key := self.key(*args, **kwargs)) is not None and self.cache.forget(key)
 
     def stats(self) -> dict[str, Any]:
         """Return the number of calls by result source.
@@ -158,7 +175,7 @@ class FunctionResults:
                 return Decoded(self._codec.decode(entry.payload))
             reason = f"its codec is {entry.codec!r}"
         except Exception as error:
-            reason = repr(error)
+            reason = f"{type(error).__name__}: {error}"
         logger().warning(
             "results: an entry cannot be decoded, so it counts as a miss", reason=f"{self._keys.name}: {reason}"
         )

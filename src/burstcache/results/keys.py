@@ -15,6 +15,7 @@ import inspect
 import marshal
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -35,6 +36,7 @@ _ACCEPTED = (
     " Enum, named tuples, dataclasses and pydantic models of these; choose the deciding arguments by arguments=[…] or"
     " key=…"
 )
+_HANDLERS = (["event", "context"], ["event", "_context"], ["event", "_"])  # parameters of a Lambda handler
 _NOTHING = object()
 CACHED_METHODS = {"GET", "HEAD", "POST"}  # HTTP methods
 _write = FormWriter(class_name, is_sorted=True, is_exact=False).write
@@ -55,16 +57,22 @@ def canonical(value: object) -> bytes:
     Raises:
         NoCanonicalFormError: The value, or a part of it, has an unsupported type.
     """
+    try:
+        return _canonical(value)
+    except NoFormError as error:
+        raise NoCanonicalFormError(f"{_refused(error)}; {_ACCEPTED}") from error
+
+
+def _canonical(value: object) -> bytes:
     if type(value) is str:
         return b"s" + _to_bytes(value)
     if type(value) is bytes:
         return b"b" + value
-    try:
-        return _to_bytes(encode_sorted(_write(value)))
-    except NoFormError as error:
-        raise NoCanonicalFormError(
-            f"{_short_repr(error.value)} of {error} has no canonical form; {_ACCEPTED}"
-        ) from error
+    return _to_bytes(encode_sorted(_write(value)))
+
+
+def _refused(error: NoFormError) -> str:
+    return f"{_short_repr(error.value)} of {error} has no canonical form"
 
 
 def _short_repr(value: object) -> str:
@@ -108,23 +116,32 @@ class KeyMaker:
             codec: Part of every key, since codecs cannot decode each other's results.
 
         Raises:
-            InvalidSettingError: An argument is unknown, the expression is malformed, or both options are set.
+            InvalidSettingError: An argument is unknown, the expression is malformed, both options are set, or neither
+                is set for a Lambda handler.
         """
         if key is not None and arguments is not None:
             raise InvalidSettingError(f"key={key!r} and arguments={list(arguments)!r} exclude each other")
         if not isinstance(version, str | None):
             raise InvalidSettingError(f"version={version!r}; accepted: a string, or None for the code's version")
         self.name = function_name(function)
+        self._function = function
         is_named = key is not None or arguments is not None
         self._signature, self._is_wrapped = _signature(function, is_named=is_named)
-        parameters = self._signature.parameters
-        is_plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters.values())
+        parameters = self._signature.parameters.values()
+        is_plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters)
         self._length = len(parameters) if is_plain else -1
-        self._event_at = int(_takes_owner(list(parameters)))
+        self._parameters = [each.name for each in parameters]
+        self.is_method = _takes_owner(self._parameters)
+        self._event_at = int(self.is_method)
+        if not is_named and self._parameters[self._event_at :] in _HANDLERS:
+            raise InvalidSettingError(
+                f"{self.name}: a Lambda context has no canonical form; accepted: key=…, a JMESPath expression into the"
+                " event, or arguments=['event']"
+            )
         if key is not None:
             self._choose = _by_expression(key, self._event_at, len(parameters), self.name)
         else:
-            self._choose = _by_names(arguments, list(parameters), self.name)
+            self._choose = _by_names(arguments, self._parameters, self.name)
         chosen = ["*"] if arguments is None else [name for name in arguments if name not in _LEFT_OUT]
         code = code_version(function) if version is None else [version]
         common_part = [_FORM, self.name, code, codec, key if key is not None else chosen]
@@ -154,7 +171,10 @@ class KeyMaker:
             return None
         digest = self._start.copy()
         try:
-            digest.update(canonical(chosen))
+            digest.update(_canonical(chosen))
+        except NoFormError as error:
+            remedy = self._owner_remedy() if self.is_method and error.value is args[0] else _ACCEPTED
+            raise NoCanonicalFormError(f"{self.name}: {_refused(error)}; {remedy}") from error
         except RecursionError:  # the value contains itself, or is nested too deeply
             return None
         return self._prefix + digest.hexdigest()
@@ -165,9 +185,36 @@ class KeyMaker:
             args = tuple(self._signature.bind(*args, **kwargs).arguments.values())
         return _plain_event(args[self._event_at])
 
+    def check_owner(self, args: tuple[Any, ...]) -> None:
+        """Raise TypeError if a method's first argument is neither its instance nor its class."""
+        if not (self.is_method and args and (owner := _class_of(self._function))):
+            return
+        first = args[0]
+        if not isinstance(first, owner) and not (isinstance(first, type) and issubclass(first, owner)):
+            accepted = f"{owner.__name__} or a subclass" if self._parameters[0] == "cls" else f"a {owner.__name__}"
+            raise TypeError(
+                f"{self.name}: {self._parameters[0]}={_short_repr(first)}; the first argument must be {accepted}"
+            )
+
+    def _owner_remedy(self) -> str:
+        owner, *others = self._parameters
+        of = "classes" if owner == "cls" else "instances"
+        return (
+            f"accepted: the attribute that tells {of} apart, as arguments={[f'{owner}.name', *others]}, or"
+            f" {[f'-{owner}', *others]} if all {of} share results"
+        )
+
 
 def _takes_owner(parameters: Sequence[str]) -> bool:
     return bool(parameters) and parameters[0] in _OWNERS
+
+
+def _class_of(function: Callable[..., Any]) -> type | None:
+    """Return the class that defines a method, or None if its module does not have it by its name."""
+    found: Any = sys.modules.get(function.__module__)
+    for part in function.__qualname__.split(".")[:-1]:
+        found = getattr(found, part, None)
+    return found if isinstance(found, type) else None
 
 
 def unnamed_owner(function: Callable[..., Any], arguments: Sequence[str] | None) -> str:

@@ -7,6 +7,7 @@ reachable from the function's return annotation, or if the function has returned
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 import typing
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from enum import Enum
 from typing import Any
 
 from burstcache.results.forms import class_name, model_parameters
+
+_MODULES = re.compile(r"[\w.]+:")  # in the names of classes
 
 
 class ResultClasses:
@@ -50,7 +53,8 @@ class ResultClasses:
             return self._annotated[name]
         except KeyError:
             raise LookupError(
-                f"its class {name} is not in the function's return annotation, and was not returned in this process"
+                f"its class {name} is not in the function's return annotation, and was not returned in this process;"
+                f" annotate it: -> {_MODULES.sub('', name)}"
             ) from None
 
 

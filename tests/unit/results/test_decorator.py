@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import inspect
 import itertools
 import logging
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -209,6 +212,72 @@ def test_a_methods_self_is_an_argument_whose_attributes_can_be_named() -> None:
     assert Shop.price.results.stats() == {"computed": 2, "memory": 1}
 
 
+class Market:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @cached(arguments=["self.name", "item"])
+    def price(self, item: str) -> str:
+        return f"{item} at {self.name}"
+
+    @cached(arguments=["-self", "page"])
+    async def listing(self, page: int = 1) -> str:
+        """List items."""
+        return f"page {page}"
+
+    @classmethod
+    @cached(arguments=["cls.__name__", "number"])
+    def branch(cls, number: int = 1) -> str:
+        return f"{cls.__name__} {number}"
+
+
+def test_a_bound_method_forgets_the_result_of_its_own_instance() -> None:
+    a, b = Market("a"), Market("b")
+    a.price("milk"), b.price("milk")
+
+    assert a.price.results.key("milk") == Market.price.results.key(a, "milk") != b.price.results.key("milk")
+    assert a.price.results.forget("milk")
+
+    assert (a.price("milk"), b.price("milk")) == ("milk at a", "milk at b")
+    assert a.price.results.stats() == {"computed": 3, "memory": 1}
+
+
+def test_a_default_beside_self_is_not_taken_for_the_argument_to_forget() -> None:
+    market = Market("a")
+    asyncio.run(market.listing(1)), asyncio.run(market.listing(2))
+
+    market.listing.results.forget(2)
+
+    asyncio.run(market.listing(1)), asyncio.run(market.listing(2))
+    assert Market.listing.results.stats() == {"computed": 3, "memory": 1}
+
+
+def test_a_method_that_is_not_bound_needs_its_instance_or_class_to_forget() -> None:
+    branch: Any = Market.branch
+    assert branch(2) == "Market 2"
+    with pytest.raises(TypeError, match=r"Market\.listing: self=2; the first argument must be a Market"):
+        Market.listing.results.forget(2)
+    with pytest.raises(TypeError, match=r"Market\.branch: cls=2; the first argument must be Market or a subclass"):
+        branch.results.forget(2)
+
+    assert branch.results.forget(Market, 2)
+    branch(2)
+    assert branch.results.stats() == {"computed": 2}
+
+
+def test_a_cached_method_is_as_plain_ones_to_python() -> None:
+    market = Market("a")
+    is_coroutine: Callable[[Any], bool] = inspect.iscoroutinefunction
+
+    assert market.listing == market.listing != Market("a").listing
+    assert len({market.listing, market.listing}) == 1
+    assert is_coroutine(market.listing)
+    assert is_coroutine(Market.listing)
+    assert str(inspect.signature(market.listing)) == "(page: 'int' = 1) -> 'str'"
+    assert (market.listing.__name__, market.listing.__doc__) == ("listing", "List items.")  # type: ignore[attr-defined]
+    assert pickle.loads(pickle.dumps(Market.listing)) is copy.deepcopy(Market.listing) is Market.listing
+
+
 def test_a_method_whose_key_lacks_self_warns_once_where_it_is_decorated() -> None:
     with pytest.warns(UserWarning, match=r"Shop\.price: arguments=\['item'\] lacks 'self', so all instances") as warned:
 
@@ -280,8 +349,26 @@ def test_what_is_left_out_by_name_does_not_change_the_key() -> None:
 
 
 def test_a_method_that_does_not_say_what_of_self_decides_is_an_error() -> None:
-    with pytest.raises(NoCanonicalFormError, match=r"type .*\.Shop has no canonical form.*arguments=\["):
+    with pytest.raises(NoCanonicalFormError, match=r"type .*\.Shop has no .*=\['self\.name'\], or \['-self'\] if all"):
         Shop("a").address()
+
+
+@pytest.mark.parametrize("context", ["context", "_context", "_"])
+def test_a_handler_whose_context_would_be_part_of_the_key_is_refused_where_it_is_decorated(context: str) -> None:
+    handler = eval(f"lambda event, {context}: event")
+
+    with pytest.raises(
+        InvalidSettingError, match=r"a Lambda context has no canonical form; accepted: key=…, .*'event'"
+    ):
+        cached(handler)
+    assert cached(arguments=["event"])(handler)("a", object()) == "a"
+
+
+def test_a_context_that_is_no_lambda_context_may_be_part_of_the_key() -> None:
+    render = cached(lambda template, context: template.format(**context))
+
+    assert render("{a}", {"a": 1}) == render("{a}", {"a": 1}) == "1"
+    assert render.results.stats() == {"computed": 1, "memory": 1}
 
 
 def test_threads_that_miss_the_same_key_wait_for_one_computation(cache: Cache) -> None:
@@ -490,6 +577,16 @@ def test_forget_removes_the_result_of_one_call(cache: Cache, calls: Calls) -> No
     echo("a"), echo("b")
 
     assert calls.calls == ["a", "b", "a"]
+
+
+def test_a_call_that_has_no_key_cannot_be_forgotten(cache: Cache) -> None:
+    @cached(key="id", backend=cache)
+    def handler(event: dict[str, Any], context: object) -> Any:
+        return event
+
+    assert handler.results.key({}, None) is None
+    assert handler.results.forget({}, None) is False
+    assert handler.results.forget({"id": 1}, None) is True
 
 
 def test_what_is_forgotten_while_it_is_computed_is_neither_kept_nor_waited_for(cache: Cache, calls: Calls) -> None:

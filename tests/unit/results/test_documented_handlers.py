@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, MagicMock
 
 import boto3
 import pytest
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent, event_source
 from awslambdaric.lambda_runtime_marshaller import to_json
 from moto import mock_aws
@@ -148,6 +151,45 @@ def test_an_item_of_dynamodb_comes_back_with_its_decimals() -> None:
     assert repr(found[1]["price"]) == "Decimal('1.15')"
     assert absent == [None, None]
     assert module.handler.results.stats() == {"computed": 2, "memory": 3}
+
+
+def test_a_handler_and_an_awaited_function_are_computed_once() -> None:
+    module = documented("async def thumbnail(")
+    response = AsyncMock()
+    response.read.return_value = b"image"
+    session = MagicMock()
+    session.get.return_value.__aenter__.return_value = response
+
+    async def ask() -> list[bytes]:
+        return [await module.thumbnail(session, "sunset.png", 64) for _ in range(2)]
+
+    assert [module.handler({"image": {"name": "sunset.png"}}, CONTEXT) for _ in range(2)] == [
+        {"thumbnail": "sunset-small.png"}
+    ] * 2
+    assert asyncio.run(ask()) == [b"image"] * 2
+    session.get.assert_called_once_with("https://images.example.com/sunset.png?width=64")
+
+
+def test_a_method_forgets_a_result_of_its_instance() -> None:
+    shop = documented("class Shop").shop
+
+    assert shop.product("tea") == {"id": "tea", "table": "products"}
+    assert shop.product.results.stats() == {"computed": 2}
+
+
+def test_a_route_of_its_own_is_cached_below_the_decorator_of_powertools() -> None:
+    app, calls = APIGatewayRestResolver(), []
+
+    @app.get("/products/<name>")
+    @cached(backend=open_cache("memory://"))
+    def product(name: str) -> dict[str, str]:
+        calls.append(name)
+        return {"name": name}
+
+    bodies = [app.resolve(rest("GET", f"/products/{name}"), CONTEXT)["body"] for name in ("tea", "milk", "tea")]
+
+    assert bodies == ['{"name":"tea"}', '{"name":"milk"}', '{"name":"tea"}']
+    assert calls == ["tea", "milk"]
 
 
 def test_a_codec_of_ones_own_keeps_a_data_frame() -> None:

@@ -333,7 +333,7 @@ def test_classes_are_those_that_the_return_annotation_leads_to() -> None:
     payload = codec_of(value)
 
     assert json_codec(ResultClasses(annotated)).decode(payload) == value
-    with pytest.raises(LookupError, match=r"Outer is not in the function's return annotation"):
+    with pytest.raises(LookupError, match=r"Outer is not in the function's .*; annotate it: -> Outer$"):
         codec().decode(payload)
 
 

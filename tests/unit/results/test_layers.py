@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -89,6 +90,27 @@ def test_another_process_finds_what_this_one_computed(clock: ManualClock, near: 
 
     assert (first.call(3), second.call(3)) == (9, 9)
     assert (first.computed, second.computed) == (1, 0)
+
+
+@dataclass
+class Product:
+    name: str
+
+
+def test_an_entry_of_an_unknown_class_is_a_miss_whose_log_line_ends_with_the_annotation_to_add(
+    clock: ManualClock, near: HeldStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logs.OnceLog(logging.getLogger("burstcache"))
+    monkeypatch.setattr("burstcache.results.function_results.logger", lambda: log)
+
+    def find(name: str):  # type: ignore[no-untyped-def]
+        return Product(name)
+
+    first, second = (cached(backend=cache_of(clock, near), version="1")(find) for _ in range(2))
+
+    assert first("tea") == second("tea") == Product("tea")
+    assert second.results.stats() == {"computed": 1}
+    assert caplog.messages[-1].endswith("; annotate it: -> Product)")
 
 
 def test_forget_reaches_every_place(clock: ManualClock, near: HeldStore, far: HeldStore) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -19,6 +20,11 @@ T = TypeVar("T")
 
 _THREADS = 32
 _MISSING = {"NoSuchKey", "404"}
+# Codes of refusals that hold for every key until somebody acts. The store counts as down, so few calls wait for it.
+_USELESS = {
+    "AllAccessDisabled", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "NoSuchBucket", "PermanentRedirect",
+    "SignatureDoesNotMatch",
+}  # fmt: skip
 
 
 class S3Store:
@@ -65,11 +71,12 @@ class S3Store:
         self._call(lambda: self._client.delete_object(Bucket=self._bucket, Key=self._object(key)))
 
     def ping(self) -> None:
-        """Raise an error unless S3 responds. A refusal counts as a response."""
-        try:
-            self._call(lambda: self._client.head_bucket(Bucket=self._bucket), at_least_s=PING_TIMEOUT_S)
-        except ResultStoreRefusalError:
-            return
+        """Raise an error unless S3 has the bucket and knows the caller. A missing permission counts as a response.
+
+        It lists objects, since a refusal of `head_bucket` has no body, and so no code.
+        """
+        with suppress(ResultStoreRefusalError):
+            self._call(lambda: self._client.list_objects_v2(Bucket=self._bucket, MaxKeys=1), at_least_s=PING_TIMEOUT_S)
 
     def close(self) -> None:
         """Close the connections. A later call opens new ones."""
@@ -87,8 +94,10 @@ class S3Store:
         try:
             return self._threads.pool().submit(call).result(timeout_s)
         except ClientError as error:
-            if error.response["Error"]["Code"] in _MISSING:
+            if (code := error.response["Error"]["Code"]) in _MISSING:
                 return missing
+            if code in _USELESS:
+                raise ResultStoreDownError(f"S3 refuses: {error}") from error
             raise ResultStoreRefusalError(f"S3 refuses: {error}") from error
         except (BotoCoreError, OSError, concurrent.futures.TimeoutError) as error:
             raise ResultStoreDownError(f"S3 does not answer within {timeout_s} s: {error!r}") from error
