@@ -18,6 +18,7 @@ _FOLDERS = (
 _MAY = {
     "src/burstcache/adapters/clock.py": "is the clock of the machine",
     "src/burstcache/adapters/stack_answer.py": "stands in a package without this one, too, and only pauses",
+    "src/burstcache/client/files.py": "delays the interpreter's exit",
     "src/burstcache/gateway/access_log.py": "dates its lines",
     "src/burstcache/gateway/http_connection.py": "dates requests for the access log",
     "src/burstcache/gateway/http_messages.py": "dates requests for the access log",

@@ -193,12 +193,18 @@ class Written:
     version_id: str = ""
 
 
+def ignore_request() -> None:
+    """Ignore a request to S3."""
+
+
 class ObjectStore:
     """The objects of one bucket."""
 
-    def __init__(self, bucket: str, client: S3Client) -> None:
+    def __init__(self, bucket: str, client: S3Client, *, requested: Callable[[], None] = ignore_request) -> None:
+        """Create the store. `requested` is called before each request."""
         self._bucket = bucket
         self._client = client
+        self._requested = requested
 
     def get(self, key: str, **conditions: Unpack[Conditions]) -> ObjectResponse:
         """Request an object from S3.
@@ -307,6 +313,7 @@ class ObjectStore:
             "IfUnmodifiedSince": parse_http_date(conditions.get("if_unmodified_since", "")),
         }
         non_empty = {name: value for name, value in parameters.items() if value}
+        self._requested()
         try:
             response = operation(Bucket=self._bucket, Key=key, **non_empty)
         except ClientError as error:
@@ -317,6 +324,7 @@ class ObjectStore:
         return ObjectResponse(metadata["HTTPStatusCode"], metadata["HTTPHeaders"], _stream=response.get("Body"))
 
     def _write(self, operation: Callable[..., Any], key: str, **more: Any) -> Written:
+        self._requested()
         try:
             response = operation(Bucket=self._bucket, Key=key, **more)
         except ClientError as error:

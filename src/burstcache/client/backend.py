@@ -52,10 +52,12 @@ class Backend:
             most_body_bytes=most_body_bytes,
             memory_bytes=bounds.memory_bytes,
             max_stale_s=bounds.max_stale_s,
+            requested=counter.count_request,
         )
         self.s3 = clients.s3
-        self.writer = make_writer(settings, clients, self.reader)
-        source = PartSource(ObjectStore(settings.bucket_name, clients.s3), pool, self.reader.forget, clock)
+        self.writer = make_writer(settings, clients, self.reader, requested=counter.count_request)
+        store = ObjectStore(settings.bucket_name, clients.s3, requested=counter.count_request)
+        source = PartSource(store, pool, self.reader.forget, clock)
         names = SliceNames(clients.s3.meta.endpoint_url, settings.bucket_name)
         memory = self.reader.local_cache.memory
         has_memory = memory is not None and memory.cache.max_bytes >= LEAST_MEMORY_BYTES

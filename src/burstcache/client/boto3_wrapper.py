@@ -240,6 +240,11 @@ class CachedBucket:
         parsed["Body"].close()
         return response
 
+    def counted(self, send: _Send) -> _Answer:
+        """Count a request and send it to S3."""
+        self._client.large.counter.count_request()
+        return send()
+
     def count_sent(self, request: Request, answer: _Answer) -> None:
         """Count a read that S3 serves, and warn if no cache accepts the object."""
         http, parsed = answer
@@ -391,6 +396,7 @@ class _CachedClient(BaseClient):
         bucket = self._burstcache.get(parameters.get("Bucket"))
         if bucket is None:
             return send()
+        send = partial(bucket.counted, send)
         if request_dict["method"] not in ("GET", "HEAD"):
             return bucket.write(_keys(parameters), send)
         if operation_model.name not in _READS:

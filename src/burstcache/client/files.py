@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import errno
 import io
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,6 +23,10 @@ if TYPE_CHECKING:
     from botocore.response import StreamingBody
 
     from burstcache.client.paths import Info
+
+_QUIET_S, _MOST_WAIT_S = 0.1, 5.0
+
+_stale_read_s = -math.inf  # the last read of a stale file in this process
 
 
 class WholeFile(io.BytesIO):
@@ -76,6 +84,7 @@ class LargeFile(AbstractBufferedFile):
         self._stream: StreamingBody | ObjectFile | None = body
         self._read_range = read_range
         self._streamed_bytes = 0
+        self._stale = ""  # the reason, once the object has been overwritten
         self._is_read = threading.Lock()  # DuckDB reads one file in several threads
         self._pid = os.getpid()
         super().__init__(fs, details["name"], "rb", block_size, **options | {"size": details["size"]})
@@ -100,7 +109,16 @@ class LargeFile(AbstractBufferedFile):
                     return data
             finally:
                 self._is_read.release()
-        return self._read_range(f"bytes={start}-{end - 1}")
+        if self._stale:
+            _note_stale_read()
+            raise OSError(errno.ESTALE, self._stale, self.path)
+        try:
+            return self._read_range(f"bytes={start}-{end - 1}")
+        except OSError as error:
+            if error.errno == errno.ESTALE:
+                self._stale = str(error.strerror)
+                _note_stale_read()
+            raise
 
     def _read_stream(self, start: int, end: int) -> bytes | None:
         """Return a range from the stream, or close the stream and return None."""
@@ -120,6 +138,23 @@ class LargeFile(AbstractBufferedFile):
         if self._stream is not None:
             self._stream.close()
             self._stream = None
+
+
+def _note_stale_read() -> None:
+    global _stale_read_s
+    _stale_read_s = time.monotonic()
+
+
+@atexit.register
+def _await_stale_reads() -> None:
+    """At exit, wait until nobody has read a stale file for 0.1 s.
+
+    pyarrow's threads make their pending reads even after `to_table` has raised, and do not report when they are done.
+    Up to Python 3.13, a thread that calls Python while the interpreter is finalized aborts the process or hangs.
+    """
+    until_s = time.monotonic() + _MOST_WAIT_S
+    while (left_s := min(_stale_read_s + _QUIET_S, until_s) - time.monotonic()) > 0:
+        time.sleep(left_s)
 
 
 def _reopen(fs: AbstractFileSystem, path: str, position: int, options: Mapping[str, Any] | None = None) -> io.IOBase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from burstcache.adapters.adaptive_timeout import AdaptiveTimeout, with_timeout
 from burstcache.adapters.clock import Clock
 from burstcache.adapters.digest_reader import DigestReader, at_once, in_thread, read_digest
 from burstcache.adapters.event_publisher import BatchedReports, EventPublisher
-from burstcache.adapters.object_store import ObjectStore
+from burstcache.adapters.object_store import ObjectStore, ignore_request
 from burstcache.adapters.secrets import Secrets
 from burstcache.adapters.single_flight import NEXT_AFTER_S, PATIENT_NEXT_AFTER_S
 from burstcache.core.digest import MAX_AGE_S, Route
@@ -45,6 +46,7 @@ def make_reader(
     max_stale_s: float = MAX_STALE_S,
     reads_ahead: bool = True,
     fell_back: FellBack = ignore_fallback,
+    requested: Callable[[], None] = ignore_request,
 ) -> Reader:
     """Return a reader of a stack's objects, or of a plain bucket if the settings name no table and no bus.
 
@@ -64,6 +66,7 @@ def make_reader(
         reads_ahead: Whether to refresh the digest in a background thread. Not in a Lambda function: it is frozen after
             its response, in the middle of DynamoDB's Query, and the next read would wait for its timeout.
         fell_back: As for `Reader`.
+        requested: As for `ObjectStore`.
     """
 
     adaptive_timeout = AdaptiveTimeout(clock=clock)
@@ -111,7 +114,7 @@ def make_reader(
         )
     # Without a stack, writes do not invalidate copies in S3 Express, so only immutable objects are copied there.
     has_express = bool(settings.express.bucket_name) and (digest is not None or max_stale_s == IMMUTABLE_S)
-    store = ObjectStore(settings.bucket_name, clients.s3)
+    store = ObjectStore(settings.bucket_name, clients.s3, requested=requested)
     express = (
         _express_tier(settings, clients, adaptive_timeout, clock) if has_express and max_stale_s != STRONG_S else None
     )
@@ -140,7 +143,9 @@ def make_reader(
     )
 
 
-def make_writer(settings: ReaderSettings, clients: Clients, reader: Reader) -> Writer:
+def make_writer(
+    settings: ReaderSettings, clients: Clients, reader: Reader, *, requested: Callable[[], None] = ignore_request
+) -> Writer:
     """Return a writer for a stack or a plain bucket. Its writes also invalidate the reader's local copies."""
     # Lazy imports: most processes only read.
     from burstcache.adapters.functions import invoke_by_name
@@ -150,7 +155,7 @@ def make_writer(settings: ReaderSettings, clients: Clients, reader: Reader) -> W
         return invoke_by_name(clients.functions, settings.origin_function_name)(written)
 
     return Writer(
-        store=ObjectStore(settings.bucket_name, clients.s3),
+        store=ObjectStore(settings.bucket_name, clients.s3, requested=requested),
         prefix=settings.origin_prefix,
         drop_copies=drop_copies if settings.origin_function_name else None,
         forget=reader.forget,

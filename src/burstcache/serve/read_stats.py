@@ -18,8 +18,8 @@ class TierStats:
     Attributes:
         reads: Number of reads. A read of a large object counts once per slice.
         size_bytes: Bytes that the tier sent [bytes].
-        saved_ms: Estimate of the time that S3 would have taken, one after the other [ms]. 0 for S3 itself. A read of
-            several slices waits once for S3's first byte.
+        saved_ms: Estimate of the time that S3 would have taken, one after the other [ms]: 25 ms per read, and 1 ms per
+            85,000 bytes. 0 for S3 itself. A read of several slices waits once for S3's first byte.
     """
 
     reads: int
@@ -34,10 +34,13 @@ class ReadStats:
     Attributes:
         tiers: By tier: memory, disk, lambda, redis, express, pool or s3.
         bypasses: Number of reads that could not be cached, by reason.
+        requests: Number of requests to S3 for objects and listings of the bucket: GET, HEAD, conditional ones, and
+            writes. A request that boto3 retries counts once.
     """
 
     tiers: Mapping[str, TierStats]
     bypasses: Mapping[str, int]
+    requests: int = 0
 
     @property
     def hit_share(self) -> float:
@@ -62,6 +65,7 @@ class ReadCounter:
     def __init__(self, parent: ReadCounter | None = None) -> None:
         self._tallies: dict[str, _Tally] = {}  # by tier
         self._bypasses: Counter[str] = Counter()
+        self._requests = 0
         self._lock: Lock = Lock() if parent is None else parent._lock
         self._counters: tuple[ReadCounter, ...] = (self,) if parent is None else (self, *parent._counters)
 
@@ -80,6 +84,12 @@ class ReadCounter:
                 tally.reads += reads
                 tally.waits += waits
                 tally.size_bytes += size_bytes
+
+    def count_request(self) -> None:
+        """Count a request to S3."""
+        with self._lock:
+            for each in self._counters:
+                each._requests += 1
 
     def bypass(self, key: str, reason: str) -> None:
         """Count a read that could not be cached, and log a warning once per key and reason.
@@ -100,7 +110,7 @@ class ReadCounter:
                 tier: TierStats(each.reads, each.size_bytes, _saved_ms(tier, each.waits, each.size_bytes))
                 for tier, each in self._tallies.items()
             }
-            return ReadStats(tiers, dict(self._bypasses))
+            return ReadStats(tiers, dict(self._bypasses), self._requests)
 
 
 PROCESS = ReadCounter()  # of all clients of this process
@@ -115,14 +125,16 @@ def total(parts: Iterable[ReadStats]) -> ReadStats:
     """Add up the statistics of several clients."""
     tiers: dict[str, TierStats] = {}
     bypasses: Counter[str] = Counter()
+    requests = 0
     for part in parts:
+        requests += part.requests
         bypasses.update(part.bypasses)
         for tier, more in part.tiers.items():
             one = tiers.get(tier, TierStats(0, 0, 0.0))
             tiers[tier] = TierStats(
                 one.reads + more.reads, one.size_bytes + more.size_bytes, one.saved_ms + more.saved_ms
             )
-    return ReadStats(tiers, dict(bypasses))
+    return ReadStats(tiers, dict(bypasses), requests)
 
 
 def _saved_ms(tier: str, waits: int, size_bytes: int) -> float:

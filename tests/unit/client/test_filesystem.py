@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import pickle
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +23,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 from fsspec.implementations.local import LocalFileSystem
 
-from burstcache.client import boto3_wrapper
+from burstcache.client import boto3_wrapper, files
 from burstcache.client.files import LargeFile
 from burstcache.client.filesystem import BurstcacheFileSystem
 from burstcache.client.streams import ObjectFile
@@ -237,6 +238,27 @@ def test_a_large_object_that_changes_while_it_is_open_is_no_mixture(fs: Burstcac
             file.read(8)
 
     assert failed.value.errno == errno.ESTALE
+
+
+def test_a_stale_file_fails_at_once_and_the_exit_waits_until_it_is_read_no_more(
+    fs: BurstcacheFileSystem, requests: Counter[str]
+) -> None:
+    put("stale", LARGE, bucket=OTHER)
+    began_s = time.monotonic()
+    with fs.open(f"{OTHER}/stale") as file:
+        put("stale", LARGE[::-1], bucket=OTHER)
+        for start in (2000, 1000):
+            file.seek(start)
+            with pytest.raises(OSError, match="PreconditionFailed.*other/stale") as failed:
+                file.read(8)
+            assert failed.value.errno == errno.ESTALE
+        read_s = time.monotonic()
+
+    files._await_stale_reads()
+
+    assert requests == {"GetObject": 2}, "the second read of the stale file asks S3 nothing"
+    assert began_s < files._stale_read_s <= read_s
+    assert time.monotonic() >= files._stale_read_s + files._QUIET_S
 
 
 def test_a_stream_that_breaks_off_is_continued_by_ranges(fs: BurstcacheFileSystem) -> None:

@@ -119,6 +119,29 @@ def test_wrapped_clients_and_the_process_count(s3: S3Client) -> None:
     assert burstcache.stats().tiers["memory"].reads == before + 1
 
 
+def test_requests_are_those_that_s3_receives(s3: S3Client) -> None:
+    sent: list[str] = []
+    s3.meta.events.register("request-created.s3", lambda operation_name, **_: sent.append(operation_name))
+    before = burstcache.stats().requests
+    wrapped: Any = burstcache.wrap(s3, bucket=BUCKET, freshness="strong")
+    for _ in range(2):
+        wrapped.get_object(Bucket=BUCKET, Key="small")["Body"].read()
+    wrapped.get_object(Bucket=BUCKET, Key="large")["Body"].read()
+    wrapped.head_object(Bucket=BUCKET, Key="large")
+    wrapped.list_objects_v2(Bucket=BUCKET)
+    wrapped.put_object(Bucket=BUCKET, Key="other", Body=b"")
+    with Client(bucket=BUCKET, s3=s3) as client:
+        client.get_many(["small", "other", "large"])
+        client.put("other", b"1")
+        client.get("other")
+        client.get("other")
+
+        assert wrapped.stats().requests + client.stats().requests == len(sent)
+        assert burstcache.stats().requests == before + len(sent)
+    assert {"GetObject", "HeadObject", "ListObjectsV2", "PutObject"} == set(sent)
+    assert wrapped.stats().tiers["s3"].reads > len(sent), "reads are counted by slice"
+
+
 def test_an_object_that_is_too_large_for_memory_is_named_once_with_the_parameter(
     s3: S3Client, caplog: pytest.LogCaptureFixture
 ) -> None:
