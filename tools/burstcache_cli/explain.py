@@ -19,6 +19,7 @@ from burstcache.queries.explain import Explanation, ServedBy, explain, stack_rul
 from burstcache.queries.key_costs import Cost, EndedLife, Month
 from burstcache.queries.lives import KeyLife
 from burstcache.queries.slices import SliceTiers
+from burstcache.queries.states import GUEST
 from burstcache.queries.system import System
 from burstcache.queries.transitions import Blocker, Reason, Rule, StackRules, To, Transition
 from burstcache_cli.memory_text import memory_lines
@@ -53,9 +54,9 @@ _REASONS: dict[ServedBy, str] = {
     "is_hot": "its requests came close to each other",
     "key_starts": "its own requests paid for a cache function",
     "wants_promotion": "its load lasted",
-    "node_boots": "the requests for all keys of its node paid for the node, which takes it as a guest",
-    "held_by_hand": "a person holds the node, which takes it as a guest",
-    "always_on": "the node never stops (RedisAlwaysOnNodes), and takes it as a guest",
+    "node_boots": "the requests for all keys of its node paid for the node, which caches it while it runs",
+    "held_by_hand": "the node is held by hand, and caches it while it runs",
+    "always_on": "the node never stops (RedisAlwaysOnNodes), and caches it",
 }
 _RULES: dict[Rule, str] = {
     "is_hot": "its requests come close to each other",
@@ -105,7 +106,7 @@ _BLOCKERS: dict[Reason, str] = {
     "node_stopping": "the node is stopping",
     "full": "{value} keys are hot, and MaxHotKeys is {limit}",
     "never_pays": "no load pays for a cache function at these prices",
-    "held_by_hand": "a person holds the node{until}",
+    "held_by_hand": "the node is held by hand{until}",
     "always_on": "the node never stops (RedisAlwaysOnNodes)",
 }
 
@@ -187,7 +188,8 @@ def _place_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
     yield "", f"reads fall back: Redis does not answer ({silence})" if explanation.node_silence else ""
     yield "because", "; ".join(filter(None, because))
     yield "policy", explanation.policy
-    yield "state", explanation.state + (", past its deadline" if explanation.is_expired else "")
+    guest = ": a read-through entry, which the node drops when it stops" if explanation.state == GUEST else ""
+    yield "state", explanation.state + guest + (", past its deadline" if explanation.is_expired else "")
     yield "execution", explanation.execution_name
     yield "size", f"{explanation.size_bytes:,} bytes" if explanation.size_bytes else "unknown"
     kind = f" on {explanation.node_task}" if explanation.node_task else ""

@@ -10,7 +10,7 @@ from burstcache.core.errors import InvalidSettingError
 
 
 def bucket_warnings(s3: Any, name: str, *, region: str) -> list[str]:
-    """Return what may go wrong with a bucket that a stack in this region is to read from.
+    """Return the warnings about a bucket that a stack in this region is to read from.
 
     Args:
         s3: A client of S3.
