@@ -15,6 +15,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -762,7 +763,7 @@ def test_a_bucket_whose_events_are_on_has_no_warning(configuration: str, warning
     def answer(request: Any, **_: Any) -> AWSResponse:  # moto leaves the element out
         space = "http://s3.amazonaws.com/doc/2006-03-01/"
         body = f'<NotificationConfiguration xmlns="{space}">{configuration}</NotificationConfiguration>'.encode()
-        return AWSResponse(request.url, 200, {}, SimpleNamespace(stream=lambda: [body]))
+        return AWSResponse(request.url, 200, HTTPHeaders(), SimpleNamespace(stream=lambda: [body]))
 
     make_bucket("mine")
     s3 = boto3.client("s3", region_name=_REGION)
