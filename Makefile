@@ -213,8 +213,10 @@ $(SAM_VENV)/.sam-$(SAM_VERSION): $(SAM_LOCK)
 	$(SAM_VENV)/bin/uv pip install -q --python $(SAM_VENV)/bin/python --require-hashes -r $(SAM_LOCK)
 	touch $@
 
+# Of a build SAM CLI prints progress and errors on stderr, and on stdout the commands that would follow without make.
 build: $(SAM_VENV)/.sam-$(SAM_VERSION) ## deploy: build the functions' packages in .aws-sam, as they are deployed
-	$(SAM) build
+	$(SAM) build > /dev/null
+	@echo "Built in .aws-sam: \`make deploy\` deploys it"
 
 PACKAGED := build/packaged.yaml
 package: build ## deploy: upload the functions' packages and write the template that names them, for CDK and Terraform: build/packaged.yaml; REGION=, PROFILE=, BUCKET=NAME
@@ -262,7 +264,7 @@ CONFIG_ENV ?= default
 CHOSEN = $(if $(STACK),--stack-name "$(STACK)") $(if $(REGION),--region "$(REGION)") $(if $(PROFILE),--profile "$(PROFILE)")
 define SAM_DEPLOY
 	$(MAKE) --no-print-directory $(SAM_VENV)/.sam-$(SAM_VERSION)
-	$(SAM) build --config-env $(CONFIG_ENV)
+	$(SAM) build --config-env $(CONFIG_ENV) > /dev/null
 	$(SAM_PATH) $(BIN)/burstcache deploy --config-env $(CONFIG_ENV) $(CHOSEN) $(if $(LOSE_STATE),--lose-state)
 endef
 

@@ -169,6 +169,7 @@ def test_instance_stops_by_itself_while_the_node_runs(world: World) -> None:
 
     assert world.stopped() == {"phase": "stopped"}
 
+    assert (world.node().lost_at_us, world.node().lost_by) == (world.clock.now_us(), "its machine stopped")
     assert world.outcome(name) == {"outcome": "node_lost"}
     assert world.node_step("check_node", generation, part=1, check_at_us="0", checks=0)["outcome"] == "unused"
 
@@ -334,6 +335,7 @@ def test_node_dies_while_routed(world: World) -> None:
 
     assert world.check() == {"outcome": "unused", "ended": "its Redis did not answer any more"}
 
+    assert world.node().lost_by == "its Redis did not answer a check"
     assert world.outcome(name) == {"outcome": "node_lost"}
     assert world.node().phase == "stopping"
     world.leave("k", is_failed=False)

@@ -316,6 +316,7 @@ def test_an_interrupted_node_is_lost_at_the_notice_and_reads_go_on_below(world: 
     assert world.outcome(name) == {"outcome": "node_lost"}
     row = world.node()
     assert (row.phase, row.notice) == ("stopped", "SpotInterruption: Your Spot Task was interrupted.")
+    assert row.lost_by == f"its task ended: {row.notice}"
     assert not world.digest.read().nodes[NODE].is_running
     assert world.read("k") == "s3"
     assert not row.is_barred(world.clock.now_us())

@@ -140,6 +140,7 @@ def test_a_node_that_runs_is_stopped_by_the_janitor_and_its_keys_return_without_
 
     assert world.outcome(name) == {"outcome": "node_lost"}
     assert world.stopped() == {"phase": "stopped"}
+    assert world.node().lost_at_us == 0
     assert failures == []
     assert world.clean()["paused"] == []
 

@@ -169,6 +169,7 @@ def test_a_node_that_does_not_hear_of_a_write_gives_its_keys_back_and_stops(worl
     writer.put("k", b"new")
 
     assert world.node().phase == "stopping"
+    assert world.node().lost_by == "its Redis did not answer a write"
     assert world.outcome(run) == {"outcome": "node_lost"}
     assert world.instances.has_stopped(world.nodes.read(NODE))
 

@@ -282,7 +282,7 @@ def test_verbose_prints_the_functions_logs(running: Shell) -> None:
     ("options", "message"),
     [
         (["--origin", "nowhere"], r"nowhere is not a folder: give --origin a folder"),
-        (["--parameter", "CacheMemoryMb=1"], r"parameter CacheMemoryMb: 1 is not within 128 and 10240"),
+        (["--parameter", "CacheMemoryMb=1"], r"parameter CacheMemoryMb: 1: expected 128 to 10240"),
         (["--template", "broken.yaml"], r"broken.yaml: is not YAML: .* line 1"),
         *(
             pytest.param(*mistake, marks=pytest.mark.weekly)

@@ -187,7 +187,7 @@ def test_a_function_knows_its_folder_and_an_image_parameter_gets_a_stand_in(smal
     [
         ({"Colour": "red"}, r"has no parameter 'Colour': use Color, Image, Name, SizeMb"),
         ({"Color": "blue"}, r"parameter Color: 'blue' is not one of red, green"),
-        ({"SizeMb": "10"}, r"parameter SizeMb: 10 is not within 1 and 9"),
+        ({"SizeMb": "10"}, r"parameter SizeMb: 10: expected 1 to 9"),
         ({"SizeMb": "big"}, r"parameter SizeMb: 'big' is not a number"),
         ({"Name": "A"}, r"parameter Name: 'A' does not match: the pattern \[a-z\]\+"),
         ({"Color": "green"}, r"rule GreenIsBig: green needs a SizeMb above 1"),

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from burstcache.metrics import METRICS, NAMESPACE, STACK
+from burstcache_cli.monthly import idle_items
+from burstcache_local.template.parameters import declared_values
 from support.deployed import decided, deployed, kept
 from support.metrics import MetricId, Sample, alarms, goes_off, metric_id, shown, went_off, widgets
 
@@ -209,3 +211,27 @@ def test_a_dashboard_and_its_output_are_made_if_wanted(
     sections = [kept(cloudformation, section, conditions) for section in ("Resources", "Outputs")]
 
     assert ["Dashboard" in section for section in sections] == [is_made, is_made]
+
+
+def test_what_alarms_cost_is_the_same_in_the_wizard_the_template_and_the_documents(
+    template: dict[str, Any], root: Path
+) -> None:
+    def cents(**changed: str) -> int:
+        values = declared_values(template["Parameters"], {"AlarmEmail": "me@example.com", **changed})
+        return sum(round(item.usd * 100) for item in idle_items(template, values, "us-east-1") if item.name == "alarms")
+
+    parts = {
+        "a relay": {"Relay": "nlb"},
+        "state": {"StateDatabases": "a", "StatePersistence": "rdb"},
+        "a pool": {"PoolMembers": "8", "Relay": "none"},
+        "writes": {"Writes": "iam"},
+    }
+    default = cents()
+    more = {name: cents(**changed) - default for name, changed in parts.items()}
+
+    assert (default, more) == (120, {"a relay": 10, "state": 10, "a pool": 10, "writes": 20})
+    description = template["Parameters"]["AlarmEmail"]["Description"]
+    assert f"{default // 10} metrics (one more each with a relay, state and a pool, two with writes)" in description
+    costs = " ".join((root / "docs/operate/costs.md").read_text().split())
+    assert f"**Alarms** add {default / 100:.2f}; a relay, saved databases of state and a pool 0.10 each" in costs
+    assert f"`Writes` 0.20: {(default + sum(more.values())) // 10} metrics at 0.10" in costs

@@ -41,7 +41,7 @@ def config(parser: argparse.ArgumentParser) -> None:
     add("--template", type=Path, default=Path("template.yaml"), metavar="FILE", help="(default: template.yaml)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--advanced", action="store_true", help="offer every other parameter, too, group by group")
-    how.add_argument("--check", action="store_true", help="ask nothing; check the account and the answers in the file")
+    how.add_argument("--check", action="store_true", help="ask nothing; check account, bucket and the file's answers")
     deployment(parser)
 
 

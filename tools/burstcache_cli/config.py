@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from burstcache.core.errors import BurstcacheError
+from burstcache.core.errors import BurstcacheError, InvalidSettingError
 from burstcache.core.node_kinds import NodeKind, has_address, without_address
 from burstcache_cli.account import Account, account_of
 from burstcache_cli.monthly import MONTH_H, Prices, database_name, idle_items, node_name
+from burstcache_cli.origin_bucket import bucket_warnings
 from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, read_samconfig, settings_of, toml_text
 from burstcache_cli.stack import Stack, kept_values
 from burstcache_local.errors import RuleError, TemplateError
@@ -26,6 +29,7 @@ from burstcache_terminal.options import UsageError
 from burstcache_terminal.text import number_text, rows_text, usd_text, wrapped_text
 
 Ask = Callable[[str], str]
+CheckBucket = Callable[[str], Sequence[str]]  # bucket → warnings; raises InvalidSettingError
 
 # Parameter that the wizard does not always ask for → whether earlier answers require it.
 _REQUIRED_IF: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
@@ -48,7 +52,8 @@ _REQUIRED_IF: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
 
 _USAGE_COSTS: Mapping[str, str] = {  # parameter without fixed costs → usage costs that the parameter affects
     "OriginBucketName": "Costs nothing itself; S3 bills the objects.",
-    "ApiAuth": "Each costs the same: 1 USD per million requests to the HTTP API.",
+    "ApiAuth": "With each 1 USD per million requests to the HTTP API. Strangers can use up ThrottleRatePerS of a public"
+    " one: at 25 a second 290 USD a month, plus transfer.",
     "HitValueUsdPerMillion": "Costs nothing itself: the higher, the longer nodes run, which are billed by the hour.",
     "MonthlyBudgetUsd": "Costs nothing itself.",
     "ExistingBucketIsPublic": "Costs nothing itself; strangers' reads are billed as yours.",
@@ -68,11 +73,12 @@ class NotConfiguredError(BurstcacheError):
 
 def config(args: argparse.Namespace) -> ExitCode:
     """Ask for parameters in the terminal, and write the file. With `--check`, only validate it, together with
-    the values that an update keeps, and print the costs.
+    the values that an update keeps and the bucket, and print the costs.
 
     Raises:
         UsageError: The file, template or environment is missing or invalid, the template rejects the file's values, or
             the file cannot be edited line by line.
+        InvalidSettingError: The bucket to read from does not exist, or is in another region.
         NotConfiguredError: The answers were not completed or confirmed.
     """
     former = read_samconfig(args)
@@ -83,10 +89,14 @@ def config(args: argparse.Namespace) -> ExitCode:
         template = read(args.template)
         deployed = kept_values(Stack(former.stack_name, account.session, {})) if args.check else {}
         kept = {name: value for name, value in deployed.items() if name in template["Parameters"]}
-        wizard = Wizard(template, account.region, {**kept, **former.overrides}, is_advanced=args.advanced)
+        check_bucket = partial(bucket_warnings, account.session.client("s3"), region=account.region)
+        answers = {**kept, **former.overrides}
+        wizard = Wizard(template, account.region, answers, is_advanced=args.advanced, check_bucket=check_bucket)
         _print_target(former, account)
         if args.check:
             wizard.check()
+            for warning in check_bucket(bucket) if (bucket := answers.get("OriginBucketName")) else ():
+                print(wrapped_text(f"Warning: {warning}"), file=sys.stderr)
             print(wizard.bill_text())
             return ExitCode.SUCCESS
         answers = wizard.answers(input)
@@ -148,7 +158,13 @@ class Wizard:
     """A wizard that asks for the template's first group of parameters, and on demand for those of the other groups."""
 
     def __init__(
-        self, template: Mapping[str, Any], region: str, answers: dict[str, str], *, is_advanced: bool = False
+        self,
+        template: Mapping[str, Any],
+        region: str,
+        answers: dict[str, str],
+        *,
+        is_advanced: bool = False,
+        check_bucket: CheckBucket = lambda bucket: (),
     ) -> None:
         """Prepare the questions.
 
@@ -158,7 +174,9 @@ class Wizard:
             answers: Earlier answers, which the user can keep by pressing Enter. They may include parameters that the
                 wizard does not ask for.
             is_advanced: Whether to offer the parameters of the other groups, too.
+            check_bucket: Checks a bucket that exists (`bucket_warnings`).
         """
+        self._check_bucket = check_bucket
         self._template, self._region, self._answers = template, region, answers
         self._parameters: Mapping[str, Any] = template["Parameters"]
         first, *others = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
@@ -298,8 +316,10 @@ class Wizard:
                 if {'"', "'"} & set(value):
                     raise TemplateError(f"parameter {name}: {value!r} has a quotation mark")
                 parameter_value(name, parameter, value)
+                for warning in self._check_bucket(value) if name == "OriginBucketName" and value else ():
+                    print(wrapped_text(f"Warning: {warning}"))
                 return f"{Decimal(value).normalize():f}" if parameter["Type"] == "Number" else value  # 0.0 → 0
-            except TemplateError as error:
+            except (TemplateError, InvalidSettingError) as error:
                 print(wrapped_text(f"Not accepted: {error}"))
 
     def _default(self, name: str) -> str:

@@ -6,19 +6,24 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from burstcache.core.comparison import Comparison, Measure
+from burstcache.core.errors import FunctionFailedError
 from burstcache.core.parameters import US_PER_S
 from burstcache.queries.explain import Explanation, ServedBy, explain, stack_rules
 from burstcache.queries.key_costs import Cost, EndedLife, Month
 from burstcache.queries.lives import KeyLife
 from burstcache.queries.slices import SliceTiers
+from burstcache.queries.states import GUEST
 from burstcache.queries.system import System
 from burstcache.queries.transitions import Blocker, Reason, Rule, StackRules, To, Transition
 from burstcache_cli.memory_text import memory_lines
+from burstcache_cli.operate import ping_redis
 from burstcache_cli.pause_text import below_pause
 from burstcache_cli.slices_text import slices_lines
 from burstcache_cli.stack import Stack, head_of, stack_of
@@ -49,9 +54,9 @@ _REASONS: dict[ServedBy, str] = {
     "is_hot": "its requests came close to each other",
     "key_starts": "its own requests paid for a cache function",
     "wants_promotion": "its load lasted",
-    "node_boots": "the requests for all keys of its node paid for the node, which takes it as a guest",
-    "held_by_hand": "a person holds the node, which takes it as a guest",
-    "always_on": "the node never stops (RedisAlwaysOnNodes), and takes it as a guest",
+    "node_boots": "the requests for all keys of its node paid for the node, which caches it while it runs",
+    "held_by_hand": "the node is held by hand, and caches it while it runs",
+    "always_on": "the node never stops (RedisAlwaysOnNodes), and caches it",
 }
 _RULES: dict[Rule, str] = {
     "is_hot": "its requests come close to each other",
@@ -101,15 +106,17 @@ _BLOCKERS: dict[Reason, str] = {
     "node_stopping": "the node is stopping",
     "full": "{value} keys are hot, and MaxHotKeys is {limit}",
     "never_pays": "no load pays for a cache function at these prices",
-    "held_by_hand": "a person holds the node{until}",
+    "held_by_hand": "the node is held by hand{until}",
     "always_on": "the node never stops (RedisAlwaysOnNodes)",
 }
 
 
 def explain_key(args: argparse.Namespace) -> ExitCode:
-    """Print a key's explanation. Fail if the key's object does not exist."""
+    """Print a key's explanation, after a ping of the Redis that has the key. Fail if its object does not exist."""
     stack = stack_of(args)
     explanation = explained(stack, stack.system(), rules_of(stack), args.key)
+    if explanation.tier == "redis":
+        explanation = replace(explanation, node_silence=_silence_of(stack, explanation.node))
     print(json.dumps(asdict(explanation), indent=2) if args.json else explanation_text(explanation))
     return ExitCode.FAILURE if explanation.exists is False else ExitCode.SUCCESS
 
@@ -122,6 +129,14 @@ def explained(
     if head.size_bytes > rules.settings.max_object_bytes and (text := stack.outputs.get("ReaderSettings", "")):
         slice_tiers = SliceTiers.of(json.loads(text), stack.clients)
     return explain(system, rules, key, lives, head=head, slice_tiers=slice_tiers)
+
+
+def _silence_of(stack: Stack, node: str) -> str:
+    """Return why a node's Redis does not answer, or an empty string if it does, or if the user may not ping it."""
+    try:
+        return str(ping_redis(stack, node).answer.get("reason", ""))
+    except (FunctionFailedError, ClientError, BotoCoreError):
+        return ""
 
 
 def rules_of(stack: Stack) -> StackRules:
@@ -169,9 +184,12 @@ def _place_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
         yield "execution", explanation.execution_name
         return
     yield "served by", f"{_TIERS[explanation.tier]}{on}{since}"
+    silence = f"{explanation.node_silence}; `burstcache redis stop` ends the run"
+    yield "", f"reads fall back: Redis does not answer ({silence})" if explanation.node_silence else ""
     yield "because", "; ".join(filter(None, because))
     yield "policy", explanation.policy
-    yield "state", explanation.state + (", past its deadline" if explanation.is_expired else "")
+    guest = ": a read-through entry, which the node drops when it stops" if explanation.state == GUEST else ""
+    yield "state", explanation.state + guest + (", past its deadline" if explanation.is_expired else "")
     yield "execution", explanation.execution_name
     yield "size", f"{explanation.size_bytes:,} bytes" if explanation.size_bytes else "unknown"
     kind = f" on {explanation.node_task}" if explanation.node_task else ""

@@ -99,7 +99,7 @@ COMMANDS = (
         f"{_OWN}:redis_node",
         f"{_OPERATE}:redis_ping",
     ),
-    Command("redis status", "list the nodes: phase, last boot, keys, hold", f"{_OWN}:stack", f"{_SHOW}:redis_status"),
+    Command("redis status", "list the nodes: phase, last boot, leases, hold", f"{_OWN}:stack", f"{_SHOW}:redis_status"),
     Command(
         "lambda start",
         "start a key's life, or boot its node, at any request rate",

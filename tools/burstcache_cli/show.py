@@ -102,7 +102,7 @@ def nodes_text(views: Sequence[NodeView]) -> str:
     """Format nodes as a table."""
     if not views:
         return "no nodes: this stack has no Redis"
-    header = ("NODE", "PHASE", "LAST BOOT", "READY SINCE", "KEYS", "HELD UNTIL")
+    header = ("NODE", "PHASE", "LAST BOOT", "READY SINCE", "LEASES", "HELD UNTIL")
     return table_text(header, [_node_cells(view) for view in views])
 
 

@@ -274,7 +274,9 @@ def session_of(*, region: str, profile: str) -> Any:
         remedy = f"expected one of {profiles}" if profiles else "this machine has none; `aws configure` creates one"
         raise InvalidSettingError(f"--profile {name}: {remedy}") from error
     if not session.region_name:
-        raise InvalidSettingError("--region is missing: neither the environment nor the profile names one")
+        raise InvalidSettingError(
+            "--region is missing, and the profile names none: set AWS_REGION, or for make REGION=NAME"
+        )
     try:
         validate_region_name(session.region_name)
     except InvalidRegionError as error:

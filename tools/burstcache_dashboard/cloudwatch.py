@@ -113,7 +113,7 @@ def measured_of(
                 billed_ms=round(total[f"Duration {name}"]),
                 memory_mb=memory,
                 errors=round(total[f"Errors {name}"]),
-                failed_at_s=max((at_s for at_s, count in series.get(f"Errors {name}", {}).items() if count), default=0),
+                failed_at_s=_newest_at_s(series, f"Errors {name}"),
                 throttles=round(total[f"Throttles {name}"]),
             )
             for name, memory in memory_mb.items()
@@ -121,6 +121,10 @@ def measured_of(
         series=tuple((at_s, dict(counts)) for at_s, counts in sorted(slots.items())),
         slot_s=_PERIOD_S,
         services=use_of(series),
+        failed_read_at_s=_newest_at_s(series, f"{metrics.FAILED_READS.name} "),
+        fell_back_at_s={
+            reason: _newest_at_s(series, f"{metrics.FALLBACKS.name} {reason}") for reason in metrics.FALLBACKS.values
+        },
         metric_h=_metric_hours(series),
     )
 
@@ -133,6 +137,11 @@ def _metric_hours(series: Mapping[str, Mapping[int, float]]) -> int:
 
 def _total(metric: Metric, total: Mapping[str, float], value: str = "") -> float:
     return total[f"{metric.name} {value}"]
+
+
+def _newest_at_s(series: Mapping[str, Mapping[int, float]], name: str) -> int:
+    """Return the start of the newest period with a value above 0 [s], or 0 if there is none."""
+    return max((at_s for at_s, count in series.get(name, {}).items() if count), default=0)
 
 
 def _newest(values: Mapping[int, float]) -> float | None:

@@ -45,7 +45,9 @@ class LocalLogs:
         self._requests: deque[tuple[str, Read]] = deque(maxlen=_MOST_REQUESTS)
         self._slots = Slots(_SLOT_S, _SLOTS)
         self._failed = self._promotions = self._busy_s = self._newest_s = 0
+        self._failed_at_s = 0
         self._fallbacks: Counter[str] = Counter()
+        self._fell_back_at_s: dict[str, int] = {}
         self._lives: Counter[str] = Counter()
         self._node_s = 0.0
         self._functions: dict[str, FunctionUse] = {}
@@ -91,6 +93,8 @@ class LocalLogs:
             series=tuple((start, dict(counts)) for start, counts in self._slots if start >= oldest_s),
             slot_s=_SLOT_S,
             busy_s=self._busy_s,
+            failed_read_at_s=self._failed_at_s,
+            fell_back_at_s=dict(self._fell_back_at_s),
         )
 
     def _use(self, tier: str) -> TierUse:
@@ -110,6 +114,7 @@ class LocalLogs:
             self._requests.append((key, read))
             if status >= 500:
                 self._failed += 1
+                self._failed_at_s = max(self._failed_at_s, read.at_ms // 1000)
             elif status < 400:
                 self._latencies[tier].add(read.latency_ms)
                 self._bytes[tier] += read.size_bytes
@@ -140,7 +145,9 @@ class LocalLogs:
     def _count(self, sample: Sample) -> None:
         name, dimensions = sample.metric.name, dict(sample.metric.dimensions)
         if name == metrics.FALLBACKS.name:
-            self._fallbacks[dimensions[metrics.FALLBACKS.dimension]] += round(sample.value)
+            reason, at_s = dimensions[metrics.FALLBACKS.dimension], sample.at_ms // 1000
+            self._fallbacks[reason] += round(sample.value)
+            self._fell_back_at_s[reason] = max(self._fell_back_at_s.get(reason, 0), at_s)
         elif name == metrics.LIVES.name:
             self._lives[dimensions[metrics.LIVES.dimension]] += round(sample.value)
         elif name == metrics.PROMOTIONS.name:

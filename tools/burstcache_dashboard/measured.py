@@ -83,6 +83,8 @@ class Measured:
     slot_s: int
     busy_s: int = 0  # seconds with at least one read (0 for a deployed stack, where they are not counted)
     services: ServiceUse | None = None  # usage metered by AWS services (None: a local run)
+    failed_read_at_s: int = 0  # newest failed read, or start of its 5 min period, since 1970 [s] (0: none)
+    fell_back_at_s: Mapping[str, int] = field(default_factory=dict)  # likewise of fallbacks, by reason
     metric_h: int = 0  # billed hours of the stack's own metrics
 
     @property

@@ -76,7 +76,10 @@ def shown(
         "figures": _figures(measured) if measured else None,
         "series": _series(measured, rows.at_us) if measured else None,
         "receipt": receipt_fields(receipt) if receipt else None,
-        "failures": [*(_failures(measured) if measured else ()), *_failures_elsewhere(rows, failed)],
+        "failures": [
+            *(_failures(measured) if measured else ()),
+            *_failures_elsewhere(rows, failed, since_us=measured.since_us if measured else 0),
+        ],
     }
 
 
@@ -202,16 +205,19 @@ def _series(measured: Measured, now_us: int) -> dict[str, Any]:
 
 
 def _failures(measured: Measured) -> list[dict[str, Any]]:
-    """Return the failures in the figures. A function's failures have the time of the latest failure."""
+    """Return the failures in the figures, each with the time of its newest occurrence if that is known."""
     failures: list[dict[str, Any]] = []
     if measured.failed_reads:
         failures.append(
-            {"atMs": 0, "what": f"answered with an error (5xx): {count_text(measured.failed_reads, 'read')}"}
+            {
+                "atMs": measured.failed_read_at_s * 1000,
+                "what": f"answered with an error (5xx): {count_text(measured.failed_reads, 'read')}",
+            }
         )
     for reason, count in measured.fallbacks.items():
         failures.append(
             {
-                "atMs": 0,
+                "atMs": measured.fell_back_at_s.get(reason, 0) * 1000,
                 "what": f"{count_text(count, 'read')} fell back to a lower tier: {_FALLBACKS.get(reason, reason)}",
             }
         )
@@ -226,8 +232,8 @@ def _failures(measured: Measured) -> list[dict[str, Any]]:
     return failures
 
 
-def _failures_elsewhere(rows: Rows, failed: Failed) -> list[dict[str, Any]]:
-    """Return dead-lettered events and failed boots (without times), and failed executions, newest first."""
+def _failures_elsewhere(rows: Rows, failed: Failed, *, since_us: int) -> list[dict[str, Any]]:
+    """Return dead-lettered events and failed boots (without times), losses of nodes, and failed executions."""
     failures: list[dict[str, Any]] = []
     for queue, count in failed.events.items():
         if count:
@@ -237,6 +243,8 @@ def _failures_elsewhere(rows: Rows, failed: Failed) -> list[dict[str, Any]]:
     for row, _ in rows.nodes:
         if row.failures:
             failures.append({"atMs": 0, "what": f"node {row.node}: {count_text(row.failures, 'failed boot')} in a row"})
+        if row.lost_at_us > since_us:
+            failures.append({"atMs": row.lost_at_us // 1000, "what": f"node {row.node} was lost: {row.lost_by}"})
     for execution in failed.executions:
         failures.append(
             {

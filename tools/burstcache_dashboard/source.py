@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _REPORT_DELAY_MS = 15_000  # maximum delay from a read to the row's update, because readers batch reports for 10 s
 _MOST_REREAD = 1_000  # maximum number of rows to read by key; for more rows, a scan is as fast
-_FAILED: tuple[ExecutionStatusType, ...] = ("FAILED", "TIMED_OUT", "ABORTED")
+_FAILED: tuple[ExecutionStatusType, ...] = ("FAILED", "TIMED_OUT")
+_ABORTED: tuple[ExecutionStatusType, ...] = ("ABORTED",)
 _QUEUES = ("UndeliveredEvents", "FailedEvents")  # dead-letter queues; the stack has an output with each URL
 
 
@@ -145,10 +146,15 @@ class Source:
         return sum(len(page["executions"]) for page in pages)
 
     def failed_executions(self, since_us: int, most: int = 20) -> tuple[ExecutionListItemTypeDef, ...]:
-        """Return the latest failed executions for keys and nodes since a time."""
+        """Return the latest failed executions for keys and nodes since a time.
+
+        A node's execution is aborted by `redis stop` or a pause, or if the node is lost, which its row says. A key's is
+        aborted by the janitor, because it hangs.
+        """
         failed: list[ExecutionListItemTypeDef] = []
-        for arn in filter(None, (self.system.key_machine_arn, self.system.node_machine_arn)):
-            for status in _FAILED:
+        machines = {self.system.key_machine_arn: (*_FAILED, *_ABORTED), self.system.node_machine_arn: _FAILED}
+        for arn, statuses in machines.items():
+            for status in statuses if arn else ():
                 answer = self.stack.clients.states.list_executions(
                     stateMachineArn=arn, statusFilter=status, maxResults=most
                 )

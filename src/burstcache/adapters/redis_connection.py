@@ -67,6 +67,16 @@ def connection_arguments(access: RedisAccess, secrets: Secrets, *, is_async: boo
     return arguments
 
 
+def is_refusal(error: BaseException | None) -> bool:
+    """Return whether Redis answered and rejected the user or the password."""
+    return isinstance(error, redis.AuthenticationError)
+
+
+def is_silence(error: BaseException | None) -> bool:
+    """Return whether Redis did not answer: no connection, a lost one, or a timeout."""
+    return isinstance(error, (redis.ConnectionError, redis.TimeoutError, OSError)) and not is_refusal(error)
+
+
 class PlainConnection(redis.Connection):
     """A connection that enforces a deadline on whole operations, whereas redis-py's timeout restarts with each read.
 

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from burstcache.adapters.clock import Clock
+from burstcache.adapters.redis_connection import is_refusal, is_silence
 from burstcache.core.errors import (
     AccessDeniedError,
     PartDownError,
@@ -31,7 +32,12 @@ _GRANT = (
     "the function's role lacks a permission: compare its policies, the permissions boundary and the organisation's"
     " policies with template.yaml"
 )
+_STOP = (
+    "the node does not answer: `burstcache redis stop`, after which the next load boots a new one; if that one does not"
+    " answer either, a security group must let port 6379 through"
+)
 _REPLACE = "raise CredentialsIssue and deploy"
+_PASSWORD = "its password and that of the functions belong together"
 _CERTIFICATE = "its certificate and the functions belong together"
 # Causes of invalid certificate dates, by OpenSSL's error code. The function's own clock is right, since AWS sets it.
 _TIMES = {9: "the clock that it was made by was ahead, and a new one is valid", 10: "it is ten years old"}
@@ -117,6 +123,10 @@ def _remedy(error: Exception) -> str:
             return f"the parameter is missing: {_REPLACE}"
         case RelayDownError() | RedisDownError() if isinstance(cause, ssl.SSLCertVerificationError):
             return f"{_TIMES.get(cause.verify_code, _CERTIFICATE)}: {_REPLACE}"
+        case RedisDownError() if is_refusal(cause):
+            return f"{_PASSWORD}: {_REPLACE}"
+        case RedisDownError() if is_silence(cause):
+            return _STOP
         case RelayDownError() if isinstance(cause, OSError) and not isinstance(cause, _ENDED):
             return _LET_IN
     return ""

@@ -192,7 +192,7 @@ class NodeLife:
             verdict = self.utilisation.check_node(row, leases, check_at_us=check_at_us)
         except RedisDownError as error:
             logger().warning("the node is lost: its Redis does not answer", node=self.node, reason=str(error))
-            self._release_lost(row)
+            self._release_lost(row, "its Redis did not answer a check")
             raise _NodeUnused("its Redis did not answer any more") from error
         for lease, queue_us in verdict.released:
             self.executions.succeed(lease.running, RedisOver(outcome="idle", queue_us=list(queue_us)))
@@ -279,7 +279,7 @@ class NodeLife:
         """
         row, is_marked = self.nodes.read(self.node), False
         while row.generation == seen.generation and row.phase == "running":
-            marked = self._mark_stopping(row)
+            marked = self._mark_stopping(row, lost="its Redis did not answer a write")
             row, is_marked = marked or self.nodes.read(self.node), marked is not None
         if row.generation == seen.generation:
             self.digest.show_node(row)
@@ -314,7 +314,7 @@ class NodeLife:
         if row.phase == "booting":
             return self._boot_again(row, None)
         if row.phase == "running":
-            row = self._release_lost(row)
+            row = self._release_lost(row, "its machine stopped")
         return self._stopped(row)
 
     def follow_task(self, task: TaskState) -> NodeStopped:
@@ -420,7 +420,7 @@ class NodeLife:
         A database boots again only after the task's end, since the task saves it.
         """
         logger().warning("the node is lost: its task ends", node=self.node, reason=task.reason)
-        row = self._release_lost(row)
+        row = self._release_lost(row, f"its task ended: {task.reason}")
         row = self.nodes.change(row, notice=task.reason) or self._row(row.generation)
         if self.machines.is_off_at_once and not task.is_over:
             self.clock.sleep(FORGOTTEN_S)
@@ -519,13 +519,15 @@ class NodeLife:
             raise _NodeUnused("nobody used it any more")
         return self._row(row.generation)
 
-    def _end_run(self, row: NodeRow) -> NodeRow:
+    def _end_run(self, row: NodeRow, *, lost: str = "") -> NodeRow:
         """Mark a booting or running node as stopping, whatever step of its run changes the row meanwhile."""
         while row.phase in ("booting", "running"):
-            row = self._mark_stopping(row, bars=row.phase == "booting") or self._row(row.generation)
+            row = self._mark_stopping(row, bars=row.phase == "booting", lost=lost) or self._row(row.generation)
         return row
 
-    def _mark_stopping(self, row: NodeRow, *, no_join_since: bool = False, bars: bool = False) -> NodeRow | None:
+    def _mark_stopping(
+        self, row: NodeRow, *, no_join_since: bool = False, bars: bool = False, lost: str = ""
+    ) -> NodeRow | None:
         now_us = self.clock.now_us()
         used_us = row.used_today_us(now_us)
         changes = NodeColumns(
@@ -537,6 +539,8 @@ class NodeLife:
         )
         if used_us >= self.hours_per_day * HOUR_US:
             changes["not_before_us"] = next_day_us(now_us)
+        if lost:
+            changes |= NodeColumns(lost_at_us=now_us, lost_by=lost)
         if bars:
             changes["failures"] = row.failures + 1
             changes["not_before_us"] = max(now_us + cool_down_us(row.failures), changes.get("not_before_us", 0))
@@ -545,12 +549,12 @@ class NodeLife:
             self.meter.node_ran(row.metered_at_us, now_us, row.task_kind)
         return stopping
 
-    def _release_lost(self, row: NodeRow) -> NodeRow:
-        """Release all keys of a node that died.
+    def _release_lost(self, row: NodeRow, lost: str) -> NodeRow:
+        """Release all keys of a node that died. `lost` says how, for the dashboard.
 
         Routes to the node are invalid once its row no longer says `running` (`docs/understand/lifecycle.md`, rule 4).
         """
-        row = self._end_run(row)
+        row = self._end_run(row, lost=lost)
         self.digest.show_node(row)
         self._release_all(NodeFailedError(f"Redis on {self.node} does not answer any more"))
         return row

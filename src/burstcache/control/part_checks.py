@@ -47,7 +47,6 @@ _ASK_AGAIN_S = 0.2
 _ANSWER_WITHIN_S = 2.0
 _BUCKET = "the bucket must exist, in the stack's region"
 _INSTANCES = "raise RedisNodeIssue and deploy, which makes new ones"
-_NODES = "its password and that of the functions belong together: raise CredentialsIssue and deploy"
 _RELAY = "its passwords and those of the functions belong together: raise CredentialsIssue and deploy"
 
 
@@ -235,7 +234,7 @@ class PartChecks:
                     pinged.append(f"{reached.host}:{reached.port}")
                     RedisObjects(reached, Secrets(self.clients.secrets), access).ping()
 
-        yield Check("nodes that run", lambda: ", ".join(pinged) or "none", attempt, _NODES)
+        yield Check("nodes that run", lambda: ", ".join(pinged) or "none", attempt)
 
     def answers_over_relay(self, access: RelayAccess) -> Iterator[Check]:
         """Verify the relay's certificate, log in, and answer the proxy and Redis control."""

@@ -111,6 +111,8 @@ class NodeRow:
     task_kind: str = ""  # fargate or fargate-spot: what the task really runs on
     host: str = ""  # address of the run's task, once it runs
     notice: str = ""  # what went wrong with the newest task, in ECS's words; empty after a boot without trouble
+    lost_at_us: int = 0  # when a running node was last lost …
+    lost_by: str = ""  # … and how
     unasked_in: int = 0  # the generation that readers no longer send requests to; 0 if none
     held_until_us: int = 0  # end of a person's hold. The mark of a stop ends it, so a hold of a stopping node is newer
 

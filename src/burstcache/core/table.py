@@ -95,6 +95,8 @@ class NodeColumns(TypedDict, total=False):
     attended_at_us: int
     failures: int
     not_before_us: int
+    lost_at_us: int
+    lost_by: str
     day: int
     day_used_us: int
     unasked_in: int

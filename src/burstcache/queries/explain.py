@@ -68,6 +68,7 @@ class Explanation:
     exists: bool | None = None  # whether S3 has the object; None if not checked, or if access is denied
     node_task: str = ""  # fargate or fargate-spot: what the node's newest task runs on; empty on EC2
     node_notice: str = ""  # the trouble with the node's newest tasks, in ECS's words, such as a lack of capacity
+    node_silence: str = ""  # why the Redis that has the key does not answer; empty if it does, or was not asked
     slices: ObjectSlices | None = None  # of an object above the limit; None otherwise, or for an older stack
     memory: StackMemory | None = None  # of the stack's nodes; None under the thesis's policy
     pause: Pause | None = None  # of the stack

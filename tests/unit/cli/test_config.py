@@ -9,16 +9,22 @@ from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
+from burstcache.core.errors import InvalidSettingError
 from burstcache_cli.cli import main
 from burstcache_cli.config import NotConfiguredError, Wizard
+from burstcache_cli.origin_bucket import bucket_warnings
 from burstcache_cli.samconfig import SamConfig, overrides_of, overrides_text, toml_text
 from burstcache_local.errors import TemplateError
 from burstcache_local.template.parameters import accepted, declared_values
@@ -696,3 +702,95 @@ def test_a_region_without_prices_of_its_own_is_named_with_those_that_are_shown(
     assert (
         f"There is no price sheet for {region}: prices of us-east-1 are shown." in capsys.readouterr().out
     ) is is_printed
+
+
+def test_a_bound_that_a_number_exceeds_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    answered({"MonthlyBudgetUsd": "-5"})
+
+    assert "parameter MonthlyBudgetUsd: -5: expected 0 or more" in capsys.readouterr().out
+
+
+def make_bucket(name: str, *, region: str = _REGION) -> None:
+    place: Any = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    boto3.client("s3", region_name=region).create_bucket(Bucket=name, **place)
+
+
+def checked(monkeypatch: pytest.MonkeyPatch, folder: Path, bucket: str) -> int:
+    """Check a file that names this bucket."""
+    file = folder / "samconfig.toml"
+    place = "[default.deploy.parameters]"
+    file.write_text(_TEXT.replace(place, f"{place}\nparameter_overrides = 'OriginBucketName={bucket} ApiAuth=iam'"))
+    return configure(monkeypatch, file, options="--check")
+
+
+@pytest.mark.parametrize(
+    ("region", "said"),
+    [
+        ("", "'mine': there is no such bucket: expected one that exists, or none"),
+        ("eu-central-1", "'mine': the bucket is in eu-central-1: expected one in us-east-1, the stack's region"),
+    ],
+)
+def test_a_bucket_that_the_stack_cannot_read_is_refused(
+    region: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if region:
+        make_bucket("mine", region=region)
+    make_bucket("another")
+    file = tmp_path / "new.toml"
+
+    assert checked(monkeypatch, tmp_path, "mine") == 2
+    assert said in capsys.readouterr().err
+    assert configure(monkeypatch, file, "mine", "another") == 0
+
+    assert f"Not accepted: OriginBucketName {said}" in " ".join(capsys.readouterr().out.split())
+    assert 'OriginBucketName="another"' in file.read_text()
+
+
+def test_a_bucket_without_events_is_taken_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_bucket("mine")
+
+    assert checked(monkeypatch, tmp_path, "mine") == 0
+    assert configure(monkeypatch, tmp_path / "new.toml", "mine") == 0
+
+    for printed in capsys.readouterr():
+        assert "Warning: bucket mine sends no events to EventBridge" in " ".join(printed.split())
+
+
+@pytest.mark.parametrize(("configuration", "warnings"), [("<EventBridgeConfiguration/>", 0), ("", 1)])
+def test_a_bucket_whose_events_are_on_has_no_warning(configuration: str, warnings: int) -> None:
+    def answer(request: Any, **_: Any) -> AWSResponse:  # moto leaves the element out
+        space = "http://s3.amazonaws.com/doc/2006-03-01/"
+        body = f'<NotificationConfiguration xmlns="{space}">{configuration}</NotificationConfiguration>'.encode()
+        return AWSResponse(request.url, 200, HTTPHeaders(), SimpleNamespace(stream=lambda: [body]))
+
+    make_bucket("mine")
+    s3 = boto3.client("s3", region_name=_REGION)
+    s3.meta.events.register_first("before-send.s3.GetBucketNotificationConfiguration", answer)
+
+    assert len(bucket_warnings(s3, "mine", region=_REGION)) == warnings
+
+
+def test_a_bucket_that_may_not_be_asked_for_is_taken_with_a_warning() -> None:
+    def denied(Bucket: str) -> None:
+        answer = {"HTTPStatusCode": 403, "HTTPHeaders": {"x-amz-bucket-region": home}}
+        raise ClientError({"Error": {"Code": "403"}, "ResponseMetadata": answer}, "HeadBucket")  # type: ignore[typeddict-item]
+
+    s3, home = SimpleNamespace(head_bucket=denied), _REGION
+
+    (warning,) = bucket_warnings(s3, "mine", region=_REGION)
+    home = "eu-central-1"
+
+    assert warning.startswith("bucket mine cannot be checked, S3 answers 403: you lack s3:ListBucket")
+    with pytest.raises(InvalidSettingError, match="the bucket is in eu-central-1"):
+        bucket_warnings(s3, "mine", region=_REGION)
+
+
+def test_a_missing_region_is_reported_with_what_names_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    assert main(["config", "--template", str(ROOT / "template.yaml"), "--file", str(tmp_path / "new.toml")]) == 2
+
+    assert "set AWS_REGION, or for make REGION=NAME" in " ".join(capsys.readouterr().err.split())

@@ -93,6 +93,17 @@ function    8.8 USD if it ran all the time; it pays above 19.6 requests a minute
     )
 
 
+def test_a_key_on_a_redis_that_does_not_answer_says_that_reads_fall_back() -> None:
+    shown = replace(explanation(rule="node_boots"), tier="redis", node_silence="node-1 at 10.0.0.5: TimeoutError()")
+
+    lines = explanation_text(shown, is_wrapped=False).splitlines()
+
+    assert lines[1].startswith("served by   Redis on node-1 since ")
+    silence = "node-1 at 10.0.0.5: TimeoutError(); `burstcache redis stop` ends the run"
+    assert lines[2].strip() == f"reads fall back: Redis does not answer ({silence})"
+    assert "fall back" not in explanation_text(replace(shown, node_silence=""))
+
+
 def full_nodes(change: Scaling | None) -> StackMemory:
     nodes = (
         NodeFullness("node-1", True, 400 * 2**20, 402 * 2**20, 700 * 2**20, evicted_per_h=1_234.5, lost_per_h=800.0),

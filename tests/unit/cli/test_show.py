@@ -101,9 +101,9 @@ def test_nodes_are_shown_with_their_keys_and_holds() -> None:
     ]
 
     assert nodes_text(views).splitlines() == [
-        "NODE    PHASE    LAST BOOT             READY SINCE           KEYS  HELD UNTIL",
-        "node-1  running  2026-07-31T23:00:00Z  2026-08-01T00:00:00Z  1     2026-08-01T00:00:00Z",
-        "node-2  stopped  2026-07-31T23:00:00Z  -                     0     -",
+        "NODE    PHASE    LAST BOOT             READY SINCE           LEASES  HELD UNTIL",
+        "node-1  running  2026-07-31T23:00:00Z  2026-08-01T00:00:00Z  1       2026-08-01T00:00:00Z",
+        "node-2  stopped  2026-07-31T23:00:00Z  -                     0       -",
     ]
 
 

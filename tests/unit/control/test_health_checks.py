@@ -7,10 +7,11 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+import redis
 
 from burstcache.adapters.clock import SystemClock
 from burstcache.control.health_checks import Check, problem_text, run
-from burstcache.core.errors import OriginError, RelayDownError, ServiceError, ServiceTransientError
+from burstcache.core.errors import OriginError, RedisDownError, RelayDownError, ServiceError, ServiceTransientError
 from burstcache.core.messages.self_test import CheckResult
 
 
@@ -24,6 +25,12 @@ def never() -> Iterator[threading.Event]:
 
 def caused_by(cause: Exception) -> RelayDownError:
     error = RelayDownError(f"no connection to the relay: {cause!r}")
+    error.__cause__ = cause
+    return error
+
+
+def node_error(cause: Exception) -> RedisDownError:
+    error = RedisDownError(f"node-1 at 10.0.0.5: {cause!r}")
     error.__cause__ = cause
     return error
 
@@ -82,6 +89,26 @@ def test_a_part_that_hangs_keeps_nobody_waiting(never: threading.Event, monkeypa
 )
 def test_a_failure_says_what_to_do(error: Exception, said: str) -> None:
     assert said in problem_text(error, "the passwords belong together")
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [redis.TimeoutError("timed out"), redis.ConnectionError("closed"), TimeoutError(), ConnectionRefusedError()],
+    ids=repr,
+)
+def test_remedy_for_a_silent_node_is_to_stop_it_and_keeps_the_passwords(cause: Exception) -> None:
+    text = problem_text(node_error(cause))
+
+    assert "the node does not answer: `burstcache redis stop`" in text
+    assert "CredentialsIssue" not in text
+
+
+@pytest.mark.parametrize("cause", [redis.AuthenticationError("WRONGPASS"), of_code(18)], ids=repr)
+def test_remedy_for_a_node_that_refuses_its_client_is_new_credentials(cause: Exception) -> None:
+    text = problem_text(node_error(cause))
+
+    assert "raise CredentialsIssue and deploy" in text
+    assert "redis stop" not in text
 
 
 def test_a_part_may_know_better_than_its_error() -> None:

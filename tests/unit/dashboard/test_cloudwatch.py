@@ -79,6 +79,15 @@ def test_errors_and_throttles_are_those_of_the_stacks_functions(stack: Stack) ->
     assert found.functions == {"SchedulerFunction": FunctionUse(0, 0, 256, 4, failed_at_s, 2)}
 
 
+def test_failed_reads_and_fallbacks_have_the_time_of_their_newest_period() -> None:
+    series = {"FailedReads ": {300: 1.0, 600: 0.0}, "Fallbacks redis_down": {300: 2.0, 600: 1.0, 900: 0.0}}
+
+    found = measured_of(series, {}, 1200)
+
+    assert (found.failed_reads, found.failed_read_at_s) == (1, 300)
+    assert (found.fallbacks, found.fell_back_at_s["redis_down"]) == ({"redis_down": 3}, 600)
+
+
 def test_lives_failures_and_node_time_are_those_of_the_stack(stack: Stack) -> None:
     put(stack, metrics.LIVES, 4, value_of_dimension="idle")
     put(stack, metrics.NODE_SECONDS, 60.5)

@@ -109,7 +109,8 @@ def test_metrics_are_taken_from_what_functions_print(logs: LocalLogs, tmp_path: 
     stack = {metrics.STACK: "burstcache"}
     lines = [
         emf_line({metrics.NODE_SECONDS: [30.5]}, stack, at_ms=1),
-        emf_line({metrics.FALLBACKS: [2]}, {**stack, "Reason": "redis_down"}, at_ms=1),
+        emf_line({metrics.FALLBACKS: [1]}, {**stack, "Reason": "redis_down"}, at_ms=9_000),
+        emf_line({metrics.FALLBACKS: [1]}, {**stack, "Reason": "redis_down"}, at_ms=1),
         emf_line({metrics.LIVES: [1]}, {**stack, "Outcome": "idle"}, at_ms=1),
         emf_line({metrics.PROMOTIONS: [3]}, stack, at_ms=1),
     ]
@@ -119,6 +120,7 @@ def test_metrics_are_taken_from_what_functions_print(logs: LocalLogs, tmp_path: 
 
     assert (measured.node_s, measured.promotions) == (30.5, 3)
     assert (measured.fallbacks, measured.lives) == ({"redis_down": 2}, {"idle": 1})
+    assert measured.fell_back_at_s == {"redis_down": 9}
 
 
 def test_time_saved_is_that_against_the_median_of_s3(logs: LocalLogs, tmp_path: Path) -> None:

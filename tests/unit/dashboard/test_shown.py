@@ -147,13 +147,25 @@ def test_pause_is_shown_with_its_reason() -> None:
 
 def test_failures_are_those_of_reads_nodes_and_tiers() -> None:
     measured = Measured(0, 0, {}, 3, {"redis_down": 2}, {}, 0, 0.0, {}, (), 2)
+    measured = replace(measured, failed_read_at_s=40, fell_back_at_s={"redis_down": 50})
     failed = page(nodes=((NodeRow("node-1", failures=2), ()),), measured=measured)["failures"]
 
+    assert [each["atMs"] for each in failed] == [40_000, 50_000, 0]
     assert [each["what"] for each in failed] == [
         "answered with an error (5xx): 3 reads",
         "2 reads fell back to a lower tier: Redis was unreachable",
         "node node-1: 2 failed boots in a row",
     ]
+
+
+@pytest.mark.parametrize(("since_us", "is_shown"), [(NOW_US - 1, True), (NOW_US, False)])
+def test_a_node_that_was_lost_is_a_failure_for_as_long_as_the_figures(since_us: int, *, is_shown: bool) -> None:
+    node = replace(RUNNING, lost_at_us=NOW_US, lost_by="its Redis did not answer a check")
+
+    failed = page(nodes=((node, ()),), measured=replace(NOTHING, since_us=since_us))["failures"]
+
+    what = "node node-1 was lost: its Redis did not answer a check"
+    assert failed == ([{"atMs": NOW_US // 1000, "what": what}] if is_shown else [])
 
 
 def test_every_reason_of_a_fallback_has_words() -> None:

@@ -139,6 +139,21 @@ def test_executions_that_failed_are_of_the_time_that_is_shown(source: Source) ->
     assert [each["name"] for each in looked_at.failed_executions(NOW_S * 1_000_000)] == ["new"]
 
 
+def test_an_aborted_execution_is_a_failure_of_a_key_and_not_of_a_node(source: Source) -> None:
+    def list_executions(stateMachineArn: str, statusFilter: str, **_: Any) -> Any:
+        ended = {"name": stateMachineArn, "status": statusFilter, "stopDate": datetime.fromtimestamp(NOW_S, UTC)}
+        return {"executions": [ended]}
+
+    states: Any = SimpleNamespace(list_executions=list_executions)
+    stack: Any = SimpleNamespace(clients=SimpleNamespace(states=states), outputs={})
+    system = replace(source.system, key_machine_arn="keys", node_machine_arn="nodes")
+
+    failed = replace(source, stack=stack, system=system).failed_executions(0)
+
+    assert {each["name"] for each in failed if each["status"] == "ABORTED"} == {"keys"}
+    assert {each["name"] for each in failed if each["status"] == "FAILED"} == {"keys", "nodes"}
+
+
 def test_runs_of_nodes_are_counted_on_all_pages(source: Source) -> None:
     pages: list[Any] = [{"executions": [{}, {}]}, {"executions": [{}]}]
     paginator = SimpleNamespace(paginate=lambda stateMachineArn: pages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from burstcache.core.errors import InvalidSettingError, PriceMissingError
@@ -70,9 +71,10 @@ def _check_number(name: str, parameter: Mapping[str, Any], text: str) -> None:
     if not _NUMBER.fullmatch(text):  # Python also accepts 1_000, inf and non-ASCII digits
         raise TemplateError(f"parameter {name}: {text!r} is not a number")
     number = float(text)
-    least, most = (float(parameter.get(bound, number)) for bound in ("MinValue", "MaxValue"))
+    least, most = float(parameter.get("MinValue", -inf)), float(parameter.get("MaxValue", inf))
     if not least <= number <= most:
-        raise TemplateError(f"parameter {name}: {text} is not within {least:g} and {most:g}")
+        wanted = f"{least:g} or more" if most == inf else f"{least:g} to {most:g}"
+        raise TemplateError(f"parameter {name}: {text}: expected {wanted}")
 
 
 def decide(source: dict[str, Any], values: Mapping[str, Any], region: str) -> dict[str, Any]:
