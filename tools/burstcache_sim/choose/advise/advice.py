@@ -48,6 +48,8 @@ from burstcache_sim.policies.thesis import Thesis
 
 _OTHER_VALUES_USD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # hit values (a higher value leads to more S3 Express copies)
 _LEAST_S3_MS = 5.0  # lowest S3 latency at which a cache saves time
+_TIE_USD = 0.01  # net values a month this close, or within `NEARLY` of the highest, are equal
+_LEAST_PCT = 1.0  # the least share of requests for which the library is recommended in a tie with S3 alone
 
 Verdict = Literal["use the library", "deploy", "buy", "keep ranges", "s3 alone", "too short to say"]
 _VERDICTS: dict[str, Verdict] = {
@@ -101,6 +103,7 @@ class Advice:
     others: tuple[System, ...]  # competitors, S3 alone first
     free_tiers: bool  # whether the bill after allowances decides
     winner: System
+    highest: System  # the highest net value, the winner's unless that wins a tie without a purchase
     bounded_winner: System  # the best buy with bounded staleness
     other_column_winner: System  # the best buy if the other bill column decided
     sensitivity: Sensitivity
@@ -246,9 +249,9 @@ def advise(
     rivals = [*real, *for_sale(_express(weighing, ours.system, without))]
     has_hits = [choice for choice in tried if shown_pct(choice.system.in_memory_pct)]
     buys = [*real, *([ours.system] if ours in has_hits else [])]
-    winner = _winner(buys, value, is_free=free_tiers)
+    winner, highest = _winner(buys, value, is_free=free_tiers), _highest(buys, value, is_free=free_tiers)
     # A copy rule for another hit value may do better at this value, but cannot be deployed. Drop its results.
-    most_usd = winner.gain.net_usd(value)
+    most_usd = highest.gain.net_usd(value)
     gains = [gain for gain in gains if gain.net_usd(value) <= most_usd]
     rivals = [rival for rival in rivals if rival.gain.net_usd(value) <= most_usd]
     held_out = None
@@ -267,6 +270,7 @@ def advise(
         others=tuple(others),
         free_tiers=free_tiers,
         winner=winner,
+        highest=highest,
         bounded_winner=_winner([buy for buy in buys if buy.freshness != "unbounded"], value, is_free=free_tiers),
         other_column_winner=_winner(buys, value, is_free=not free_tiers),
         sensitivity=_sensitivity(weighing, ours.system, gains, rivals),
@@ -302,14 +306,32 @@ def _express(weighing: Weighing, ours: System, without: Sequence[str]) -> list[S
     return at_values(weighing, ours, _OTHER_VALUES_USD)
 
 
-def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System:
-    """Return the system with the highest net value. Ties go to the lowest bill."""
+def _highest(systems: Sequence[System], value: Value, *, is_free: bool) -> System:
+    """Return the system with the highest net value, the cheapest of equals."""
 
     def rank(system: System) -> tuple[float, float]:
-        gain = system.free_gain if is_free else system.list_gain
+        gain = _gain_of(system, is_free=is_free)
         return -gain.net_usd(value), gain.extra_usd
 
     return min(systems, key=rank)
+
+
+def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System:
+    """Return the best buy: the highest net value, or within a cent or 1 % of it what needs no purchase.
+
+    That is the library, or S3 alone where the library answers less than 1 % of the requests.
+    """
+    best_usd = _gain_of(_highest(systems, value, is_free=is_free), is_free=is_free).net_usd(value)
+    least_usd = best_usd - max(_TIE_USD, NEARLY * best_usd)
+    tied = [one for one in systems if _gain_of(one, is_free=is_free).net_usd(value) > least_usd]
+    library = [one for one in tied if _VERDICTS.get(one.kind) == "use the library"]
+    useful = [one for one in library if max(one.in_memory_pct, one.confirmed_pct) >= _LEAST_PCT]
+    s3_alone = [one for one in tied if one.name == "s3-only"]
+    return _highest(useful or s3_alone or library or tied, value, is_free=is_free)
+
+
+def _gain_of(system: System, *, is_free: bool) -> Yield:
+    return system.free_gain if is_free else system.list_gain
 
 
 def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rivals: Sequence[System]) -> Sensitivity:
