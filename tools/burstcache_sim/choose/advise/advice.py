@@ -19,6 +19,7 @@ from burstcache_sim.choose.advise.classes import Against, against_rivals
 from burstcache_sim.choose.advise.confidence import Confidence, confidence_of
 from burstcache_sim.choose.advise.configurations import Choice, express_choices, scheduled_choices, static_choices
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects
+from burstcache_sim.choose.advise.reassessment import Reassessment, hits_pct_if_tiled, spans_by_processes
 from burstcache_sim.choose.advise.samconfig import (
     busiest_second,
     hot_keys,
@@ -85,6 +86,7 @@ class Sensitivity:
     by_hit_value: tuple[Span, ...]  # [USD]
     by_ms_value: tuple[Span, ...]  # [USD]
     by_s3_ms: tuple[Span, ...]  # by S3's time to first byte [ms], at the user's value (empty without a value)
+    by_processes: tuple[Span, ...]  # by reader processes (empty if they do not matter, or if the log is too long)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +256,7 @@ def advise(
     most_usd = highest.gain.net_usd(value)
     gains = [gain for gain in gains if gain.net_usd(value) <= most_usd]
     rivals = [rival for rival in rivals if rival.gain.net_usd(value) <= most_usd]
+    reassessment = Reassessment(weighing, tried, ours, others, without)
     held_out = None
     if ours is thesis_choice:
         held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
@@ -273,7 +276,7 @@ def advise(
         highest=highest,
         bounded_winner=_winner([buy for buy in buys if buy.freshness != "unbounded"], value, is_free=free_tiers),
         other_column_winner=_winner(buys, value, is_free=not free_tiers),
-        sensitivity=_sensitivity(weighing, ours.system, gains, rivals),
+        sensitivity=_sensitivity(weighing, ours.system, gains, rivals, _by_processes(reassessment, value)),
         per_hit=_break_even(gains, [system.gain for system in rivals], is_per_ms=False),
         per_ms=_break_even(gains, [system.gain for system in rivals], is_per_ms=True),
         latency=clock.with_burstcache(ours.result),
@@ -281,7 +284,12 @@ def advise(
         hot_keys=_hot_keys(workload, ours),
         template=parameters_of(weighing, ours),
         large=large_objects(workload, weighing.usd_per_hit, clock, usd_per_ms=value.usd_per_ms),
-        confidence=confidence_of(weighing, _memory_bytes(winner, ours)),
+        confidence=confidence_of(
+            weighing,
+            _memory_bytes(winner, ours),
+            winner.in_memory_pct,
+            tiled_pct=hits_pct_if_tiled(weighing, winner, ours),
+        ),
     )
 
 
@@ -334,7 +342,32 @@ def _gain_of(system: System, *, is_free: bool) -> Yield:
     return system.free_gain if is_free else system.list_gain
 
 
-def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rivals: Sequence[System]) -> Sensitivity:
+def _by_processes(reassessment: Reassessment, value: Value) -> tuple[Span, ...]:
+    """Return the best buys by the number of reader processes."""
+    if not reassessment.is_possible:
+        return ()
+    weighing = reassessment.weighing
+
+    def name_at(processes: int) -> str:
+        systems = [
+            one for one in reassessment.systems_with(processes) if one.name != OURS or shown_pct(one.in_memory_pct)
+        ]
+        return _winner(systems, value, is_free=weighing.free_tiers).name
+
+    def kind_of(name: str) -> str:
+        kind = name.partition(":")[0]
+        return _VERDICTS.get(kind, kind)
+
+    return spans_by_processes(name_at, kind_of, weighing.workload.setup.reader_processes)
+
+
+def _sensitivity(
+    weighing: Weighing,
+    ours: System,
+    gains: Sequence[Yield],
+    rivals: Sequence[System],
+    by_processes: tuple[Span, ...],
+) -> Sensitivity:
     value, s3_ms, first_byte_ms = weighing.value, weighing.clock.s3_ms, weighing.clock.tiers.s3_ms
     transfer_ms = s3_ms - first_byte_ms
     lines = [(rival.name, rival.gain) for rival in rivals] + [(ours.name, gain) for gain in gains]
@@ -355,6 +388,7 @@ def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rival
         by_hit_value=best_buys([(name, gain.hits, gain.extra_usd) for name, gain in lines]),
         by_ms_value=best_buys([(name, gain.saved_ms, gain.extra_usd) for name, gain in lines]),
         by_s3_ms=by_s3_ms,
+        by_processes=by_processes,
     )
 
 

@@ -25,6 +25,7 @@ from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
 from burstcache_sim.choose.advise.systems import System, Weighing, month_system
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.policies.policy import Options, WorthPolicy
+from burstcache_sim.policies.registry import WORTH_POLICIES
 from burstcache_sim.progress import progress
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.result import RunResult
@@ -131,6 +132,14 @@ def scheduled_choices(
             if relay != "none" and bridged_usd(scheduled[-1]) > best_usd:
                 best_usd = replay(replace(setup, relay=relay), policy)
     return scheduled
+
+
+def recompute(weighing: Weighing, choice: Choice) -> Choice:
+    """Return a deployment's results under other conditions: other requests, or another number of readers."""
+    setup = replace(choice.setup, reader_processes=weighing.workload.setup.reader_processes)
+    if choice.policy:
+        return _scheduled(weighing, setup, WORTH_POLICIES[choice.policy])
+    return _static(weighing, setup, weighing.usd_per_hit)
 
 
 def _static(weighing: Weighing, setup: Setup, copied_usd: Fraction) -> Choice:

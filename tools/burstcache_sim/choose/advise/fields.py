@@ -70,18 +70,19 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
 
 def _confidence_fields(advice: Advice) -> dict[str, Any]:
     confidence = advice.confidence
-    points = confidence.shares[0].sure_points
+    points = None if confidence.is_assumed else confidence.shares[0].sure_points
     return {
         "requests_of_halves": list(confidence.halves),
         "new_objects_per_repetition": confidence.new_objects,
         "net_usd_between": None if points is None else list(net_range_usd(advice, points)),
+        "hits_pct_if_ranges_follow_each_other": confidence.tiled_pct,
         "shares": [
             {
                 "memory_bytes": None if share.memory_bytes >= EVERYTHING_BYTES else share.memory_bytes,
                 "month_pct": share.month_pct,
                 "second_half_pct": share.measured_pct,
                 "second_half_expected_pct": share.expected_pct,
-                "sure_within_points": share.sure_points,
+                "sure_within_points": None if confidence.is_assumed else share.sure_points,
             }
             for share in confidence.shares
         ],

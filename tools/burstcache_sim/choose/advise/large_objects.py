@@ -148,7 +148,11 @@ def large_objects_lines(large: LargeObjects, verdict_net_usd: float) -> list[str
         for offer in sorted(shown, key=large.month_usd)
     ]
     from_usd = large.pays_from_usd
-    pays = f"The pool ({pool.note}) beats ranged GETs from S3 from {each_usd_text(from_usd)} a hit." if from_usd else ""
+    pays = (
+        f"The pool ({pool.note}) beats ranged GETs from S3 from a hit value of {each_usd_text(from_usd)}."
+        if from_usd
+        else ""
+    )
     return [demand_text, net_text, *filter(None, [pays]), *(f"- {line}" for line in table)]
 
 

@@ -73,9 +73,10 @@ def shown(advice: Advice) -> list[System]:
 
 
 def _with_ours(best: Sequence[System], advice: Advice) -> list[System]:
-    """Add the stack (if it has hits) and S3 alone to the systems, and return all of them, best first."""
+    """Add the verdict, the stack (if it has hits) and S3 alone to the systems, and return all of them, best first."""
     ours = [advice.ours.system] if shown_pct(advice.ours.system.in_memory_pct) else []
-    return by_net_value([*ours, *best, advice.others[0]], advice)
+    named = {system.name: system for system in [*ours, *best, advice.winner, advice.others[0]]}
+    return by_net_value(list(named.values()), advice)
 
 
 def best_of_each_kind(advice: Advice) -> list[System]:

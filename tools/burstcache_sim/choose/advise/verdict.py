@@ -11,6 +11,7 @@ from burstcache_sim.bill.static_tiers import memory_bytes_of
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
 from burstcache_sim.choose.advise.confidence import memory_text
 from burstcache_sim.choose.advise.configurations import Choice, reader_memory_text, setup_text
+from burstcache_sim.choose.advise.reassessment import FEW_RANGES
 from burstcache_sim.choose.advise.systems import System, for_sale, shown_pct
 from burstcache_sim.choose.advise.worth import Span
 from burstcache_sim.units import US_PER_H
@@ -21,7 +22,6 @@ _THESIS_STACK = "the stack under the thesis's policy"  # its run determines the 
 _LIBRARY = {"reader-memory": "no bound on staleness", "reader-memory-confirmed": "revalidated after 1 s"}
 _SLOW_TRANSFER = 2  # a hit is slow if it takes at least this many times as long as its first byte
 _MOST_SPANS = 3  # maximum number of spans in a sentence
-_FEW_RANGES = 0.01  # share of requests below which ranges cannot change the verdict
 _SLOWEST_MS = 10_000  # longer mean S3 latencies are implausible
 
 
@@ -61,10 +61,11 @@ def _tie(advice: Advice) -> list[str]:
     best, winner = advice.highest, advice.winner
     if best.name == winner.name:
         return []
-    nets = [usd_text(one.gain.net_usd(advice.value)) for one in (best, winner)]
+    best_usd, usd = (usd_text(one.gain.net_usd(advice.value)) for one in (best, winner))
+    simpler = "S3 alone" if winner.name == "s3-only" else "the library"
     return [
-        f"A tie: {name_text(best)} has a net value of {nets[0]} USD a month against {nets[1]}. Within a cent or 1 %, what"
-        " needs no purchase wins."
+        f"A tie: {name_text(best)} has a net value of {best_usd} USD a month against {usd}. Within a cent or 1 %,"
+        f" {simpler} wins."
     ]
 
 
@@ -141,6 +142,8 @@ def _sure(advice: Advice) -> list[str]:
     """Return the hit ratio in the month and in the log's second half, with the forecast error."""
     confidence = advice.confidence
     share = confidence.shares[0]
+    if confidence.is_assumed:
+        return [_unknown_ranges(advice)]
     if share.measured_pct is None:
         return []
     cache, workload = memory_text(share.memory_bytes), advice.workload
@@ -157,6 +160,21 @@ def _sure(advice: Advice) -> list[str]:
         f" requests. {measured} Error of the hit ratio: +/- {share.sure_points:.1f} points, from forecasts of each part"
         f" of the log by the part before it. {_money_of(share.sure_points, advice)}"
     ]
+
+
+def _unknown_ranges(advice: Advice) -> str:
+    """Return the assumption about ranges without an offset, with the hit ratios under it and under its opposite."""
+    trace, confidence, winner = advice.workload.trace, advice.confidence, advice.winner
+    read = f"{trace.assumed_ranges:,} of {count_text(len(trace), 'request')} read parts of objects"
+    why = f"because the log has no ranges: {read}, and equal lengths count as the same part, which overstates hits."
+    text = f"How sure: unknown, {why}"
+    if confidence.tiled_pct is not None:
+        least, most = f"{confidence.tiled_pct:.1f}", f"{winner.in_memory_pct:.1f}"
+        text = f"How sure: {least} to {most} % of the requests, {why} The lower figure has the parts follow each other"
+        text += " through their object."
+    return (
+        f"{text} Bring a log with a column of ranges (--fields range=NAME), such as JSON or CSV with the Range header."
+    )
 
 
 def _money_of(points: float, advice: Advice) -> str:
@@ -183,7 +201,7 @@ def net_range_usd(advice: Advice, points: float) -> tuple[float, float]:
 def _unsized_ranges(advice: Advice) -> list[str]:
     """Return the assumption about objects with ranges but no size in the log, if it may change the verdict."""
     trace = advice.workload.trace
-    is_seldom = trace.unsized_ranges < _FEW_RANGES * len(trace)
+    is_seldom = trace.unsized_ranges < FEW_RANGES * len(trace)
     if is_seldom or advice.verdict_if_it_lasts not in ("use the library", "deploy"):
         return []
     return [
@@ -194,10 +212,19 @@ def _unsized_ranges(advice: Advice) -> list[str]:
 
 
 def _readers(advice: Advice) -> str:
-    count = advice.workload.setup.reader_processes
+    setup = advice.workload.setup
+    where = "in AWS" if setup.readers == "aws" else "on the internet"
+    where += ", in the bucket's region (--readers)" if setup.readers == "aws" else " (--readers)"
+    count = setup.reader_processes
+    public = ""
+    if setup.readers == "aws" and advice.workload.trace.has_public_clients:
+        public = (
+            " Most addresses at the start of the log are public: if clients outside AWS read, use --readers internet."
+        )
     if count == 1:
-        return "Assumes one long-lived reader process (--reader-processes)."
-    return f"Assumes {count:,} long-lived reader processes that share the requests (--reader-processes)."
+        return f"Assumes one long-lived reader process (--reader-processes) {where}.{public}"
+    processes = f"{count:,} long-lived reader processes that share the requests"
+    return f"Assumes {processes} (--reader-processes), {where}.{public}"
 
 
 def change_lines(advice: Advice) -> list[str]:
@@ -217,12 +244,28 @@ def change_lines(advice: Advice) -> list[str]:
         by_ms = _spans_text(likely, assumed_ms, lambda ms: f"{number_text(ms, digits=3)} ms")
         scaled = ", with the value of a hit in proportion" if advice.value.usd_per_hit else ""
         lines.append(f"Latency of S3 ({assumed_ms:g} ms to the first byte assumed){scaled}: {by_ms}.")
+    lines += _by_processes(advice)
     if advice.verdict_differs:
         other, free = advice.other_column_winner, "free tiers and CloudFront's flat-rate plans"
         name, usd = name_text(other), other.usd_per_month if advice.free_tiers else other.free_usd_per_month
         start, more = ("Without", "") if advice.free_tiers else ("With", " (--free-tiers decides by them)")
         lines.append(f"{start} {free} the best buy is {name}, {usd_text(usd)} USD{more}.")
     return lines
+
+
+def _by_processes(advice: Advice) -> list[str]:
+    """Return the best buy by the number of reader processes, and what readers on the internet may change."""
+    setup, spans = advice.workload.setup, advice.sensitivity.by_processes
+    if setup.readers != "aws":
+        return []
+    internet = "Readers on the internet: often CloudFront, above all for browsers (--readers internet)."
+    if not spans:
+        return [internet]
+    if len(spans) == 1:
+        text = f"{spoken(spans[0].name)} at any number up to 200"
+    else:
+        text = _spans_text(spans, setup.reader_processes, lambda count: f"{count - 1:,.0f}")
+    return [f"Reader processes (--reader-processes {setup.reader_processes} here): {text}.", internet]
 
 
 def break_even_lines(advice: Advice) -> list[str]:
