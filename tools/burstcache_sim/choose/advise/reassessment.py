@@ -1,4 +1,4 @@
-"""Reassessment of the verdict under other assumptions: other numbers of readers, or other ranges than the log's lengths.
+"""Reassessment of the verdict under other assumptions: another number of readers, or other ranges.
 
 Only what depends on the assumption is computed anew.
 """
