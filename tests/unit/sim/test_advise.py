@@ -185,7 +185,9 @@ def test_without_a_value_money_decides_for_s3_and_the_value_from_which_it_pays_i
     assert found.verdict == "s3 alone"
     value, *_ = change_lines(found)
     assert value.startswith("Value of a hit: S3 alone up to ")
-    assert re.search(r"The stack is better than S3 alone from [\d.]+ USD per million, but something else is always better\b", value)
+    assert re.search(
+        r"The stack is better than S3 alone from [\d.]+ USD per million, but something else is always better\b", value
+    )
 
 
 @pytest.mark.slow

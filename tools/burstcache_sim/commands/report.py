@@ -16,6 +16,7 @@ from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, Setup
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.commands.inputs import (
     clock_of,
+    name_of,
     penalty_units_of,
     period_us_of,
     policy_of,

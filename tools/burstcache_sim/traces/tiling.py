@@ -1,4 +1,4 @@
-"""Tiling of ranges whose offset the log does not show: instead of one range, the parts of an object one after the other.
+"""Tiling of ranges whose offset the log does not show: the parts of an object, one after the other.
 
 Ranges of an object and of equal length count as the same range, which overstates hits. Tiling is the other extreme: a
 part is read again only after all others.

@@ -146,7 +146,7 @@ def _sure(advice: Advice) -> list[str]:
         return [_unknown_ranges(advice)]
     if share.measured_pct is None:
         return []
-    cache, workload = memory_text(share.memory_bytes), advice.workload
+    cache = memory_text(share.memory_bytes)
     measured = f"Check: filled by the log's first half, it answered {share.measured_pct:.1f} % of the second half."
     if share.sure_points is None:
         return [
@@ -172,9 +172,7 @@ def _unknown_ranges(advice: Advice) -> str:
         least, most = f"{confidence.tiled_pct:.1f}", f"{winner.in_memory_pct:.1f}"
         text = f"How sure: {least} to {most} % of the requests, {why} The lower figure has the parts follow each other"
         text += " through their object."
-    return (
-        f"{text} Bring a log with a column of ranges (--fields range=NAME), such as JSON or CSV with the Range header."
-    )
+    return f"{text} Bring a log that has them, such as CSV or JSON with the Range header (--fields range=NAME)."
 
 
 def _money_of(points: float, advice: Advice) -> str:
@@ -218,9 +216,7 @@ def _readers(advice: Advice) -> str:
     count = setup.reader_processes
     public = ""
     if setup.readers == "aws" and advice.workload.trace.has_public_clients:
-        public = (
-            " Most addresses at the start of the log are public: if clients outside AWS read, use --readers internet."
-        )
+        public = " Most addresses at the start of the log are public: --readers internet, if clients are outside AWS."
     if count == 1:
         return f"Assumes one long-lived reader process (--reader-processes) {where}.{public}"
     processes = f"{count:,} long-lived reader processes that share the requests"
