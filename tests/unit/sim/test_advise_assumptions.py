@@ -102,9 +102,9 @@ def test_hits_that_rest_on_lengths_alone_have_a_bracket_and_no_small_error() -> 
 
     said = " ".join(verdict_lines(found))
     fields = advice_fields(found)["confidence"]
-    least = fields["hits_pct_if_ranges_follow_each_other"]
-    assert found.winner.in_memory_pct > 90 > 10 > least
-    assert f"How sure: {least:.1f} to {found.winner.in_memory_pct:.1f} % of the requests" in said
+    least, most = fields["hits_pct_between"]
+    assert most == found.winner.in_memory_pct > 90 > 10 > least
+    assert f"How sure: {least:.1f} to {most:.1f} % of the requests" in said
     assert "2,000 of 2,000 requests read parts of objects" in said
     assert "+/-" not in said
     assert {share["sure_within_points"] for share in fields["shares"]} == {None}

@@ -19,7 +19,7 @@ from burstcache_sim.choose.advise.classes import Against, against_rivals
 from burstcache_sim.choose.advise.confidence import Confidence, confidence_of
 from burstcache_sim.choose.advise.configurations import Choice, express_choices, scheduled_choices, static_choices
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects
-from burstcache_sim.choose.advise.reassessment import Reassessment, hits_pct_if_tiled, spans_by_processes
+from burstcache_sim.choose.advise.reassessment import Reassessment, hits_bracket_pct, spans_by_processes
 from burstcache_sim.choose.advise.samconfig import (
     busiest_second,
     hot_keys,
@@ -287,8 +287,7 @@ def advise(
         confidence=confidence_of(
             weighing,
             _memory_bytes(winner, ours),
-            winner.in_memory_pct,
-            tiled_pct=hits_pct_if_tiled(weighing, winner, ours),
+            bracket_pct=hits_bracket_pct(weighing, winner, ours),
         ),
     )
 

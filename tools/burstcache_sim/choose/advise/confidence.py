@@ -37,20 +37,20 @@ class Confidence:
     new_objects: float  # new objects per repetition
     shares: tuple[MonthShare, ...]  # the best buy's memory comes first
     too_short: str  # reason for no verdict (empty if the log suffices)
-    tiled_pct: float | None = None  # the best buy's hit ratio if ranges without an offset tile their objects
+    bracket_pct: tuple[float, float] | None = None  # the best buy's hit ratios under two assumptions about ranges
     is_assumed: bool = False  # whether hits rest on ranges whose offset the log does not show
 
 
 def confidence_of(
-    weighing: Weighing, memory_bytes: int, hits_pct: float, *, tiled_pct: float | None = None
+    weighing: Weighing, memory_bytes: int, *, bracket_pct: tuple[float, float] | None = None
 ) -> Confidence:
     """Return the confidence in advice that depends on a memory of this size [bytes].
 
     Args:
         weighing: Conditions of the comparison.
         memory_bytes: Memory of the best buy [bytes].
-        hits_pct: The best buy's hit ratio [%].
-        tiled_pct: The best buy's hit ratio if ranges without an offset tile their objects, or None if not computed.
+        bracket_pct: The best buy's hit ratios if ranges without an offset tile their objects, and if equal lengths are
+            the same range, or None if they are unknown [%].
     """
     workload, locality = weighing.workload, weighing.locality
     first = half(locality)
@@ -68,8 +68,8 @@ def confidence_of(
         new_objects=float(locality.new_objects),
         shares=shares,
         too_short=_too_short(halves, span_us if is_repeated else None, weighing.repeats, shares),
-        tiled_pct=tiled_pct,
-        is_assumed=has_assumed and (tiled_pct is None or hits_pct - tiled_pct > _NARROW_POINTS),
+        bracket_pct=bracket_pct,
+        is_assumed=has_assumed and (bracket_pct is None or bracket_pct[1] - bracket_pct[0] > _NARROW_POINTS),
     )
 
 

@@ -75,7 +75,7 @@ def _confidence_fields(advice: Advice) -> dict[str, Any]:
         "requests_of_halves": list(confidence.halves),
         "new_objects_per_repetition": confidence.new_objects,
         "net_usd_between": None if points is None else list(net_range_usd(advice, points)),
-        "hits_pct_if_ranges_follow_each_other": confidence.tiled_pct,
+        "hits_pct_between": confidence.bracket_pct if confidence.is_assumed else None,
         "shares": [
             {
                 "memory_bytes": None if share.memory_bytes >= EVERYTHING_BYTES else share.memory_bytes,

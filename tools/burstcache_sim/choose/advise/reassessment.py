@@ -97,8 +97,8 @@ def _change(is_same: Callable[[int], bool], start: int, counts: Sequence[int]) -
     return None
 
 
-def hits_pct_if_tiled(weighing: Weighing, winner: System, ours: Choice) -> float | None:
-    """Return the winner's hit ratio if ranges of equal length follow each other through their object [%].
+def hits_bracket_pct(weighing: Weighing, winner: System, ours: Choice) -> tuple[float, float] | None:
+    """Return the winner's hit ratios if ranges of equal length follow each other, and if they are the same range [%].
 
     None if few ranges lack an offset, if no cache wins, or if the winner is tuned to the log.
     """
@@ -118,6 +118,7 @@ def hits_pct_if_tiled(weighing: Weighing, winner: System, ours: Choice) -> float
     )
     weighing = replace(weighing, workload=other)
     if winner.name == OURS:
-        return None if ours.tried else recompute(weighing, ours).system.in_memory_pct
+        return None if ours.tried else (recompute(weighing, ours).system.in_memory_pct, winner.in_memory_pct)
     found = competitors(weighing, names=("s3-only", winner.name))
-    return next(system.in_memory_pct for system in found if system.name == winner.name)
+    tiled_pct = next(system.in_memory_pct for system in found if system.name == winner.name)
+    return tiled_pct, winner.in_memory_pct

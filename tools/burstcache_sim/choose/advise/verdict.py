@@ -164,14 +164,13 @@ def _sure(advice: Advice) -> list[str]:
 
 def _unknown_ranges(advice: Advice) -> str:
     """Return the assumption about ranges without an offset, with the hit ratios under it and under its opposite."""
-    trace, confidence, winner = advice.workload.trace, advice.confidence, advice.winner
+    trace, bracket_pct = advice.workload.trace, advice.confidence.bracket_pct
     read = f"{trace.assumed_ranges:,} of {count_text(len(trace), 'request')} read parts of objects"
     why = f"because the log has no ranges: {read}, and equal lengths count as the same part, which overstates hits."
     text = f"How sure: unknown, {why}"
-    if confidence.tiled_pct is not None:
-        least, most = f"{confidence.tiled_pct:.1f}", f"{winner.in_memory_pct:.1f}"
-        text = f"How sure: {least} to {most} % of the requests, {why} The lower figure has the parts follow each other"
-        text += " through their object."
+    if bracket_pct is not None:
+        text = f"How sure: {bracket_pct[0]:.1f} to {bracket_pct[1]:.1f} % of the requests, {why}"
+        text += " The lower figure has the parts follow each other through their object."
     return f"{text} Bring a log that has them, such as CSV or JSON with the Range header (--fields range=NAME)."
 
 
