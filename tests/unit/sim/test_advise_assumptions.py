@@ -254,7 +254,7 @@ def test_the_page_names_the_log_its_dates_and_prices_and_marks_the_verdict() -> 
     assert '<p class="lead">2026-11-01 to 2026-11-01, prices: today-us-east-1. 6,000 requests for ' in page
     bold = re.findall(r'<tr class="strong"><th scope="row">(\S+?)</th>', page)
     assert set(bold) == {found.winner.name}
-    assert "burstcache gateway --bucket your-bucket-name --memory-mib 64 --freshness immutable" in page
+    assert "burstcache gateway --bucket your-bucket-name \\\n#   --memory-mib 64 --freshness immutable" in page
 
 
 def test_the_verdict_is_in_the_table() -> None:

@@ -69,7 +69,8 @@ def library_lines(system: System) -> str:
     memory = f"memory_bytes={memory_bytes_of(size):_}"
     lines = _wrapped(f'bucket="{BUCKET}"', memory, _FRESHNESS[kind])
     lines = lines.replace('"immutable",', '"immutable",  # only if no object changes under its key')
-    gateway = f"burstcache gateway --bucket {BUCKET} --memory-mib {memory_bytes_of(size) >> 20} {_GATEWAY[kind]}"
+    options = f"--memory-mib {memory_bytes_of(size) >> 20} {_GATEWAY[kind]}"
+    gateway = f"burstcache gateway --bucket {BUCKET} \\\n#   {options}"
     other = f"# or any other language, with AWS_ENDPOINT_URL_S3=http://127.0.0.1:9000:\n# {gateway}"
     return f"{_INSTALL}\n\n{lines}\n\n{other}"
 
