@@ -110,7 +110,7 @@ def test_an_answer_has_one_verdict_and_the_pool_has_figures_beside_it(
     value = Value(usd_per_hit=usd_per_hit) if usd_per_hit else Value()
     found = advise(workload(prices=prices), value, LatencyModel(), candidates=8, without=without)
 
-    text, page, fields = advice_text(found), " ".join(advice_page(found).split()), advice_fields(found)
+    text, page, fields = advice_text(found), " ".join(advice_page(found, "lake.csv").split()), advice_fields(found)
     assert found.large is not None
     lines = large_objects_lines(found.large, found.net_usd)
 

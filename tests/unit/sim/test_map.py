@@ -96,7 +96,7 @@ def test_of_a_large_load_by_ranges_a_sample_over_most_objects_is_drawn() -> None
 def test_ranges_of_large_objects_are_hits_of_slices() -> None:
     (cell,) = cells(TODAY, [Load(RANGED_GB, 0.1, 10.0, by_ranges=True)], [10.0])
 
-    assert "256 MB of each reader's memory" in cell.ours.note
+    assert "256 MB of memory per reader" in cell.ours.note
     assert cell.outcome(cell.coherent) == "wins"
     waits_usd = 0.1 * 86_400 * 10 * 365 / 12 * 10 / 1e6
     assert cell.ours.usd < waits_usd / 2

@@ -110,7 +110,7 @@ def test_ranges_are_kept_by_the_library_with_nothing_to_deploy(lake: Workload) -
     assert (found.verdict, found.winner.name) == ("use the library", "reader-memory:64MB")
     said = " ".join(verdict_lines(found))
     assert said.startswith(
-        "USE THE LIBRARY, with nothing to deploy: 64 MB of each reader's memory. <0.01 USD a month, 99.9 %"
+        "USE THE LIBRARY, with nothing to deploy: 64 MB of memory per reader. <0.01 USD a month, 99.9 %"
     )
     assert "memory_bytes=67_108_864" in steps(found)[1]
     assert found.confidence.shares[0].memory_bytes == 64 * MIB

@@ -46,7 +46,7 @@ def behind_memory(competitor: Quoting) -> Quoting:
             alone,
             name=f"reader-memory+{alone.name}",
             in_memory_pct=round(float(100 * (1 - missed)), 6),
-            note=f"{memory_mb} MB of each reader's memory, no bound on staleness; {alone.note}",
+            note=f"{memory_mb} MB of memory per reader, no bound on staleness; {alone.note}",
             own_memory_pct=round(float(100 * (1 - Fraction(requests, demand.requests))), 6),
             own_memory_bytes=memory_mb * 1024**2,
         )

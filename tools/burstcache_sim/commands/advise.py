@@ -24,7 +24,7 @@ from burstcache_sim.choose.advise.unsized import unsized_fields, unsized_text
 from burstcache_sim.choose.advise.worth import Value
 from burstcache_sim.choose.tune.workload import Workload, workload_of
 from burstcache_sim.commands.arguments import POSITIVE_USD
-from burstcache_sim.commands.inputs import clock_of, period_us_of, trace_of
+from burstcache_sim.commands.inputs import clock_of, name_of, period_us_of, trace_of
 from burstcache_sim.commands.measured import node_times_of, prices_of
 from burstcache_sim.output import check_target
 from burstcache_terminal.exit_codes import ExitCode
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, deployed: DeployedStack | None = None, notes: 
     if args.out:
         from burstcache_sim.choose.advise.page import write_page
 
-        write_page(args.out, advice)
+        write_page(args.out, advice, name_of(args.traces))
     comparison: dict[str, Any] = {}
     if deployed:
         against = against_deployed(advice, deployed)

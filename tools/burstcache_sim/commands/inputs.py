@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -71,6 +72,12 @@ def _warn_short_period(trace: Trace, period_hours: Fraction | None) -> None:
     if period_hours is not None and period_hours * US_PER_H < lasts_us:
         lasts_h = number_text(lasts_us / US_PER_H)
         print(f"note: the log lasts {lasts_h} hours, so it is repeated back to back (--period-hours)", file=sys.stderr)
+
+
+def name_of(traces: Sequence[str]) -> str:
+    """Return a log's name for a title: its first file, and the number of further files."""
+    name = Path(traces[0]).name or traces[0]
+    return f"{name} and {len(traces) - 1} more" if len(traces) > 1 else name
 
 
 def trace_in(log: RequestLog) -> Trace:

@@ -16,6 +16,7 @@ from burstcache_sim.bill.setup import TEMPLATE_NODE, TEMPLATE_RELAY, Setup
 from burstcache_sim.bill.spending import policy_prices
 from burstcache_sim.commands.inputs import (
     clock_of,
+    name_of,
     penalty_units_of,
     period_us_of,
     policy_of,
@@ -137,6 +138,5 @@ def _draw(args: argparse.Namespace, report: Report, policy: Policy, billing: Bil
 
 
 def _title(args: argparse.Namespace) -> str:
-    name = Path(args.traces[0]).name or args.traces[0]
-    more = f" and {len(args.traces) - 1} more" if len(args.traces) > 1 else ""
-    return f"{name}{more}" if args.rank is None else f"{name}{more}, object {args.rank}"
+    name = name_of(args.traces)
+    return name if args.rank is None else f"{name}, object {args.rank}"

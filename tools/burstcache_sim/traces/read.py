@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from burstcache.core.errors import InvalidSettingError
+from burstcache_sim.traces.addresses import has_public_clients
 from burstcache_sim.traces.errors import BadLogError
 from burstcache_sim.traces.fields import check_names
 from burstcache_sim.traces.formats import AUTO, FORMAT_NAMES
@@ -155,6 +156,8 @@ def _take_log(reader: LogReader, sources: Sources, rank: int | None) -> RequestL
             objects=objects,
             assumed_ranges=assumed,
             unsized_ranges=unsized,
+            origin_us=origin_us,
+            has_public_clients=has_public_clients(reader.head),
         ),
         format_name=format_.name,
         files=len(sources.files),

@@ -47,6 +47,8 @@ class Trace:
     object_bytes: NDArray[np.int64] | None = None  # of the whole object of a range (None: equals the sizes)
     objects: tuple[str, ...] = ()  # the object of each key, if some keys are ranges (empty: equals the keys)
     assumed_ranges: int = 0  # requests for ranges without an offset; an object's ranges of equal length count as one
+    origin_us: int | None = None  # time 0, since 1970 (None: unknown)
+    has_public_clients: bool = False  # most addresses at the start of the log are public
     unsized_ranges: int = 0  # requests for ranges of objects of unknown size; the end of the last range is assumed
 
     @classmethod

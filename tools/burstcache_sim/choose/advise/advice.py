@@ -19,6 +19,7 @@ from burstcache_sim.choose.advise.classes import Against, against_rivals
 from burstcache_sim.choose.advise.confidence import Confidence, confidence_of
 from burstcache_sim.choose.advise.configurations import Choice, express_choices, scheduled_choices, static_choices
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects
+from burstcache_sim.choose.advise.reassessment import Reassessment, hits_bracket_pct, spans_by_processes
 from burstcache_sim.choose.advise.samconfig import (
     busiest_second,
     hot_keys,
@@ -48,6 +49,8 @@ from burstcache_sim.policies.thesis import Thesis
 
 _OTHER_VALUES_USD = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)  # hit values (a higher value leads to more S3 Express copies)
 _LEAST_S3_MS = 5.0  # lowest S3 latency at which a cache saves time
+_TIE_USD = 0.01  # net values a month this close, or within `NEARLY` of the highest, are equal
+_LEAST_PCT = 1.0  # the least share of requests for which the library is recommended in a tie with S3 alone
 
 Verdict = Literal["use the library", "deploy", "buy", "keep ranges", "s3 alone", "too short to say"]
 _VERDICTS: dict[str, Verdict] = {
@@ -83,6 +86,7 @@ class Sensitivity:
     by_hit_value: tuple[Span, ...]  # [USD]
     by_ms_value: tuple[Span, ...]  # [USD]
     by_s3_ms: tuple[Span, ...]  # by S3's time to first byte [ms], at the user's value (empty without a value)
+    by_processes: tuple[Span, ...]  # by reader processes (empty if they do not matter, or if the log is too long)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class Advice:
     others: tuple[System, ...]  # competitors, S3 alone first
     free_tiers: bool  # whether the bill after allowances decides
     winner: System
+    highest: System  # the highest net value, the winner's unless that wins a tie without a purchase
     bounded_winner: System  # the best buy with bounded staleness
     other_column_winner: System  # the best buy if the other bill column decided
     sensitivity: Sensitivity
@@ -246,11 +251,12 @@ def advise(
     rivals = [*real, *for_sale(_express(weighing, ours.system, without))]
     has_hits = [choice for choice in tried if shown_pct(choice.system.in_memory_pct)]
     buys = [*real, *([ours.system] if ours in has_hits else [])]
-    winner = _winner(buys, value, is_free=free_tiers)
+    winner, highest = _winner(buys, value, is_free=free_tiers), _highest(buys, value, is_free=free_tiers)
     # A copy rule for another hit value may do better at this value, but cannot be deployed. Drop its results.
-    most_usd = winner.gain.net_usd(value)
+    most_usd = highest.gain.net_usd(value)
     gains = [gain for gain in gains if gain.net_usd(value) <= most_usd]
     rivals = [rival for rival in rivals if rival.gain.net_usd(value) <= most_usd]
+    reassessment = Reassessment(weighing, tried, ours, others, without)
     held_out = None
     if ours is thesis_choice:
         held_out = hold_out(workload, objective_of, ThesisSpace(), candidates=candidates)
@@ -267,9 +273,10 @@ def advise(
         others=tuple(others),
         free_tiers=free_tiers,
         winner=winner,
+        highest=highest,
         bounded_winner=_winner([buy for buy in buys if buy.freshness != "unbounded"], value, is_free=free_tiers),
         other_column_winner=_winner(buys, value, is_free=not free_tiers),
-        sensitivity=_sensitivity(weighing, ours.system, gains, rivals),
+        sensitivity=_sensitivity(weighing, ours.system, gains, rivals, _by_processes(reassessment, value)),
         per_hit=_break_even(gains, [system.gain for system in rivals], is_per_ms=False),
         per_ms=_break_even(gains, [system.gain for system in rivals], is_per_ms=True),
         latency=clock.with_burstcache(ours.result),
@@ -277,7 +284,11 @@ def advise(
         hot_keys=_hot_keys(workload, ours),
         template=parameters_of(weighing, ours),
         large=large_objects(workload, weighing.usd_per_hit, clock, usd_per_ms=value.usd_per_ms),
-        confidence=confidence_of(weighing, _memory_bytes(winner, ours)),
+        confidence=confidence_of(
+            weighing,
+            _memory_bytes(winner, ours),
+            bracket_pct=hits_bracket_pct(weighing, winner, ours),
+        ),
     )
 
 
@@ -302,17 +313,60 @@ def _express(weighing: Weighing, ours: System, without: Sequence[str]) -> list[S
     return at_values(weighing, ours, _OTHER_VALUES_USD)
 
 
-def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System:
-    """Return the system with the highest net value. Ties go to the lowest bill."""
+def _highest(systems: Sequence[System], value: Value, *, is_free: bool) -> System:
+    """Return the system with the highest net value, the cheapest of equals."""
 
     def rank(system: System) -> tuple[float, float]:
-        gain = system.free_gain if is_free else system.list_gain
+        gain = _gain_of(system, is_free=is_free)
         return -gain.net_usd(value), gain.extra_usd
 
     return min(systems, key=rank)
 
 
-def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rivals: Sequence[System]) -> Sensitivity:
+def _winner(systems: Sequence[System], value: Value, *, is_free: bool) -> System:
+    """Return the best buy: the highest net value, or within a cent or 1 % of it what needs no purchase.
+
+    That is the library, or S3 alone where the library answers less than 1 % of the requests.
+    """
+    best_usd = _gain_of(_highest(systems, value, is_free=is_free), is_free=is_free).net_usd(value)
+    least_usd = best_usd - max(_TIE_USD, NEARLY * best_usd)
+    tied = [one for one in systems if _gain_of(one, is_free=is_free).net_usd(value) > least_usd]
+    library = [one for one in tied if _VERDICTS.get(one.kind) == "use the library"]
+    useful = [one for one in library if max(one.in_memory_pct, one.confirmed_pct) >= _LEAST_PCT]
+    s3_alone = [one for one in tied if one.name == "s3-only"]
+    return _highest(useful or s3_alone or library or tied, value, is_free=is_free)
+
+
+def _gain_of(system: System, *, is_free: bool) -> Yield:
+    return system.free_gain if is_free else system.list_gain
+
+
+def _by_processes(reassessment: Reassessment, value: Value) -> tuple[Span, ...]:
+    """Return the best buys by the number of reader processes."""
+    if not reassessment.is_possible:
+        return ()
+    weighing = reassessment.weighing
+
+    def name_at(processes: int) -> str:
+        systems = [
+            one for one in reassessment.systems_with(processes) if one.name != OURS or shown_pct(one.in_memory_pct)
+        ]
+        return _winner(systems, value, is_free=weighing.free_tiers).name
+
+    def kind_of(name: str) -> str:
+        kind = name.partition(":")[0]
+        return _VERDICTS.get(kind, kind)
+
+    return spans_by_processes(name_at, kind_of, weighing.workload.setup.reader_processes)
+
+
+def _sensitivity(
+    weighing: Weighing,
+    ours: System,
+    gains: Sequence[Yield],
+    rivals: Sequence[System],
+    by_processes: tuple[Span, ...],
+) -> Sensitivity:
     value, s3_ms, first_byte_ms = weighing.value, weighing.clock.s3_ms, weighing.clock.tiers.s3_ms
     transfer_ms = s3_ms - first_byte_ms
     lines = [(rival.name, rival.gain) for rival in rivals] + [(ours.name, gain) for gain in gains]
@@ -333,6 +387,7 @@ def _sensitivity(weighing: Weighing, ours: System, gains: Sequence[Yield], rival
         by_hit_value=best_buys([(name, gain.hits, gain.extra_usd) for name, gain in lines]),
         by_ms_value=best_buys([(name, gain.saved_ms, gain.extra_usd) for name, gain in lines]),
         by_s3_ms=by_s3_ms,
+        by_processes=by_processes,
     )
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.halves import MIN_REQUESTS, Forecast, forecast_of_half, forecasts, half, margin_points
 from burstcache_sim.bill.locality import EVERYTHING_BYTES, locality_of
+from burstcache_sim.choose.advise.reassessment import FEW_RANGES
 from burstcache_sim.choose.advise.systems import Weighing
 from burstcache_sim.units import US_PER_H
 from burstcache_terminal.text import count_text, duration_text, number_text
 
 _MEMORIES_MB = (64, 256, 1024, 4096)
+_NARROW_POINTS = 1.0  # difference between assumptions about ranges that does not count
 _MOST_POINTS = 25.0  # largest hit ratio error that allows a verdict
 
 
@@ -35,10 +37,21 @@ class Confidence:
     new_objects: float  # new objects per repetition
     shares: tuple[MonthShare, ...]  # the best buy's memory comes first
     too_short: str  # reason for no verdict (empty if the log suffices)
+    bracket_pct: tuple[float, float] | None = None  # the best buy's hit ratios under two assumptions about ranges
+    is_assumed: bool = False  # whether hits rest on ranges whose offset the log does not show
 
 
-def confidence_of(weighing: Weighing, memory_bytes: int) -> Confidence:
-    """Return the confidence in advice that depends on a memory of this size [bytes]."""
+def confidence_of(
+    weighing: Weighing, memory_bytes: int, *, bracket_pct: tuple[float, float] | None = None
+) -> Confidence:
+    """Return the confidence in advice that depends on a memory of this size [bytes].
+
+    Args:
+        weighing: Conditions of the comparison.
+        memory_bytes: Memory of the best buy [bytes].
+        bracket_pct: The best buy's hit ratios if ranges without an offset tile their objects, and if equal lengths are
+            the same range, or None if they are unknown [%].
+    """
     workload, locality = weighing.workload, weighing.locality
     first = half(locality)
     sizes = list(dict.fromkeys((memory_bytes, *(mb * 1024**2 for mb in _MEMORIES_MB), EVERYTHING_BYTES)))
@@ -48,12 +61,15 @@ def confidence_of(weighing: Weighing, memory_bytes: int) -> Confidence:
     halves = (first, len(locality.ids) - first)
     demand = workload.demand
     span_us = demand.last_us - demand.first_us
+    has_assumed = workload.trace.assumed_ranges > FEW_RANGES * len(workload.trace)
     is_repeated = demand.period_us <= max(span_us, 60 * US_PER_S)
     return Confidence(
         halves=halves,
         new_objects=float(locality.new_objects),
         shares=shares,
         too_short=_too_short(halves, span_us if is_repeated else None, weighing.repeats, shares),
+        bracket_pct=bracket_pct,
+        is_assumed=has_assumed and (bracket_pct is None or bracket_pct[1] - bracket_pct[0] > _NARROW_POINTS),
     )
 
 

@@ -25,9 +25,11 @@ from burstcache_sim.choose.advise.samconfig import INSTANCE_TYPES
 from burstcache_sim.choose.advise.systems import System, Weighing, month_system
 from burstcache_sim.choose.tune.front import Tried
 from burstcache_sim.policies.policy import Options, WorthPolicy
+from burstcache_sim.policies.registry import WORTH_POLICIES
 from burstcache_sim.progress import progress
 from burstcache_sim.units import HOURS_PER_MONTH, US_PER_H
 from burstcache_sim.world.result import RunResult
+from burstcache_terminal.text import number_text
 
 _ALWAYS_ON_SHARE = 0.9  # share of the month from which nodes count as always on
 _LEAST_REPLAYED = 8  # minimum number of configurations replayed under the policies
@@ -56,7 +58,7 @@ class Choice:
     def form(self) -> str:
         """The form of the deployment: the stack with or without nodes."""
         has_nodes = self.setup.nodes or self.setup.relay != "none"
-        return f"the stack {'with' if has_nodes else 'without'} nodes"
+        return "the stack with nodes" if has_nodes else "the stack without Redis nodes"
 
     @property
     def never_stops(self) -> bool:
@@ -132,6 +134,14 @@ def scheduled_choices(
     return scheduled
 
 
+def recompute(weighing: Weighing, choice: Choice) -> Choice:
+    """Return a deployment's results under other conditions: other requests, or another number of readers."""
+    setup = replace(choice.setup, reader_processes=weighing.workload.setup.reader_processes)
+    if choice.policy:
+        return _scheduled(weighing, setup, WORTH_POLICIES[choice.policy])
+    return _static(weighing, setup, weighing.usd_per_hit)
+
+
 def _static(weighing: Weighing, setup: Setup, copied_usd: Fraction) -> Choice:
     of_month = partial(static_tiers.static_month, copied_usd=copied_usd if setup.express else None)
     system, run = month_system(weighing, setup, of_month, note=setup_text(setup))
@@ -164,12 +174,20 @@ def setup_text(setup: Setup) -> str:
     memory, nodes = setup.reader_memory_bytes // 1024**2, setup.nodes
     several = "" if nodes == 1 else f"{nodes} "
     parts = [
-        f"{memory} MB of each reader's memory" if memory else "",
+        reader_memory_text(memory, setup.reader_processes) if memory else "",
         "" if not nodes else f"{several}{setup.instance_type}{' always on' if setup.always_on_nodes else ''}",
         "" if setup.relay == "none" else "cache functions",
         "S3 Express" if setup.express else "",
     ]
     return ", ".join(filter(None, parts)) or "S3 and nothing else"
+
+
+def reader_memory_text(memory_mb: float, processes: int) -> str:
+    """Describe the memory of each reader, and of all if there are several [MB]."""
+    each = f"{number_text(memory_mb)} MB of memory per reader"
+    all_mb = memory_mb * processes
+    in_all = f"{number_text(all_mb)} MB" if all_mb < 1024 else f"{number_text(all_mb / 1024, digits=3)} GB"
+    return each if processes == 1 else f"{each} ({in_all} in all)"
 
 
 def _setups(weighing: Weighing, *, has_express: bool) -> Iterator[Setup]:

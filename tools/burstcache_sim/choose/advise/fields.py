@@ -10,14 +10,13 @@ from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.locality import EVERYTHING_BYTES
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue, Lasting
 from burstcache_sim.choose.advise.classes import Against
-from burstcache_sim.choose.advise.confidence import Confidence
 from burstcache_sim.choose.advise.configurations import Choice, setup_text
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects_lines
 from burstcache_sim.choose.advise.limits import assumptions
 from burstcache_sim.choose.advise.steps import steps
 from burstcache_sim.choose.advise.systems import System
 from burstcache_sim.choose.advise.unpriced import unpriced_fields
-from burstcache_sim.choose.advise.verdict import verdict_lines
+from burstcache_sim.choose.advise.verdict import net_range_usd, verdict_lines
 from burstcache_sim.choose.tune.outcome import tried_fields
 from burstcache_sim.report.bills import bill_lines
 
@@ -38,7 +37,7 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
         "repeats_per_month": float(workload.repeats_per_month),
         "reader_processes": workload.setup.reader_processes,
         "same_objects": workload.same_objects,
-        "confidence": _confidence_fields(advice.confidence),
+        "confidence": _confidence_fields(advice),
         "prices": workload.prices.name,
         **unpriced_fields(workload.prices),
         "value": asdict(advice.value),
@@ -69,17 +68,21 @@ def advice_fields(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _confidence_fields(confidence: Confidence) -> dict[str, Any]:
+def _confidence_fields(advice: Advice) -> dict[str, Any]:
+    confidence = advice.confidence
+    points = None if confidence.is_assumed else confidence.shares[0].sure_points
     return {
         "requests_of_halves": list(confidence.halves),
         "new_objects_per_repetition": confidence.new_objects,
+        "net_usd_between": None if points is None else list(net_range_usd(advice, points)),
+        "hits_pct_between": confidence.bracket_pct if confidence.is_assumed else None,
         "shares": [
             {
                 "memory_bytes": None if share.memory_bytes >= EVERYTHING_BYTES else share.memory_bytes,
                 "month_pct": share.month_pct,
                 "second_half_pct": share.measured_pct,
                 "second_half_expected_pct": share.expected_pct,
-                "sure_within_points": share.sure_points,
+                "sure_within_points": None if confidence.is_assumed else share.sure_points,
             }
             for share in confidence.shares
         ],

@@ -129,10 +129,10 @@ def large_objects(
 def large_objects_lines(large: LargeObjects, verdict_net_usd: float) -> list[str]:
     """Return the pool's net value beside that of the verdict in sentences, then one line per offer."""
     demand, pool = large.demand, large.pool
-    stored_gb = number_text(demand.stored_bytes / BYTES_PER_GB, digits=3)
+    stored_gib = number_text(demand.stored_bytes / BYTES_PER_GB, digits=3)
     demand_text = (
         f"Large objects: {100 * large.request_share:.1f} % of the requests and {100 * large.byte_share:.1f} % of the "
-        f"bytes are for objects that no node keeps whole, {stored_gb} GB. The verdict counts the slices of 256 KiB "
+        f"bytes are for objects that no node keeps whole, {stored_gib} GiB. The verdict counts the slices of 256 KiB "
         "that readers keep of them."
     )
     net_text = (
@@ -148,7 +148,11 @@ def large_objects_lines(large: LargeObjects, verdict_net_usd: float) -> list[str
         for offer in sorted(shown, key=large.month_usd)
     ]
     from_usd = large.pays_from_usd
-    pays = f"The pool ({pool.note}) beats ranged GETs from S3 from {each_usd_text(from_usd)} a hit." if from_usd else ""
+    pays = (
+        f"The pool ({pool.note}) beats ranged GETs from S3 from a hit value of {each_usd_text(from_usd)}."
+        if from_usd
+        else ""
+    )
     return [demand_text, net_text, *filter(None, [pays]), *(f"- {line}" for line in table)]
 
 

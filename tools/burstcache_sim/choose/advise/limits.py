@@ -95,7 +95,10 @@ def _redirects(advice: Advice) -> str:
         return ""
     share = f"{100 * workload.redirected / len(workload.trace):.1f} % of the requests are for objects above"
     largest_bytes = LARGEST_OBJECT_BYTES[workload.setup.front_door]
-    return f"{share} {largest_bytes / 1024:,.0f} KB. The stack never caches them: it redirects them to S3."
+    where = f"{share} {largest_bytes / 1024:,.0f} KiB, which the stack's API redirects to S3."
+    if not advice.ours.setup.reader_memory_bytes:
+        return where
+    return f"{where} Readers with the library read them past the API and keep their slices in memory."
 
 
 def _memory(advice: Advice) -> str:
@@ -103,9 +106,9 @@ def _memory(advice: Advice) -> str:
     if not setup.nodes:
         return ""
     capacity = node_capacity_bytes(setup.instance_type)
-    objects = f"all objects ({stored_bytes / GIB:.2g} GB)"
+    objects = f"all objects ({stored_bytes / GIB:.2g} GiB)"
     if capacity and stored_bytes > capacity:
-        holds = f"The {setup.instance_type} holds {capacity / GIB:.2g} GB and not {objects}"
+        holds = f"The {setup.instance_type} holds {capacity / GIB:.2g} GiB and not {objects}"
         return f"{holds}: it evicts the least recently used ones."
     if setup.instance_type == Setup().instance_type or setup.has_tasks:
         return ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
+from burstcache.core.parameters import US_PER_S
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.large_objects import LargeObjects, large_objects_lines
@@ -30,16 +32,14 @@ from burstcache_sim.output import write_lines
 from burstcache_sim.report import html
 from burstcache_sim.report.cost_figures import PARETO_NOTE, pareto_figure
 
-_TITLE = "Should Burstcache be deployed for this log?"
+
+def write_page(path: str, advice: Advice, log: str) -> None:
+    """Write the page for a log of this name, or raise `InvalidSettingError` if the file cannot be written."""
+    write_lines("--out", path, [advice_page(advice, log)])
 
 
-def write_page(path: str, advice: Advice) -> None:
-    """Write the page, or raise `InvalidSettingError` if the file cannot be written."""
-    write_lines("--out", path, [advice_page(advice)])
-
-
-def advice_page(advice: Advice) -> str:
-    """Return the page as HTML."""
+def advice_page(advice: Advice, log: str) -> str:
+    """Return the page for a log of this name as HTML."""
     sections = [
         html.Section(
             "Answer",
@@ -78,12 +78,22 @@ def advice_page(advice: Advice) -> str:
         html.Section("The stack", tuple(_steps(stack_steps(advice)))),
         html.Section("Assumptions", tuple(map(html.text, (*assumptions(advice), *_unpriced(advice))))),
     ]
-    return html.page(_TITLE, sections, lead=month_text(advice))
+    return html.page(f"What to use for {log}", sections, lead=f"{_source(advice)}. {month_text(advice)}")
+
+
+def _source(advice: Advice) -> str:
+    """Return the dates of the log, if it has any, and the price sheet."""
+    trace, prices = advice.workload.trace, f"prices: {advice.workload.prices.name}"
+    if trace.origin_us is None:
+        return prices.capitalize()
+    ends_us = (trace.origin_us + int(trace.arrivals_us[0]), trace.origin_us + int(trace.arrivals_us[-1]))
+    first, last = (datetime.fromtimestamp(us // US_PER_S, UTC).date().isoformat() for us in ends_us)
+    return f"{first} to {last}, {prices}"
 
 
 def _systems(advice: Advice, systems: Sequence[System], caption: str) -> str:
-    ours = [i for i, system in enumerate(systems) if system.name == OURS]
-    return html.table(*system_rows(advice, systems), right=SYSTEM_NUMBERS, strong=ours, caption=caption)
+    verdict = [i for i, system in enumerate(systems) if system.name == advice.winner.name]
+    return html.table(*system_rows(advice, systems), right=SYSTEM_NUMBERS, strong=verdict, caption=caption)
 
 
 def _large(large: LargeObjects, verdict_net_usd: float) -> html.Section:

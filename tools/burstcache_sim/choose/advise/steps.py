@@ -13,6 +13,10 @@ _FRESHNESS = {
     "reader-memory": 'freshness="immutable"',
     "reader-memory-confirmed": "max_stale_ms=1_000",
 }
+_GATEWAY = {
+    "reader-memory": "--freshness immutable",
+    "reader-memory-confirmed": "--max-stale-ms 1000",
+}
 _BOUGHT = {
     "cloudfront": "a CloudFront distribution in front of the bucket",
     "efs": "an EFS file system, to which readers copy an object on its first read",
@@ -60,11 +64,15 @@ def stack_steps(advice: Advice) -> tuple[str, str]:
 
 
 def library_lines(system: System) -> str:
-    """Return the Python lines that use the library."""
+    """Return the lines that use the library: in Python, and by the gateway in other languages."""
     kind, _, size = system.name.partition(":")
     memory = f"memory_bytes={memory_bytes_of(size):_}"
     lines = _wrapped(f'bucket="{BUCKET}"', memory, _FRESHNESS[kind])
-    return f"{_INSTALL}\n\n" + lines.replace('"immutable",', '"immutable",  # only if no object changes under its key')
+    lines = lines.replace('"immutable",', '"immutable",  # only if no object changes under its key')
+    options = f"--memory-mib {memory_bytes_of(size) >> 20} {_GATEWAY[kind]}"
+    gateway = f"burstcache gateway --bucket {BUCKET} \\\n#   {options}"
+    other = f"# or any other language, with AWS_ENDPOINT_URL_S3=http://127.0.0.1:9000:\n# {gateway}"
+    return f"{_INSTALL}\n\n{lines}\n\n{other}"
 
 
 def _wrapped(*options: str) -> str:

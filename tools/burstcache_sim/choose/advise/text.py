@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from burstcache.core.parameters import US_PER_S
+from burstcache_sim.bill.demand import sample_rate
 from burstcache_sim.choose.advise.advice import Advice
 from burstcache_sim.choose.advise.configurations import setup_text
 from burstcache_sim.choose.advise.large_objects import large_objects_lines
@@ -72,9 +73,10 @@ def shown(advice: Advice) -> list[System]:
 
 
 def _with_ours(best: Sequence[System], advice: Advice) -> list[System]:
-    """Add the stack (if it has hits) and S3 alone to the systems, and return all of them, best first."""
+    """Add the verdict, the stack (if it has hits) and S3 alone to the systems, and return all of them, best first."""
     ours = [advice.ours.system] if shown_pct(advice.ours.system.in_memory_pct) else []
-    return by_net_value([*ours, *best, advice.others[0]], advice)
+    named = {system.name: system for system in [*ours, *best, advice.winner, advice.others[0]]}
+    return by_net_value(list(named.values()), advice)
 
 
 def best_of_each_kind(advice: Advice) -> list[System]:
@@ -92,8 +94,12 @@ def the_rest(advice: Advice) -> list[System]:
 
 def month_text(advice: Advice) -> str:
     """Describe the log and the month."""
-    demand, repeats = advice.workload.demand, float(advice.workload.repeats_per_month)
-    log = f"{count_text(demand.requests, 'request')} for {count_text(demand.objects, 'object')}"
+    demand, repeats, trace = advice.workload.demand, float(advice.workload.repeats_per_month), advice.workload.trace
+    objects = count_text(demand.objects, "object")
+    if trace.objects:
+        whole = round(len(set(trace.objects)) / sample_rate(trace))
+        objects = f"{count_text(demand.objects, 'range')} of {count_text(whole, 'object')}"
+    log = f"{count_text(demand.requests, 'request')} for {objects}"
     lasts = duration_text((demand.last_us - demand.first_us) / US_PER_S)
     times = f"{number_text(repeats, digits=3)} times" if repeats != 1 else "once"
     month = f"repeated {times} a month: {number_text(demand.requests * repeats)} requests."

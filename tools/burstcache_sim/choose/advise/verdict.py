@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from burstcache.core.node_kinds import node_kind
 from burstcache_sim.bill.comparison import OURS
 from burstcache_sim.bill.config_items import config_line
+from burstcache_sim.bill.static_tiers import memory_bytes_of
 from burstcache_sim.choose.advise.advice import Advice, BreakEvenValue
 from burstcache_sim.choose.advise.confidence import memory_text
-from burstcache_sim.choose.advise.configurations import Choice, setup_text
+from burstcache_sim.choose.advise.configurations import Choice, reader_memory_text, setup_text
+from burstcache_sim.choose.advise.reassessment import FEW_RANGES
 from burstcache_sim.choose.advise.systems import System, for_sale, shown_pct
 from burstcache_sim.choose.advise.worth import Span
 from burstcache_sim.units import US_PER_H
@@ -20,7 +22,6 @@ _THESIS_STACK = "the stack under the thesis's policy"  # its run determines the 
 _LIBRARY = {"reader-memory": "no bound on staleness", "reader-memory-confirmed": "revalidated after 1 s"}
 _SLOW_TRANSFER = 2  # a hit is slow if it takes at least this many times as long as its first byte
 _MOST_SPANS = 3  # maximum number of spans in a sentence
-_FEW_RANGES = 0.01  # share of requests below which ranges cannot change the verdict
 _SLOWEST_MS = 10_000  # longer mean S3 latencies are implausible
 
 
@@ -32,20 +33,19 @@ def verdict_lines(advice: Advice) -> list[str]:
             f"TOO SHORT TO SAY: {too_short}. The figures below describe a month of such traffic and are no forecast.",
             f"If every month were like this log: {lines[0]}",
         ]
-    parts = (_staleness, _never_stops, _kinds, _recorded, _others, _unsized_ranges, _sure)
+    parts = (_tie, _staleness, _never_stops, _kinds, _recorded, _others, _unsized_ranges, _sure)
     return [*lines, *(line for part in parts for line in part(advice)), _readers(advice)]
 
 
 def _verdict_text(advice: Advice) -> str:
     winner = advice.winner
     usd, share = f"{_month_usd_text(winner, advice)} USD a month", _share_text(winner)
-    memory_mb = winner.name.partition(":")[2].removesuffix("MB")
     if advice.verdict_if_it_lasts == "deploy":
-        return f"DEPLOY {advice.ours.form}: {_made_of(advice)}. {usd}, {share}."
+        return f"DEPLOY {_deployment(advice)}. {usd}, {share}."
     if advice.verdict_if_it_lasts == "use the library":
-        return f"USE THE LIBRARY, with nothing to deploy: {memory_mb} MB of each reader's memory. {usd}, {share}."
+        return f"USE THE LIBRARY, with nothing to deploy: {_own_memory(winner, advice)}. {usd}, {share}."
     if advice.verdict_if_it_lasts == "keep ranges":
-        return f"KEEP RANGES IN MEMORY, {memory_mb} MB in each reader, with nothing to buy: {usd}, {share}."
+        return f"KEEP RANGES IN MEMORY, with nothing to buy: {_own_memory(winner, advice)}. {usd}, {share}."
     if advice.verdict_if_it_lasts == "s3 alone":
         but = " but a pool" if advice.large and advice.large.net_usd(advice.large.pool) > 0 else ""
         return f"S3 ALONE IS ENOUGH: {usd}. No cache{but} is worth more than it costs."
@@ -56,6 +56,19 @@ def _month_usd_text(system: System, advice: Advice) -> str:
     return usd_text(system.free_usd_per_month if advice.free_tiers else system.usd_per_month)
 
 
+def _tie(advice: Advice) -> list[str]:
+    """Name the system with a higher net value that costs a purchase, if the difference is too small to count."""
+    best, winner = advice.highest, advice.winner
+    if best.name == winner.name:
+        return []
+    best_usd, usd = (usd_text(one.gain.net_usd(advice.value)) for one in (best, winner))
+    simpler = "S3 alone" if winner.name == "s3-only" else "the library"
+    return [
+        f"A tie: {name_text(best)} has a net value of {best_usd} USD a month against {usd}. Within a cent or 1 %,"
+        f" {simpler} wins."
+    ]
+
+
 def _staleness(advice: Advice) -> list[str]:
     """Describe the staleness of the best buy, and the best buy with bounded staleness."""
     bounded, winner = advice.bounded_winner, advice.winner
@@ -64,7 +77,7 @@ def _staleness(advice: Advice) -> list[str]:
     if bounded is winner:
         return []
     is_ours = bounded is advice.ours.system
-    instead = f"{advice.ours.form}, {_made_of(advice)}" if is_ours else name_text(bounded)
+    instead = _deployment(advice) if is_ours else name_text(bounded)
     instead += f": {_month_usd_text(bounded, advice)} USD"
     if bounded.name != "s3-only":
         instead += f", {_share_text(bounded)}"
@@ -117,7 +130,7 @@ def _others(advice: Advice) -> list[str]:
         lines.append("No stack answers a request without S3.")
     elif advice.bounded_winner is not ours:
         usd = f"{_month_usd_text(ours, advice)} USD, {_share_text(ours)}"
-        lines.append(f"The best stack is one {advice.ours.form.removeprefix('the stack ')}, {_made_of(advice)}: {usd}.")
+        lines.append(f"The best stack is one {_deployment(advice).removeprefix('the stack ')}, at {usd}.")
     cheapest = _cheapest(advice)
     if cheapest is not None and cheapest is not advice.winner and shown_pct(ours.in_memory_pct):
         alternative = f"{name_text(cheapest)}, {_month_usd_text(cheapest, advice)} USD"
@@ -129,31 +142,63 @@ def _sure(advice: Advice) -> list[str]:
     """Return the hit ratio in the month and in the log's second half, with the forecast error."""
     confidence = advice.confidence
     share = confidence.shares[0]
+    if confidence.is_assumed:
+        return [_unknown_ranges(advice)]
     if share.measured_pct is None:
         return []
-    cache, workload = memory_text(share.memory_bytes), advice.workload
+    cache = memory_text(share.memory_bytes)
     measured = f"Check: filled by the log's first half, it answered {share.measured_pct:.1f} % of the second half."
     if share.sure_points is None:
         return [
             f"How sure: every repetition reads the same objects (--same-objects), and {cache} answers"
             f" {share.month_pct:.1f} % of the month's requests. {measured}"
         ]
-    requests = workload.demand.requests * float(workload.repeats_per_month)
-    s3_usd = requests * float(workload.prices.usd("s3-get"))
     count = round(confidence.new_objects)
     new = count_text(count, "new object") if count else "no new object"
     return [
         f"How sure: each repetition brings {new}, and {cache} answers {share.month_pct:.1f} % of the month's"
         f" requests. {measured} Error of the hit ratio: +/- {share.sure_points:.1f} points, from forecasts of each part"
-        f" of the log by the part before it. That is {usd_text(share.sure_points / 100 * s3_usd)} USD of S3 GETs a"
-        " month."
+        f" of the log by the part before it. {_money_of(share.sure_points, advice)}"
     ]
+
+
+def _unknown_ranges(advice: Advice) -> str:
+    """Return the assumption about ranges without an offset, with the hit ratios under it and under its opposite."""
+    trace, bracket_pct = advice.workload.trace, advice.confidence.bracket_pct
+    read = f"{trace.assumed_ranges:,} of {count_text(len(trace), 'request')} read parts of objects"
+    why = f"because the log has no ranges: {read}, and equal lengths count as the same part, which overstates hits."
+    text = f"How sure: unknown, {why}"
+    if bracket_pct is not None:
+        text = f"How sure: {bracket_pct[0]:.1f} to {bracket_pct[1]:.1f} % of the requests, {why}"
+        text += " The lower figure has the parts follow each other through their object."
+    return f"{text} Bring a log that has them, such as CSV or JSON with the Range header (--fields range=NAME)."
+
+
+def _money_of(points: float, advice: Advice) -> str:
+    """Return the money that an error of the hit ratio stands for."""
+    workload, usd = advice.workload, (usd_text(usd) for usd in net_range_usd(advice, points))
+    if advice.value.is_known and advice.winner.in_memory_pct:
+        return f"The net value is between {' and '.join(usd)} USD a month. That of other caches moves with it."
+    s3_usd = workload.demand.requests * float(workload.repeats_per_month) * float(workload.prices.usd("s3-get"))
+    return f"That is {usd_text(points / 100 * s3_usd)} USD of S3 GETs a month."
+
+
+def net_range_usd(advice: Advice, points: float) -> tuple[float, float]:
+    """Return the net value of the verdict at the lowest and the highest hit ratio within an error [USD a month]."""
+    workload, value, pct = advice.workload, advice.value, advice.winner.in_memory_pct
+    worth_usd = advice.clock.usd_per_hit(usd_per_hit=value.usd_per_hit, usd_per_ms=value.usd_per_ms)
+    usd_per_hit = float(worth_usd + workload.prices.usd("s3-get"))
+    usd_per_point = workload.demand.requests * float(workload.repeats_per_month) / 100 * usd_per_hit
+    return (
+        advice.net_usd - min(points, pct) * usd_per_point,
+        advice.net_usd + min(points, 100 - pct) * usd_per_point,
+    )
 
 
 def _unsized_ranges(advice: Advice) -> list[str]:
     """Return the assumption about objects with ranges but no size in the log, if it may change the verdict."""
     trace = advice.workload.trace
-    is_seldom = trace.unsized_ranges < _FEW_RANGES * len(trace)
+    is_seldom = trace.unsized_ranges < FEW_RANGES * len(trace)
     if is_seldom or advice.verdict_if_it_lasts not in ("use the library", "deploy"):
         return []
     return [
@@ -164,10 +209,17 @@ def _unsized_ranges(advice: Advice) -> list[str]:
 
 
 def _readers(advice: Advice) -> str:
-    count = advice.workload.setup.reader_processes
+    setup = advice.workload.setup
+    where = "in AWS" if setup.readers == "aws" else "on the internet"
+    where += ", in the bucket's region (--readers)" if setup.readers == "aws" else " (--readers)"
+    count = setup.reader_processes
+    public = ""
+    if setup.readers == "aws" and advice.workload.trace.has_public_clients:
+        public = " Most addresses at the start of the log are public: --readers internet, if clients are outside AWS."
     if count == 1:
-        return "Assumes one long-lived reader process (--reader-processes)."
-    return f"Assumes {count:,} long-lived reader processes that share the requests (--reader-processes)."
+        return f"Assumes one long-lived reader process (--reader-processes) {where}.{public}"
+    processes = f"{count:,} long-lived reader processes that share the requests"
+    return f"Assumes {processes} (--reader-processes), {where}.{public}"
 
 
 def change_lines(advice: Advice) -> list[str]:
@@ -179,20 +231,36 @@ def change_lines(advice: Advice) -> list[str]:
     lines = [f"Value of a {unit}: {_spans_text(spans, usd, _per_million_text)}."]
     if all(span.name != advice.ours.system.name for span in spans):
         over_s3 = per.over_s3_usd
-        beats = "" if over_s3 is None else f" The stack beats S3 alone {_from(over_s3)}, but"
-        lines[0] += f"{beats} is never the best buy." if beats else " The stack is never the best buy."
+        beats = "" if over_s3 is None else f" The stack is better than S3 alone {_from(over_s3)}, but s"
+        lines[0] += f"{beats or ' S'}omething else is always better than the stack."
     if found.by_s3_ms:
         assumed_ms = advice.clock.tiers.s3_ms
         likely = [span for span in found.by_s3_ms if span.start < _SLOWEST_MS]
         by_ms = _spans_text(likely, assumed_ms, lambda ms: f"{number_text(ms, digits=3)} ms")
         scaled = ", with the value of a hit in proportion" if advice.value.usd_per_hit else ""
         lines.append(f"Latency of S3 ({assumed_ms:g} ms to the first byte assumed){scaled}: {by_ms}.")
+    lines += _by_processes(advice)
     if advice.verdict_differs:
         other, free = advice.other_column_winner, "free tiers and CloudFront's flat-rate plans"
         name, usd = name_text(other), other.usd_per_month if advice.free_tiers else other.free_usd_per_month
         start, more = ("Without", "") if advice.free_tiers else ("With", " (--free-tiers decides by them)")
         lines.append(f"{start} {free} the best buy is {name}, {usd_text(usd)} USD{more}.")
     return lines
+
+
+def _by_processes(advice: Advice) -> list[str]:
+    """Return the best buy by the number of reader processes, and what readers on the internet may change."""
+    setup, spans = advice.workload.setup, advice.sensitivity.by_processes
+    if setup.readers != "aws":
+        return []
+    internet = "Readers on the internet: often CloudFront, above all for browsers (--readers internet)."
+    if not spans:
+        return [internet]
+    if len(spans) == 1:
+        text = f"{spoken(spans[0].name)} at any number up to 200"
+    else:
+        text = _spans_text(spans, setup.reader_processes, lambda count: f"{count - 1:,.0f}")
+    return [f"Reader processes (--reader-processes {setup.reader_processes} here): {text}.", internet]
 
 
 def break_even_lines(advice: Advice) -> list[str]:
@@ -248,10 +316,17 @@ def _time_text(system: System) -> str:
     return f"{text} (first byte in {number_text(system.first_byte_ms, digits=2)} ms)"
 
 
-def _made_of(advice: Advice) -> str:
+def _deployment(advice: Advice) -> str:
+    """Describe the best stack: its form, its parts and its policy."""
     ours = advice.ours
-    policy = f", the {ours.policy} policy" if ours.policy else ""
-    return f"{setup_text(ours.setup)}{policy}"
+    parts = setup_text(ours.setup) + (f", the {ours.policy} policy" if ours.policy else "")
+    return f"{ours.form}: {parts}" if ours.setup.nodes or ours.setup.relay != "none" else f"{ours.form}, plus {parts}"
+
+
+def _own_memory(system: System, advice: Advice) -> str:
+    """Describe the memory of a system that needs no other part."""
+    memory_mb = memory_bytes_of(system.name.partition(":")[2]) / 1024**2
+    return reader_memory_text(memory_mb, advice.workload.setup.reader_processes)
 
 
 def _never_stops(advice: Advice) -> list[str]:
@@ -301,9 +376,9 @@ def _frequency_text(system: System, advice: Advice) -> str:
 def _break_even_text(unit: str, value: BreakEvenValue) -> str:
     if value.over_s3_usd is None:
         return f"Per {unit}: the stack never pays, since it makes nothing faster."
-    text = f"Per {unit}: the stack beats S3 alone {_from(value.over_s3_usd)}"
+    text = f"Per {unit}: the stack is better than S3 alone {_from(value.over_s3_usd)}"
     if value.best_buy is None:
-        return f"{text}, but is never the best buy."
+        return f"{text}, but something else is always better than the stack."
     span = f"from {each_usd_text(value.best_buy.from_usd)}"
     if value.best_buy.to_usd is not None:
         span += f" to {each_usd_text(value.best_buy.to_usd)}"
