@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from burstcache.core.slices import SLICE_BYTES
 from burstcache_sim.bill.comparison import OURS
+from burstcache_sim.bill.static_tiers import MAX_WHOLE_BYTES
+from burstcache_sim.bill.touches import touches_of
 from burstcache_sim.choose.advise.configurations import Choice, recompute
 from burstcache_sim.choose.advise.systems import System, Weighing, competitors, for_sale
 from burstcache_sim.choose.advise.worth import Span
@@ -32,10 +35,13 @@ class Reassessment:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the number of readers matters, and the log is short enough for a search."""
+        """Whether the number of readers matters, and the log is short enough for a search, with few enough slices."""
         workload = self.weighing.workload
         has_memory = self.weighing.has_memory and workload.setup.readers == "aws"
-        return has_memory and len(workload.trace) <= _MOST_REQUESTS
+        if not has_memory or len(workload.trace) > _MOST_REQUESTS:
+            return False
+        touches = touches_of(self.weighing.locality, MAX_WHOLE_BYTES)
+        return touches is None or touches.slice_bytes == SLICE_BYTES
 
     def systems_with(self, processes: int) -> list[System]:
         """Return the rivals and all deployments of Burstcache, for this number of reader processes."""
