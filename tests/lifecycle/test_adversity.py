@@ -164,6 +164,7 @@ def test_node_run_started_by_hand_with_a_live_ones_input_harms_nothing(world: Wo
 
     world.states_client.start_execution(stateMachineArn=world.node_machine, name="by-hand", input=json.dumps(given))
     world.until(lambda: world.row("k").tier == "redis", within_s=60)
+    world.until(lambda: ended(world, world.node_machine, "by-hand")["status"] != "RUNNING", within_s=60)
 
     assert ended(world, world.node_machine, "by-hand")["status"] == "SUCCEEDED"
     assert world.executions_of(world.node_machine) == [world.node().execution_name]
