@@ -1,4 +1,4 @@
-"""What the advice takes for granted, says, and how a tie ends."""
+"""Advice names its assumptions, and resolves ties without a purchase."""
 
 from __future__ import annotations
 
